@@ -1,0 +1,1 @@
+"""Tickwheel's client, command line and local cloud."""
