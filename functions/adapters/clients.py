@@ -1,0 +1,73 @@
+"""The AWS clients, with timeouts and retries that the closed-bucket rule can bear.
+
+botocore's own (60 s, up to ten tries) would let a far write land minutes after it was decided on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, HTTPClientError
+
+from functions.adapters.system_clock import SystemClock
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+
+TIMEOUT_SECONDS = 2
+ATTEMPTS = 3
+CONNECTIONS = 32
+
+_TRANSIENT = frozenset(
+    {
+        "InternalServerError",
+        "InternalFailure",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "ServiceUnavailable",
+        "SlowDown",
+        "ThrottledRequestException",
+        "Throttling",
+        "ThrottlingException",
+    }
+)
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether a call may succeed, or may have succeeded, although this error was seen."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return error.response.get("Error", {}).get("Code") in _TRANSIENT or status >= 500  # noqa: PLR2004
+    return isinstance(error, HTTPClientError)
+
+
+def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:
+    """A DynamoDB client whose answers tell the clock what time the store has."""
+    client = boto3.client("dynamodb", config=_config(attempts))
+    client.meta.events.register("after-call.dynamodb", clock.observe_response)
+    return client
+
+
+def sqs(*, attempts: int = ATTEMPTS) -> SQSClient:
+    """An SQS client."""
+    return boto3.client("sqs", config=_config(attempts))
+
+
+def s3() -> S3Client:
+    """An S3 client."""
+    return boto3.client("s3", config=_config(ATTEMPTS))
+
+
+def _config(attempts: int) -> Config:
+    return Config(
+        connect_timeout=TIMEOUT_SECONDS,
+        read_timeout=TIMEOUT_SECONDS,
+        retries={"total_max_attempts": attempts, "mode": "standard"},
+        max_pool_connections=CONNECTIONS,
+        tcp_keepalive=True,
+    )

@@ -1,0 +1,142 @@
+"""Leases, cursors and recorded constants on DynamoDB: one small row a shard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from functions.domain.cursor import Cursors, decode_cursors, encode_cursors
+from functions.domain.errors import WheelChanged
+from functions.domain.instants import SECOND, to_ms
+from functions.domain.wheel import Wheel
+from functions.ports import ShardLease
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_AUDIT = "audit"
+_WHEEL = "wheel"
+_BATCH = 100
+
+
+class DynamoDBShardStore:
+    """Rows {k: shard, o: owner, e: epoch, l: lease until (ms), c: cursors}, {k: audit, b} and {k: wheel, b, w}."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def acquire(
+        self, shard: int, *, owner: str, now: datetime, lease_until: datetime, skew: timedelta
+    ) -> ShardLease | None:
+        """One write unit. A lease that was not given back is broken only when it is over by more than SKEW."""
+        try:
+            answer = self._client.update_item(
+                TableName=self._table,
+                Key={"k": {"S": f"{shard:04d}"}},
+                UpdateExpression="SET o = :owner, l = :lease ADD e :one",
+                ConditionExpression="attribute_not_exists(l) OR l < :over OR o = :owner",
+                ExpressionAttributeValues={
+                    ":owner": {"S": owner},
+                    ":lease": {"N": str(to_ms(lease_until))},
+                    ":over": {"N": str(to_ms(now - skew))},
+                    ":one": {"N": "1"},
+                },
+                ReturnValues="ALL_NEW",
+            )
+        except ClientError as error:
+            if _is_refusal(error):
+                return None
+            raise
+        row: Mapping[str, Any] = answer.get("Attributes", {})
+        cursors = decode_cursors(row["c"]["S"]) if "c" in row else None
+        return ShardLease(shard=shard, owner=owner, epoch=int(row["e"]["N"]), cursors=cursors)
+
+    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
+        """One write unit. Repeating it changes nothing."""
+        values: dict[str, Any] = {":cursors": {"S": encode_cursors(cursors)}, ":epoch": {"N": str(lease.epoch)}}
+        prolong = "SET c = :cursors REMOVE l"
+        if lease_until is not None:
+            prolong = "SET c = :cursors, l = :lease"
+            values[":lease"] = {"N": str(to_ms(lease_until))}
+        return self._write(f"{lease.shard:04d}", prolong, condition="e = :epoch", values=values)
+
+    def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
+        """Half a read unit a shard."""
+        found: dict[int, Cursors] = {}
+        wanted: list[Any] = [{"k": {"S": f"{shard:04d}"}} for shard in shards]
+        while wanted:
+            answer = self._client.batch_get_item(RequestItems={self._table: {"Keys": wanted[:_BATCH]}})
+            rows: Sequence[Mapping[str, Any]] = answer["Responses"].get(self._table, [])
+            found |= {int(row["k"]["S"]): decode_cursors(row["c"]["S"]) for row in rows if "c" in row}
+            tables: Mapping[str, Any] = answer.get("UnprocessedKeys", {})
+            wanted = [*tables.get(self._table, {}).get("Keys", []), *wanted[_BATCH:]]
+        return found
+
+    def audited(self) -> int | None:
+        """One read unit."""
+        row = self._get(_AUDIT)
+        return int(row["b"]["N"]) if row else None
+
+    def advance_audit(self, *, before: int | None, to: int) -> bool:
+        """One write unit."""
+        values = {":to": {"N": str(to)}}
+        condition = "attribute_not_exists(k)"
+        if before is not None:
+            condition = "b = :before"
+            values[":before"] = {"N": str(before)}
+        return self._write(_AUDIT, "SET b = :to", condition=condition, values=values)
+
+    def confirm(self, wheel: Wheel) -> None:
+        """One read unit, and a write only when the stage is new or has grown."""
+        row = self._get(_WHEEL)
+        while not self._is_confirmed(row, wheel):
+            values = {":bucket": {"N": str(wheel.bucket // SECOND)}, ":shards": {"N": str(wheel.write_shards)}}
+            self._write(
+                _WHEEL,
+                "SET b = :bucket, w = :shards",
+                condition="attribute_not_exists(k) OR (b = :bucket AND w < :shards)",
+                values=values,
+            )
+            row = self._get(_WHEEL)
+
+    def _is_confirmed(self, row: Mapping[str, Any] | None, wheel: Wheel) -> bool:
+        if row is None:
+            return False
+        bucket, most_written = int(row["b"]["N"]), int(row["w"]["N"])
+        if bucket != wheel.bucket // SECOND:
+            raise WheelChanged(
+                f"BUCKET is {wheel.bucket // SECOND} s, but this stage was first deployed with {bucket} s: "
+                "every waiting row would be stranded. Set it back, or deploy a new stage."
+            )
+        if wheel.scan_shards < most_written:
+            raise WheelChanged(
+                f"scan_shards is {wheel.scan_shards}, but {most_written} shards have been written: "
+                f"rows of the others would be lost. Set scan_shards to {most_written} or more."
+            )
+        return wheel.write_shards <= most_written
+
+    def _get(self, key: str) -> Mapping[str, Any] | None:
+        return self._client.get_item(TableName=self._table, Key={"k": {"S": key}}, ConsistentRead=True).get("Item")
+
+    def _write(self, key: str, update: str, *, condition: str, values: Mapping[str, Any]) -> bool:
+        try:
+            self._client.update_item(
+                TableName=self._table,
+                Key={"k": {"S": key}},
+                UpdateExpression=update,
+                ConditionExpression=condition,
+                ExpressionAttributeValues=values,
+            )
+        except ClientError as error:
+            if _is_refusal(error):
+                return False
+            raise
+        return True
+
+
+def _is_refusal(error: ClientError) -> bool:
+    return error.response.get("Error", {}).get("Code") == "ConditionalCheckFailedException"

@@ -1,0 +1,127 @@
+"""The far ring on DynamoDB: one partition a bucket and shard, read once, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.adapters.clients import is_transient
+from functions.domain.claims import TIMER_LIFE
+from functions.domain.envelope import decode_timer, encode_timer
+from functions.domain.errors import Undecodable
+from functions.domain.instants import to_ms, to_seconds
+from functions.domain.job import Timer
+from functions.domain.job_id import JobId
+from functions.domain.wheel import Wheel
+from functions.ports import Clock, Page, StoredTimer
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_BATCH = 25
+
+
+class DynamoDBTimerStore:
+    """Rows {p, s, j: record, w: written at (ms), x: ttl (s)}.
+
+    client: makes one attempt a call, because `Placer` decides anew before each. pool: sends the batches of a put
+    side by side.
+    """
+
+    def __init__(self, client: DynamoDBClient, table: str, *, wheel: Wheel, clock: Clock, pool: Executor) -> None:
+        self._client = client
+        self._table = table
+        self._wheel = wheel
+        self._clock = clock
+        self._pool = pool
+
+    def put(self, timers: Sequence[Timer]) -> list[Timer]:
+        """One write unit a timer of up to 1,024 bytes."""
+        if len(timers) == 1:
+            return self._put_one(timers[0])
+        batches = [timers[start : start + _BATCH] for start in range(0, len(timers), _BATCH)]
+        return [timer for unwritten in self._pool.map(self._put_batch, batches) for timer in unwritten]
+
+    def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
+        """Eventually consistent, at half the price: a bucket was closed SKEW before it is first read."""
+        condition = "p = :p AND s > :after" if after else "p = :p"
+        values = {":p": {"S": _partition(bucket, shard)}}
+        answer = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=values | {":after": {"S": after}} if after else values,
+            ProjectionExpression="s, j",
+            Limit=limit,
+        )
+        return Page(rows=[_read(item) for item in answer["Items"]], is_last="LastEvaluatedKey" not in answer)
+
+    def get(self, job_id: JobId) -> Timer | None:
+        """As of all writes before."""
+        item = self._client.get_item(TableName=self._table, Key=_key_of(job_id), ConsistentRead=True).get("Item")
+        return _read(item).timer if item else None
+
+    def delete(self, job_id: JobId) -> StoredTimer | None:
+        """One write unit, whether there is a row or not."""
+        answer = self._client.delete_item(TableName=self._table, Key=_key_of(job_id), ReturnValues="ALL_OLD")
+        return _read(answer["Attributes"]) if "Attributes" in answer else None
+
+    def _put_one(self, timer: Timer) -> list[Timer]:
+        try:
+            self._client.put_item(TableName=self._table, Item=self._item(timer))
+        except (ClientError, BotoCoreError) as error:
+            if not is_transient(error):
+                raise
+            return [timer]
+        return []
+
+    def _put_batch(self, timers: Sequence[Timer]) -> list[Timer]:
+        # A batch may not name a key twice; equal keys are equal jobs, and one row is enough for them.
+        items = {(item["p"]["S"], item["s"]["S"]): item for item in map(self._item, timers)}
+        try:
+            answer = self._client.batch_write_item(
+                RequestItems={self._table: [{"PutRequest": {"Item": item}} for item in items.values()]}
+            )
+        except (ClientError, BotoCoreError) as error:
+            if not is_transient(error):
+                raise
+            return list(timers)
+        tables: Mapping[str, Any] = answer.get("UnprocessedItems", {})
+        left = tables.get(self._table, [])
+        unprocessed = {request["PutRequest"]["Item"]["s"]["S"] for request in left}
+        return [timer for timer in timers if _sort(timer) in unprocessed]
+
+    def _item(self, timer: Timer) -> dict[str, Any]:
+        bucket = self._wheel.bucket_of(timer.due_at)
+        return {
+            "p": {"S": _partition(bucket, timer.job.shard)},
+            "s": {"S": _sort(timer)},
+            "j": {"S": encode_timer(timer)},
+            "w": {"N": str(to_ms(self._clock.now()))},
+            "x": {"N": str(to_seconds(timer.due_at + TIMER_LIFE))},
+        }
+
+
+def _partition(bucket: int, shard: int) -> str:
+    return f"{bucket}#{shard:04d}"
+
+
+def _sort(timer: Timer) -> str:
+    job = timer.job
+    return f"{job.priority.value}#{job.tenant}#{to_ms(timer.due_at):013d}#{job.identity}"
+
+
+def _key_of(job_id: JobId) -> dict[str, Any]:
+    sort = f"{job_id.priority.value}#{job_id.tenant}#{to_ms(job_id.due_at):013d}#{job_id.identity}"
+    return {"p": {"S": _partition(job_id.bucket, job_id.shard)}, "s": {"S": sort}}
+
+
+def _read(item: Mapping[str, Any]) -> StoredTimer:
+    key = item["s"]["S"]
+    record = item.get("j", {}).get("S", "")
+    try:
+        return StoredTimer(key, decode_timer(record, tenant=key.split("#")[1]))
+    except (Undecodable, IndexError) as error:
+        return StoredTimer(key, None, raw=record, fault=str(error))

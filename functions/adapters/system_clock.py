@@ -1,0 +1,46 @@
+"""The one place that asks what time it is."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+_HALF_A_SECOND = timedelta(milliseconds=500)
+_SAMPLES = 8
+
+
+class SystemClock:
+    """This machine's clock, which compares itself with the `Date` of the stores' answers."""
+
+    def __init__(self) -> None:
+        self._offsets: deque[timedelta] = deque(maxlen=_SAMPLES)
+
+    def now(self) -> datetime:
+        """Aware UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start, never set back."""
+        return time.monotonic()
+
+    def sleep(self, duration: timedelta) -> None:
+        """Wait; not at all for a negative duration."""
+        time.sleep(max(0.0, duration.total_seconds()))
+
+    def offset(self) -> timedelta:
+        """How far this clock is ahead of the stores'; the best of the last answers, 0 before the first.
+
+        An answer that was long on its way makes this clock look fast, so the smallest difference is the truest.
+        """
+        return min(self._offsets, key=abs, default=timedelta(0))
+
+    def observe_response(self, http_response: Any, **_: Any) -> None:
+        """Compare with the `Date` of an answer: a botocore `after-call` handler."""
+        stamped = http_response.headers.get("Date")
+        if stamped is None:
+            return
+        # The header is cut to whole seconds: on average the answer was made half a second later.
+        self._offsets.append(self.now() - parsedate_to_datetime(stamped).astimezone(UTC) - _HALF_A_SECOND)

@@ -1,0 +1,139 @@
+"""The submission API: each route parses, calls one function, answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from pydantic import ValidationError
+
+from functions.api.answers import accepted_body, answer, found_body, problem_answer
+from functions.api.cancel import Canceller
+from functions.api.find import Finder
+from functions.api.openapi import document
+from functions.api.problems import problem, problem_of
+from functions.api.requests import BatchBody, JobBody, Rules, check_key, parse_body
+from functions.api.submit import Submission, Submitter
+from functions.domain.errors import NotPlaced, TickwheelError
+from functions.domain.job_id import parse_job_id
+from functions.runtime.observability import logger
+from functions.runtime.settings import ApiSettings
+from functions.runtime.wiring import Wiring, identity, token
+
+app = APIGatewayHttpResolver()
+settings = ApiSettings.from_environment()
+wiring = Wiring(settings)
+wiring.confirm()
+submitter = Submitter(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    ledger=wiring.ledger,
+    payloads=wiring.payloads,
+    placer=wiring.placer,
+    journal=wiring.journal,
+    identity=identity,
+    token=token,
+    side_by_side=wiring.map_side_by_side,
+)
+canceller = Canceller(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    ledger=wiring.ledger,
+    timers=wiring.timers,
+    payloads=wiring.payloads,
+    placer=wiring.placer,
+    token=token,
+)
+finder = Finder(clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
+
+
+@app.post("/v1/jobs")
+def submit_job() -> Response[str]:
+    """Take one job in."""
+    rules = _rules()
+    body = JobBody.model_validate(parse_body(app.current_event.body), context=rules)
+    key = check_key(app.current_event.headers.get("idempotency-key"))
+    outcome = submitter.submit([body.submission(now=rules.now, idempotency_key=key)])[0]
+    if isinstance(outcome, NotPlaced):
+        raise outcome
+    return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
+
+
+@app.post("/v1/jobs:batch")
+def submit_batch() -> Response[str]:
+    """Take up to 500 jobs in, with a result for each."""
+    rules = _rules()
+    batch = BatchBody.model_validate(parse_body(app.current_event.body))
+    results: list[dict[str, Any] | None] = []
+    submissions: list[Submission] = []
+    for job in batch.jobs:
+        try:
+            submissions.append(JobBody.model_validate(job, context=rules).submission(now=rules.now))
+            results.append(None)
+        except ValidationError as error:
+            refused = problem_of(error)
+            results.append({"status": refused["status"], "problem": refused})
+    outcomes = iter(submitter.submit(submissions))
+    return answer(HTTPStatus.OK, {"results": [result or _result(next(outcomes)) for result in results]})
+
+
+@app.get("/v1/jobs/<job_id>")
+def get_job(job_id: str) -> Response[str]:
+    """Tell what is known of a job."""
+    return answer(HTTPStatus.OK, found_body(finder.find(parse_job_id(unquote(job_id)))))
+
+
+@app.delete("/v1/jobs/<job_id>")
+def cancel_job(job_id: str) -> Response[str]:
+    """Stop a job that has not run."""
+    parsed = parse_job_id(unquote(job_id))
+    if canceller.cancel(parsed):
+        return answer(HTTPStatus.OK, {"id": str(parsed), "state": "cancelled"})
+    return answer(HTTPStatus.ACCEPTED, {"id": str(parsed), "state": "cancel_requested"})
+
+
+@app.get("/openapi.json")
+def openapi() -> Response[str]:
+    """Describe this API."""
+    return answer(HTTPStatus.OK, document())
+
+
+@app.exception_handler([ValidationError, TickwheelError])
+def refuse(error: Exception) -> Response[str]:
+    """Tell an error as a problem."""
+    return problem_answer(problem_of(error))
+
+
+@app.not_found
+def no_route(_: NotFoundError) -> Response[str]:
+    """Tell that there is no such route."""
+    return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route"))
+
+
+@logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Entry point of the Lambda function."""
+    try:
+        return app.resolve(event, context)
+    finally:
+        wiring.journal.flush()
+
+
+def _rules() -> Rules:
+    return Rules(
+        now=wiring.clock.now(),
+        allow_plain_http=settings.ALLOW_PLAIN_HTTP,
+        max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
+    )
+
+
+def _result(outcome: Any) -> dict[str, Any]:
+    if isinstance(outcome, NotPlaced):
+        refused = problem_of(outcome)
+        return {"status": refused["status"], "problem": refused}
+    return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}

@@ -1,0 +1,264 @@
+"""The bodies that the API takes and gives: shapes and texts here, meaning in the domain."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from functions.api.submit import Submission
+from functions.domain.envelope import PAYLOAD_LIMIT
+from functions.domain.errors import InvalidInput
+from functions.domain.instants import format_instant, parse_duration, parse_instant
+from functions.domain.job import Delivery, Precision, Priority, check_target, check_tenant
+from functions.domain.retry import MAX_ATTEMPTS, MAX_BACKOFF, RetryPolicy, Strategy
+
+PAST_GRACE = timedelta(minutes=1)
+"""How far in the past a job may be due: clocks differ, and a request takes time. It runs at once."""
+
+HORIZON = timedelta(days=3_653)
+"""How far ahead a job may be due: ten years."""
+
+MAX_EXPIRY = timedelta(days=14)
+BATCH_LIMIT = 500
+_PRIORITIES = tuple(priority.name.lower() for priority in Priority)
+
+
+class Rules(BaseModel):
+    """What a stage allows, and the time of the request: the context that a body is validated in."""
+
+    model_config = ConfigDict(frozen=True)
+
+    now: datetime
+    allow_plain_http: bool
+    max_timeout: timedelta
+
+
+def _instant(value: Any) -> datetime:
+    if not isinstance(value, str):
+        raise PydanticCustomError("instant", "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00")
+    return _checked(parse_instant, value)
+
+
+def _duration(value: Any) -> timedelta:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise PydanticCustomError("duration", "must be seconds, or an ISO 8601 duration such as PT90S")
+    return _checked(parse_duration, value)
+
+
+def _checked(rule: Any, value: Any, /, **options: Any) -> Any:
+    try:
+        return rule(value, **options)
+    except InvalidInput as error:
+        raise PydanticCustomError("rule", "{reason}", {"reason": str(error)}) from error
+
+
+def _key(value: str) -> str:
+    if not value.isprintable():
+        raise PydanticCustomError("idempotency_key", "must be printable characters")
+    return value
+
+
+IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_key)]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_instant),
+    PlainSerializer(format_instant, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2027-01-31T09:00:00+01:00"]}),
+]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "format": "duration"}],
+            "description": "seconds, or an ISO 8601 duration without years and months",
+            "examples": [90, "PT1H30M"],
+        }
+    ),
+]
+
+
+class RetryBody(BaseModel):
+    """How a failed attempt is repeated."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    strategy: Strategy = Strategy.DECORRELATED_JITTER
+    attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="in all, the first included")] = 5
+    base: Duration = timedelta(seconds=2)
+    cap: Duration = timedelta(minutes=10)
+
+    @field_validator("base", "cap")
+    @classmethod
+    def _is_in_range(cls, value: timedelta) -> timedelta:
+        if value > MAX_BACKOFF:
+            raise PydanticCustomError("backoff", "must be at most 12 hours")
+        return value
+
+    @field_validator("cap")
+    @classmethod
+    def _is_above_base(cls, value: timedelta, info: ValidationInfo) -> timedelta:
+        if value < info.data.get("base", value):
+            raise PydanticCustomError("cap", "must not be smaller than base")
+        return value
+
+    def policy(self) -> RetryPolicy:
+        """The policy of the domain."""
+        return RetryPolicy(strategy=self.strategy, attempts=self.attempts, base=self.base, cap=self.cap)
+
+
+class JobBody(BaseModel):
+    """A job: what to call, for whom, and when. Without run_at and delay: now."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Annotated[str, AfterValidator(lambda value: _checked(check_tenant, value))]
+    target: Annotated[str, Field(description="https://…, or handler:NAME for a function that runs in the worker")]
+    payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None
+    run_at: Instant | None = None
+    delay: Duration | None = None
+    idempotency_key: IdempotencyKey | None = None
+    priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = "normal"
+    delivery: Delivery = Delivery.EXACTLY_ONCE
+    precision: Precision = Precision.DEFAULT
+    retry: RetryBody = RetryBody()
+    timeout: Duration = timedelta(seconds=30)
+    expires_after: Duration | None = None
+
+    @field_validator("target")
+    @classmethod
+    def _can_be_called(cls, value: str, info: ValidationInfo) -> str:
+        return _checked(check_target, value, allow_plain_http=_rules(info).allow_plain_http)
+
+    @field_validator("payload")
+    @classmethod
+    def _is_small_enough(cls, value: Any) -> Any:
+        size = len(compact_json(value).encode())
+        if size > PAYLOAD_LIMIT:
+            raise PydanticCustomError(
+                "payload",
+                "is {size} bytes as compact JSON, but at most {limit} are taken",
+                {"size": size, "limit": PAYLOAD_LIMIT},
+            )
+        return value
+
+    @field_validator("run_at")
+    @classmethod
+    def _is_within_reach(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
+        now = _rules(info).now
+        if value is not None and value < now - PAST_GRACE:
+            raise PydanticCustomError(
+                "past",
+                "is in the past by more than {grace} s: it is now {now}",
+                {"grace": int(PAST_GRACE.total_seconds()), "now": format_instant(now)},
+            )
+        if value is not None and value > now + HORIZON:
+            raise PydanticCustomError("horizon", "is more than ten years ahead")
+        return value
+
+    @field_validator("delay")
+    @classmethod
+    def _is_the_one_time_asked_for(cls, value: timedelta | None, info: ValidationInfo) -> timedelta | None:
+        if value is not None and info.data.get("run_at") is not None:
+            raise PydanticCustomError("delay", "excludes run_at: give one of them, or neither for now")
+        if value is not None and value > HORIZON:
+            raise PydanticCustomError("horizon", "is more than ten years")
+        return value
+
+    @field_validator("priority")
+    @classmethod
+    def _is_a_class(cls, value: str) -> str:
+        if value not in _PRIORITIES:
+            raise PydanticCustomError("priority", "must be one of {known}", {"known": ", ".join(_PRIORITIES)})
+        return value
+
+    @field_validator("timeout")
+    @classmethod
+    def _fits_the_worker(cls, value: timedelta, info: ValidationInfo) -> timedelta:
+        limit = _rules(info).max_timeout
+        if not timedelta(0) < value <= limit:
+            raise PydanticCustomError(
+                "timeout",
+                "must be above 0 and at most {limit} s in this stage",
+                {"limit": f"{limit.total_seconds():g}"},
+            )
+        return value
+
+    @field_validator("expires_after")
+    @classmethod
+    def _can_expire(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not timedelta(0) < value <= MAX_EXPIRY:
+            raise PydanticCustomError("expires_after", "must be above 0 and at most 14 days")
+        return value
+
+    def submission(self, *, now: datetime, idempotency_key: str | None = None) -> Submission:
+        """The job as its tenant asked for it; a key in the body goes before one in a header."""
+        due_at = self.run_at if self.run_at is not None else now + (self.delay or timedelta(0))
+        return Submission(
+            tenant=self.tenant,
+            target=self.target,
+            payload=None if self.payload is None else compact_json(self.payload),
+            due_at=due_at,
+            idempotency_key=self.idempotency_key or idempotency_key,
+            priority=Priority[self.priority.upper()],
+            delivery=self.delivery,
+            precision=self.precision,
+            retry=self.retry.policy(),
+            timeout=self.timeout,
+            expires_after=self.expires_after,
+        )
+
+
+class BatchBody(BaseModel):
+    """Up to 500 jobs. Each is checked by itself, so that one bad job does not hold up the others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=BATCH_LIMIT)]
+
+
+def parse_body(body: str | None) -> Any:
+    """The JSON of a request. Raises InvalidInput."""
+    try:
+        return json.loads(body or "")
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the body is not JSON: {error}") from None
+
+
+def check_key(header: str | None) -> str | None:
+    """The Idempotency-Key header, under the rules of the body's. Raises ValidationError."""
+    return None if header is None else _KEY.validate_python(header)
+
+
+_KEY = TypeAdapter(IdempotencyKey)
+
+
+def compact_json(value: Any) -> str:
+    """JSON without spaces. NaN, infinities and half of a surrogate pair are not JSON."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (ValueError, RecursionError) as error:
+        raise PydanticCustomError("payload", "is not JSON: {reason}", {"reason": str(error)}) from error
+    return text
+
+
+def _rules(info: ValidationInfo) -> Rules:
+    rules = info.context
+    assert isinstance(rules, Rules)
+    return rules

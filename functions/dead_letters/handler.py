@@ -1,0 +1,43 @@
+"""Consumes the dead-letter queues of the ready queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.dead_letters.bury import Burier
+from functions.domain.instants import from_ms
+from functions.runtime.observability import logger
+from functions.runtime.settings import DeadLettersSettings
+from functions.runtime.wiring import Wiring, token
+
+wiring = Wiring(DeadLettersSettings.from_environment())
+burier = Burier(
+    clock=wiring.clock,
+    skew=wiring.wheel.skew,
+    ledger=wiring.ledger,
+    dead_letters=wiring.dead_letters,
+    journal=wiring.journal,
+    token=token,
+)
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], _: LambdaContext) -> dict[str, Any]:
+    """Entry point of the Lambda function; answers which messages must come back."""
+    try:
+        returned = [record["messageId"] for record in event["Records"] if not _bury(record)]
+    finally:
+        wiring.journal.flush()
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
+
+
+def _bury(record: dict[str, Any]) -> bool:
+    attributes = record["attributes"]
+    return burier.bury(
+        record["body"],
+        message_id=record["messageId"],
+        sent_at=from_ms(int(attributes["SentTimestamp"])),
+        receive_count=int(attributes["ApproximateReceiveCount"]),
+    )

@@ -1,0 +1,165 @@
+"""How a timer is written down: one compact record, the same in a far row and in a ready queue.
+
+A message body is an envelope, `{"v": 1, "t": tenant, "j": [record, …]}`: a list of jobs of one tenant, one job today.
+Keys are single letters because a row of up to 1,024 bytes costs one write unit, names included.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from functions.domain.errors import InvalidInput, Undecodable
+from functions.domain.instants import MILLISECOND, from_ms, to_ms
+from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.retry import RetryPolicy, Strategy
+
+VERSION = 1
+INLINE_LIMIT = 8_192
+"""Bytes of a written payload above which it goes to the payload store: dearer inline from about there on."""
+
+PAYLOAD_LIMIT = 262_144
+"""Bytes of a payload, as compact JSON."""
+
+_COMPRESSION_WORTH = 256
+_DELIVERIES = tuple(Delivery)
+_STRATEGIES = tuple(Strategy)
+_DEFAULT_RETRY = RetryPolicy()
+_DEFAULT_TIMEOUT = timedelta(seconds=30)
+
+
+def encode_timer(timer: Timer) -> str:
+    """A timer as a compact JSON record. What has its usual value is left out."""
+    job = timer.job
+    record: dict[str, Any] = {
+        "i": job.identity,
+        "g": job.target,
+        "d": to_ms(timer.due_at),
+        "b": job.bucket,
+        "h": job.shard,
+    }
+    if job.scheduled_at != timer.due_at:
+        record["s"] = to_ms(job.scheduled_at)
+    if job.priority is not Priority.NORMAL:
+        record["c"] = job.priority.value
+    if job.delivery is not Delivery.EXACTLY_ONCE:
+        record["m"] = _DELIVERIES.index(job.delivery)
+    if job.precision is Precision.EXACT:
+        record["q"] = 1
+    if job.retry != _DEFAULT_RETRY:
+        retry = job.retry
+        record["r"] = [
+            _STRATEGIES.index(retry.strategy),
+            retry.attempts,
+            retry.base // MILLISECOND,
+            retry.cap // MILLISECOND,
+        ]
+    if job.timeout != _DEFAULT_TIMEOUT:
+        record["o"] = job.timeout // MILLISECOND
+    if job.expires_at is not None:
+        record["e"] = to_ms(job.expires_at)
+    if timer.attempt != 1:
+        record["a"] = timer.attempt
+        record["k"] = timer.backoff // MILLISECOND
+    if job.payload.pointer is not None:
+        record["u"] = job.payload.pointer
+    elif job.payload.text is not None:
+        name, written = _write_payload(job.payload.text)
+        record[name] = written
+    # SQS refuses the two non-characters; inside a JSON text they can only stand in a string, where an escape is the same.
+    text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+
+
+def decode_timer(record: str, *, tenant: str) -> Timer:
+    """The timer that `encode_timer` wrote. Raises Undecodable for anything else."""
+    try:
+        return _read_record(json.loads(record), tenant=tenant)
+    except _UNREADABLE as error:
+        raise Undecodable(f"not a timer record: {error!r}") from error
+
+
+def encode_envelope(timers: Sequence[Timer]) -> str:
+    """The message body for timers of one tenant."""
+    records = ",".join(encode_timer(timer) for timer in timers)
+    return f'{{"v":{VERSION},"t":"{timers[0].job.tenant}","j":[{records}]}}'
+
+
+def decode_envelope(body: str) -> list[Timer]:
+    """The timers of a message body. Raises Undecodable for a body that Tickwheel did not write."""
+    try:
+        envelope = json.loads(body)
+        if envelope["v"] != VERSION:
+            raise Undecodable(f"envelope version {envelope['v']!r} is not {VERSION}: written by a newer Tickwheel?")
+        tenant = envelope["t"]
+        return [_read_record(record, tenant=tenant) for record in envelope["j"]]
+    except _UNREADABLE as error:
+        raise Undecodable(f"not an envelope: {error!r}") from error
+
+
+def written_size(payload: str) -> int:
+    """Bytes that a payload takes in a record."""
+    return len(_write_payload(payload)[1].encode())
+
+
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    InvalidInput,
+    zlib.error,
+    RecursionError,
+)
+
+
+def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
+    due_at = from_ms(record["d"])
+    retry = _DEFAULT_RETRY
+    if "r" in record:
+        strategy, attempts, base, cap = record["r"]
+        retry = RetryPolicy(
+            strategy=_STRATEGIES[strategy], attempts=attempts, base=base * MILLISECOND, cap=cap * MILLISECOND
+        )
+    job = Job(
+        tenant=tenant,
+        identity=record["i"],
+        bucket=record["b"],
+        shard=record["h"],
+        target=record["g"],
+        payload=Payload(text=_read_payload(record), pointer=record.get("u")),
+        scheduled_at=from_ms(record["s"]) if "s" in record else due_at,
+        priority=Priority(record.get("c", Priority.NORMAL)),
+        delivery=_DELIVERIES[record.get("m", 0)],
+        precision=Precision.EXACT if record.get("q") else Precision.DEFAULT,
+        retry=retry,
+        timeout=record["o"] * MILLISECOND if "o" in record else _DEFAULT_TIMEOUT,
+        expires_at=from_ms(record["e"]) if "e" in record else None,
+    )
+    return Timer(job=job, due_at=due_at, attempt=record.get("a", 1), backoff=record.get("k", 0) * MILLISECOND)
+
+
+def _write_payload(text: str) -> tuple[str, str]:
+    if len(text) >= _COMPRESSION_WORTH:
+        packed = base64.b85encode(zlib.compress(text.encode(), 6)).decode()
+        # Counted as it will stand in the record, where quotes inside the text are escaped.
+        if len(packed) < len(json.dumps(text, ensure_ascii=False).encode()) - 2:
+            return "z", packed
+    return "p", text
+
+
+def _read_payload(record: dict[str, Any]) -> str | None:
+    if "z" in record:
+        inflater = zlib.decompressobj()
+        # Bounded: a forged record cannot blow up the worker's memory.
+        text = inflater.decompress(base64.b85decode(record["z"]), PAYLOAD_LIMIT + 1)
+        if len(text) > PAYLOAD_LIMIT:
+            raise Undecodable("a packed payload is larger than the limit")
+        return text.decode()
+    return record.get("p")

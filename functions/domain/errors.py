@@ -1,0 +1,110 @@
+"""Everything that Tickwheel raises on purpose.
+
+TickwheelError
+├── InvalidWheel            the constants of a stage break a rule that keeps jobs from being lost
+├── WheelChanged            the constants differ from those recorded at the first deploy
+├── InvalidInput            a value from outside is refused
+│   ├── InvalidJob          a job breaks a rule
+│   └── InvalidJobId        a text is not a job id
+├── Undecodable             a stored or queued body was not written by Tickwheel
+├── JobNotFound             no trace of a job
+├── AlreadySettled          the job came to its end before it could be cancelled
+├── TooLate                 the job may be on its way, so a cancel cannot be promised
+├── ClockSkewed             this machine's clock is too far from the store's for a safe far write
+└── NotPlaced               the stores refused a timer on every attempt
+
+Errors carry data; the API's table maps each type to a status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+
+class TickwheelError(Exception):
+    """Base of every error that Tickwheel raises on purpose."""
+
+
+class InvalidWheel(TickwheelError, ValueError):
+    """The constants of a stage break a rule that keeps jobs from being lost."""
+
+
+class WheelChanged(TickwheelError):
+    """The constants of the stage differ from those recorded at its first deploy."""
+
+
+class InvalidInput(TickwheelError, ValueError):
+    """A value from outside is refused."""
+
+
+class InvalidJob(InvalidInput):
+    """A job breaks a rule; `field` names the part, `value` is what was given."""
+
+    def __init__(self, message: str, *, field: str = "", value: Any = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.value = value
+
+
+class InvalidJobId(InvalidInput):
+    """A text is not a job id."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text[:200]!r} is not a job id: an id is the text that a submission answered with")
+        self.text = text
+
+
+class Undecodable(TickwheelError):
+    """A stored or queued body was not written by Tickwheel, or by a newer one."""
+
+
+class JobNotFound(TickwheelError):
+    """No trace of a job: it never existed, or its ledger row has expired."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"there is no job {job_id}")
+        self.job_id = job_id
+
+
+class AlreadySettled(TickwheelError):
+    """The job came to its end before it could be cancelled."""
+
+    def __init__(self, job_id: str, *, state: str) -> None:
+        super().__init__(f"job {job_id} is already {state}")
+        self.job_id = job_id
+        self.state = state
+
+
+class TooLate(TickwheelError):
+    """The job may be on its way to its target, so a cancel cannot be promised."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id} is at_least_once and may be on its way: such a job can be cancelled only while it is far from due"
+        )
+        self.job_id = job_id
+
+
+class ClockSkewed(TickwheelError):
+    """This machine's clock is too far from the store's for a safe far write."""
+
+    def __init__(self, *, offset: timedelta, limit: timedelta) -> None:
+        super().__init__(
+            f"this clock differs from the store's by {offset.total_seconds():+.1f} s, more than the "
+            f"{limit.total_seconds():.1f} s that keep a far write safe"
+        )
+        self.offset = offset
+        self.limit = limit
+
+
+@dataclass
+class NotPlaced(TickwheelError):
+    """The stores refused these timers on every attempt; `reasons` says why, one a timer."""
+
+    reasons: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{len(self.reasons)} timers were refused on every attempt, the first because: {self.reasons[0]}"

@@ -1,0 +1,100 @@
+"""Job ids that locate their rows: a get or a cancel is one key access, without an index.
+
+An id reads `j1~{tenant}~{class}{delivery}~{bucket}~{shard}~{due}~{identity}`: numbers in base 36, every character
+unreserved in a URL but those of an identity. It tells a caller nothing that the caller did not submit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from functions.domain.errors import InvalidInput, InvalidJobId
+from functions.domain.instants import from_ms, to_ms
+from functions.domain.job import IDENTITY, Delivery, Job, Priority, check_tenant
+
+VERSION = "j1"
+MAX_LENGTH = 400
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_DELIVERY_LETTERS = {Delivery.EXACTLY_ONCE: "e", Delivery.AT_LEAST_ONCE: "l", Delivery.AT_MOST_ONCE: "m"}
+_DELIVERIES = {letter: delivery for delivery, letter in _DELIVERY_LETTERS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobId:
+    """Where the rows of a job are: its timer by bucket, shard, class and due time, its ledger row by tenant and identity."""
+
+    tenant: str
+    priority: Priority
+    delivery: Delivery
+    bucket: int
+    shard: int
+    due_at: datetime
+    identity: str
+
+    @property
+    def key(self) -> str:
+        """The key of the job's ledger row."""
+        return f"{self.tenant}#{self.identity}"
+
+    @property
+    def is_ledgered(self) -> bool:
+        """Whether the job's effect is guarded by a row of the ledger."""
+        return self.delivery is not Delivery.AT_LEAST_ONCE
+
+    def __str__(self) -> str:
+        return "~".join(
+            (
+                VERSION,
+                self.tenant,
+                f"{self.priority.value}{_DELIVERY_LETTERS[self.delivery]}",
+                _base36(self.bucket),
+                _base36(self.shard),
+                _base36(to_ms(self.due_at)),
+                self.identity,
+            )
+        )
+
+
+def job_id_of(job: Job) -> JobId:
+    """The id of a job."""
+    return JobId(
+        tenant=job.tenant,
+        priority=job.priority,
+        delivery=job.delivery,
+        bucket=job.bucket,
+        shard=job.shard,
+        due_at=job.scheduled_at,
+        identity=job.identity,
+    )
+
+
+def parse_job_id(text: str) -> JobId:
+    """The id that a text spells. Raises InvalidJobId for any text that `str(job_id)` does not write."""
+    try:
+        if len(text) > MAX_LENGTH:
+            raise InvalidJobId(text)
+        version, tenant, kind, bucket, shard, due, identity = text.split("~")
+        job_id = JobId(
+            tenant=check_tenant(tenant),
+            priority=Priority(int(kind[0])),
+            delivery=_DELIVERIES[kind[1:]],
+            bucket=int(bucket, 36),
+            shard=int(shard, 36),
+            due_at=from_ms(int(due, 36)),
+            identity=identity,
+        )
+    except (ValueError, KeyError, IndexError, OverflowError, InvalidInput):
+        raise InvalidJobId(text) from None
+    if version != VERSION or not IDENTITY.fullmatch(identity) or str(job_id) != text:
+        raise InvalidJobId(text)
+    return job_id
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+        if not number:
+            return digits

@@ -1,0 +1,78 @@
+"""The life of one logical execution: its states, and the one table by which they change.
+
+The ledger's conditions and docs/job-lifecycle.md are made from this table.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where an execution stands. `absent` is a row that does not exist."""
+
+    ABSENT = "absent"
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    ATTEMPTED = "attempted"
+
+
+class Event(StrEnum):
+    """What changes a state."""
+
+    REGISTER = "register"
+    """A keyed submission writes its row first."""
+    CLAIM = "claim"
+    """A worker takes the attempt, with a lease and a new fence."""
+    RESCUE = "rescue"
+    """A worker takes an attempt whose lease is over."""
+    ATTEMPT = "attempt"
+    """A worker starts an at_most_once job; there is no second start."""
+    SUCCEED = "succeed"
+    RETRY = "retry"
+    """The attempt failed and the next one is placed."""
+    FAIL = "fail"
+    """The last attempt failed and the dead letter is written."""
+    EXPIRE = "expire"
+    CANCEL = "cancel"
+    WITHDRAW = "withdraw"
+    """A running job that was asked to cancel fails: it is not tried again."""
+    BURY = "bury"
+    """The message reached a dead-letter queue: its worker died too often, or it never got a lease."""
+
+
+_STARTABLE = (State.ABSENT, State.SCHEDULED, State.RETRYING)
+
+TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
+    Event.REGISTER: ((State.ABSENT,), State.SCHEDULED),
+    Event.CLAIM: (_STARTABLE, State.RUNNING),
+    Event.RESCUE: ((State.RUNNING,), State.RUNNING),
+    Event.ATTEMPT: ((State.ABSENT, State.SCHEDULED), State.ATTEMPTED),
+    Event.SUCCEED: ((State.RUNNING,), State.SUCCEEDED),
+    Event.RETRY: ((State.RUNNING,), State.RETRYING),
+    Event.FAIL: ((State.RUNNING,), State.FAILED),
+    Event.EXPIRE: ((State.RUNNING,), State.EXPIRED),
+    Event.CANCEL: (_STARTABLE, State.CANCELLED),
+    Event.WITHDRAW: ((State.RUNNING,), State.CANCELLED),
+    Event.BURY: ((*_STARTABLE, State.RUNNING), State.FAILED),
+}
+"""Each event: the states that it may happen in, and the state that it leads to."""
+
+
+def sources(event: Event) -> frozenset[State]:
+    """The states that an event may happen in."""
+    return frozenset(TRANSITIONS[event][0])
+
+
+def target(event: Event) -> State:
+    """The state that an event leads to."""
+    return TRANSITIONS[event][1]
+
+
+TERMINAL = frozenset(State) - {source for states, _ in TRANSITIONS.values() for source in states}
+"""States that nothing leaves: the execution is settled."""

@@ -1,0 +1,95 @@
+"""The only way into the wheel, for submissions, retries, early messages and stragglers alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from functions.domain.errors import ClockSkewed
+from functions.domain.job import Timer
+from functions.domain.wheel import Ring, Wheel
+from functions.ports import Clock, ReadyQueue, TimerStore
+
+ATTEMPTS = 3
+"""How often a write is tried. With client timeouts of 2 s each they end well within a tick."""
+
+_PAUSE = timedelta(milliseconds=50)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a timer went; ring is None when the stores refused it on every attempt, and fault says why.
+
+    is_permanent: it cannot be placed in this form, so trying again does not help.
+    """
+
+    ring: Ring | None
+    fault: str = ""
+    is_permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placer:
+    """Places timers into the ring they belong to at the moment of each attempt.
+
+    Placing is safe to repeat: a far row has a key of its own and a repeated message meets the ledger.
+    """
+
+    wheel: Wheel
+    clock: Clock
+    timers: TimerStore
+    ready: ReadyQueue
+
+    def place(self, timers: Sequence[Timer]) -> list[Placement]:
+        """Place each timer; the answers are in the order of the timers."""
+        placed: dict[int, Placement] = {}
+        waiting = list(enumerate(timers))
+        for attempt in range(1, ATTEMPTS + 1):
+            if attempt > 1:
+                self.clock.sleep(_PAUSE * attempt)
+            # Asked again on every attempt: a write that was far a moment ago may no longer be.
+            now = self.clock.now()
+            far = [entry for entry in waiting if self.wheel.place(entry[1].due_at, now=now) is Ring.FAR]
+            near = [entry for entry in waiting if self.wheel.place(entry[1].due_at, now=now) is Ring.NEAR]
+            placed |= self._place_far(far) | self._place_near(near)
+            waiting = [entry for entry in waiting if _may_try_again(placed[entry[0]])]
+            if not waiting:
+                break
+        return [placed[index] for index in range(len(timers))]
+
+    def _place_near(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
+        if not entries:
+            return {}
+        # By object: two timers of a batch may be equal, and each needs its own answer.
+        rejected = {id(rejection.timer): rejection for rejection in self.ready.send([timer for _, timer in entries])}
+        return {
+            index: Placement(None, rejection.reason, rejection.is_permanent)
+            if (rejection := rejected.get(id(timer)))
+            else Placement(Ring.NEAR)
+            for index, timer in entries
+        }
+
+    def _place_far(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
+        if not entries:
+            return {}
+        if self._is_skewed():
+            fault = str(ClockSkewed(offset=self.clock.offset(), limit=self.wheel.skew / 2))
+            return {index: Placement(None, fault, is_permanent=True) for index, _ in entries}
+        unwritten = {id(timer) for timer in self.timers.put([timer for _, timer in entries])}
+        finished = self.clock.now()
+        written = [entry for entry in entries if id(entry[1]) not in unwritten]
+        # The answer to the write may be the first that tells how wrong this clock is: then each of them was too late.
+        is_skewed = self._is_skewed()
+        late = [entry for entry in written if is_skewed or finished > self.wheel.closes_at(entry[1].due_at)]
+        placed = {index: Placement(None, "the timer store did not confirm the write") for index, _ in entries}
+        placed |= {index: Placement(Ring.FAR) for index, _ in written}
+        # A late row may lie behind the scanner. If its message is not taken, it is not placed.
+        return placed | self._place_near(late)
+
+    def _is_skewed(self) -> bool:
+        return abs(self.clock.offset()) > self.wheel.skew / 2
+
+
+def _may_try_again(placement: Placement) -> bool:
+    return placement.ring is None and not placement.is_permanent

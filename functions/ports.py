@@ -1,0 +1,318 @@
+"""What the rules need from the world, by role. The adapters say how; the fakes of the tests say it in memory.
+
+Every write here is safe to repeat, and a refused conditional write is a result, not an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from functions.domain.claims import LedgerRow
+from functions.domain.cursor import Cursors
+from functions.domain.job import Job, Timer
+from functions.domain.job_id import JobId
+from functions.domain.lifecycle import Event
+from functions.domain.wheel import Wheel
+
+
+class Clock(Protocol):
+    """Wall time for instants, monotonic time for durations in a process."""
+
+    def now(self) -> datetime:
+        """The wall clock: aware UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start, never set back."""
+        ...
+
+    def sleep(self, duration: timedelta) -> None:
+        """Wait."""
+        ...
+
+    def offset(self) -> timedelta:
+        """How far this clock is ahead of the stores' clocks, as far as their answers have told; 0 until then."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTimer:
+    """A far row as it was read. timer is None when the row cannot be decoded; then raw and fault say what it holds."""
+
+    key: str
+    timer: Timer | None
+    raw: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows in key order. is_last: nothing lies behind them in the bucket."""
+
+    rows: Sequence[StoredTimer]
+    is_last: bool
+
+
+class TimerStore(Protocol):
+    """The far ring: rows by bucket and shard."""
+
+    def put(self, timers: Sequence[Timer]) -> list[Timer]:
+        """Write each timer once, without retries, and return those that are not known to be written."""
+        ...
+
+    def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
+        """Rows of a bucket and shard behind a sort key, in order: critical first."""
+        ...
+
+    def get(self, job_id: JobId) -> Timer | None:
+        """The first timer of a job, while it is in the far ring."""
+        ...
+
+    def delete(self, job_id: JobId) -> StoredTimer | None:
+        """Remove the first timer of a job; what this very call removed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A timer that a ready queue did not take. is_permanent: it will not take it in this form, ever."""
+
+    timer: Timer
+    reason: str
+    is_permanent: bool
+
+
+class ReadyQueue(Protocol):
+    """The near ring: four queues, one a priority, that deliver a message when its delay is over."""
+
+    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
+        """Send each timer with the delay it needs at the moment its batch goes out. Returns those not taken."""
+        ...
+
+    def defer(self, receipt: Receipt, *, until: datetime) -> None:
+        """Hide a received message until then, without acknowledging it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What identifies one receive of one message: its queue and its handle."""
+
+    queue_arn: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The attempt is this worker's, with this fence."""
+
+    fence: int
+    rescue_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A conditional write lost; row is what it met, None where there is none (any more)."""
+
+    row: LedgerRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A conditional write holds, now or from an earlier try of the same owner."""
+
+
+class Ledger(Protocol):
+    """The conditional-write table that makes an effect happen once."""
+
+    def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
+        """Write the first row of a keyed submission, if there is none."""
+        ...
+
+    def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
+        """Take an attempt that nobody has: no row, scheduled, or retrying after a lower attempt."""
+        ...
+
+    def rescue(
+        self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime
+    ) -> Claimed | Refused:
+        """Take an attempt from a worker whose lease is over, if the fence is still the one that was seen."""
+        ...
+
+    def attempt(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+        """Start an at_most_once job, if it has never been started."""
+        ...
+
+    def settle(
+        self,
+        job: Job,
+        event: Event,
+        *,
+        fence: int,
+        owner: str,
+        due_at: datetime,
+        now: datetime,
+        result: str = "",
+        error: str = "",
+    ) -> Applied | Refused:
+        """End an attempt under its fence. RETRY loses against a requested cancel."""
+        ...
+
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime) -> Applied | Refused:
+        """Write the tombstone, if the job is not running and not settled."""
+        ...
+
+    def cancel_registered(self, job_id: JobId, *, now: datetime) -> None:
+        """Mark the row of a keyed submission as cancelled, if there is one that waits."""
+        ...
+
+    def request_cancel(self, job_id: JobId, *, fence: int, now: datetime) -> Applied | Refused:
+        """Ask the running attempt with this fence not to be followed by another."""
+        ...
+
+    def bury(self, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, error: str) -> Applied | Refused:
+        """Settle as failed what no worker has, if the row is still the one that was seen."""
+        ...
+
+    def get(self, key: str) -> LedgerRow | None:
+        """The row of a job, as of all writes before."""
+        ...
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
+        """The rows that exist among these keys, each as of some moment before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLease:
+    """A shard that this scanner may scan. epoch: the fence of its checkpoints. cursors: None on the first tick ever."""
+
+    shard: int
+    owner: str
+    epoch: int
+    cursors: Cursors | None
+
+
+class ShardStore(Protocol):
+    """Who scans a shard, and how far it has come; how far the sweeper has; the recorded constants."""
+
+    def acquire(
+        self, shard: int, *, owner: str, now: datetime, lease_until: datetime, skew: timedelta
+    ) -> ShardLease | None:
+        """Take the lease of a shard; None while another scanner has it."""
+        ...
+
+    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
+        """Record cursors and prolong the lease, or give it back (None); False when a newer epoch has begun."""
+        ...
+
+    def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
+        """The recorded cursors of those shards that have any."""
+        ...
+
+    def audited(self) -> int | None:
+        """The next bucket to audit; None before the first audit."""
+        ...
+
+    def advance_audit(self, *, before: int | None, to: int) -> bool:
+        """Record the next bucket to audit, if it is still `before`."""
+        ...
+
+    def confirm(self, wheel: Wheel) -> None:
+        """Record the constants of the stage, or compare them with the recorded ones. Raises WheelChanged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """What failed for good. timer is None when the body was not written by Tickwheel; raw is what it was."""
+
+    tenant: str
+    identity: str
+    dead_at: datetime
+    error: str
+    attempt: int = 0
+    job_id: str = ""
+    timer: Timer | None = None
+    raw: str = ""
+
+
+class DeadLetters(Protocol):
+    """What failed for good, with its error, its attempts and the job."""
+
+    def put(self, letter: DeadLetter) -> None:
+        """Keep a dead letter."""
+        ...
+
+
+class PayloadStore(Protocol):
+    """Payloads that are too large for a row."""
+
+    def put(self, job: Job, text: str) -> str:
+        """Keep a payload; the pointer to it."""
+        ...
+
+    def get(self, pointer: str) -> str | None:
+        """The payload; None when it is gone."""
+        ...
+
+    def delete(self, pointer: str) -> None:
+        """Forget a payload; nothing happens when it is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """What a target is told about the attempt that calls it."""
+
+    job_id: str
+    tenant: str
+    idempotency_key: str
+    attempt: int
+    fence: int
+    scheduled_at: datetime
+    deadline: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The target took the job; result is what it said, as a short JSON text."""
+
+    result: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The target did not take the job. is_permanent: another attempt cannot help."""
+
+    error: str
+    is_permanent: bool = False
+
+
+class Targets(Protocol):
+    """Whatever a job calls."""
+
+    def call(
+        self, target: str, payload: str | None, invocation: Invocation, *, timeout: timedelta
+    ) -> Succeeded | Failed:
+        """Call a target once, for no longer than the timeout. A failure is a result."""
+        ...
+
+
+class Journal(Protocol):
+    """What happened, for people and for metrics: fixed event names with keys."""
+
+    def event(self, name: str, /, **keys: object) -> None:
+        """One line of the log."""
+        ...
+
+    def count(self, metric: str, amount: int = 1) -> None:
+        """Add to a counter."""
+        ...
+
+    def observe(self, metric: str, value: float) -> None:
+        """One value of a distribution."""
+        ...

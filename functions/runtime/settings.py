@@ -1,0 +1,92 @@
+"""The environment of each Lambda, read once, as a frozen model."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Annotated, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import from_json
+
+from functions.domain.job import Priority
+from functions.domain.wheel import Wheel
+
+_Urls = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda value: tuple(from_json(value)) if isinstance(value, str) else value),
+    Field(min_length=len(Priority), max_length=len(Priority)),
+]
+
+
+class Settings(BaseModel):
+    """What every Lambda is told: the constants of its stage."""
+
+    model_config = ConfigDict(frozen=True)
+
+    STAGE: str
+    BUCKET_SECONDS: int
+    LOOKAHEAD_SECONDS: int
+    SKEW_SECONDS: int
+    GUARD_SECONDS: int
+    WRITE_SHARDS: int
+    SCAN_SHARDS: int
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """Fails at the cold start with the name of what is missing or wrong."""
+        return cls.model_validate(dict(os.environ))
+
+    def wheel(self) -> Wheel:
+        """The wheel of the stage. Raises InvalidWheel."""
+        return Wheel(
+            bucket=timedelta(seconds=self.BUCKET_SECONDS),
+            lookahead=timedelta(seconds=self.LOOKAHEAD_SECONDS),
+            skew=timedelta(seconds=self.SKEW_SECONDS),
+            guard=timedelta(seconds=self.GUARD_SECONDS),
+            write_shards=self.WRITE_SHARDS,
+            scan_shards=self.SCAN_SHARDS,
+        )
+
+
+class _PlacingSettings(Settings):
+    TIMERS_TABLE: str
+    SHARDS_TABLE: str
+    READY_QUEUE_URLS: _Urls
+
+
+class ApiSettings(_PlacingSettings):
+    """The submission API."""
+
+    LEDGER_TABLE: str
+    PAYLOAD_BUCKET: str
+    ALLOW_PLAIN_HTTP: bool
+    MAX_TIMEOUT_SECONDS: int
+
+
+class WorkerSettings(_PlacingSettings):
+    """The worker."""
+
+    LEDGER_TABLE: str
+    DEAD_LETTERS_TABLE: str
+    PAYLOAD_BUCKET: str
+
+
+class ScannerSettings(_PlacingSettings):
+    """The scanner."""
+
+    DEAD_LETTERS_TABLE: str
+
+
+class SweeperSettings(_PlacingSettings):
+    """The sweeper."""
+
+    LEDGER_TABLE: str
+    AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
+
+
+class DeadLettersSettings(Settings):
+    """The consumer of the dead-letter queues."""
+
+    LEDGER_TABLE: str
+    DEAD_LETTERS_TABLE: str

@@ -1,0 +1,128 @@
+"""The composition root: what each Lambda is made of, built once a cold start."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from functions.adapters import clients
+from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.s3_payloads import S3PayloadStore
+from functions.adapters.sqs_ready_queue import SqsReadyQueue
+from functions.adapters.system_clock import SystemClock
+from functions.adapters.targets import Handler, TargetCaller
+from functions.domain.wheel import Wheel
+from functions.placing import Placer
+from functions.runtime.observability import PowertoolsJournal
+from functions.runtime.settings import Settings
+
+_SENDERS = 8
+_BATCH = 10
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The adapters of one Lambda; each is made when it is first asked for, and only where its setting exists."""
+
+    settings: Settings
+    clock: SystemClock = field(default_factory=SystemClock)
+    journal: PowertoolsJournal = field(default_factory=PowertoolsJournal)
+
+    @cached_property
+    def wheel(self) -> Wheel:
+        """The constants of the stage."""
+        return self.settings.wheel()
+
+    @cached_property
+    def shards(self) -> DynamoDBShardStore:
+        """Leases, cursors and recorded constants."""
+        return DynamoDBShardStore(self._dynamodb, self._setting("SHARDS_TABLE"))
+
+    @cached_property
+    def timers(self) -> DynamoDBTimerStore:
+        """The far ring."""
+        # One attempt a call: placing decides anew before each.
+        client = clients.dynamodb(self.clock, attempts=1)
+        return DynamoDBTimerStore(
+            client, self._setting("TIMERS_TABLE"), wheel=self.wheel, clock=self.clock, pool=self._senders
+        )
+
+    @cached_property
+    def ready(self) -> SqsReadyQueue:
+        """The near ring."""
+        client = clients.sqs(attempts=1)
+        return SqsReadyQueue(client, self._setting("READY_QUEUE_URLS"), clock=self.clock, pool=self._senders)
+
+    @cached_property
+    def ledger(self) -> DynamoDBLedger:
+        """The conditional-write table."""
+        return DynamoDBLedger(self._dynamodb, self._setting("LEDGER_TABLE"), skew=self.wheel.skew)
+
+    @cached_property
+    def dead_letters(self) -> DynamoDBDeadLetters:
+        """What failed for good."""
+        return DynamoDBDeadLetters(self._dynamodb, self._setting("DEAD_LETTERS_TABLE"))
+
+    @cached_property
+    def payloads(self) -> S3PayloadStore:
+        """Payloads too large for a row."""
+        return S3PayloadStore(clients.s3(), self._setting("PAYLOAD_BUCKET"))
+
+    @cached_property
+    def placer(self) -> Placer:
+        """The only way into the wheel."""
+        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready)
+
+    def targets(self, handlers: Mapping[str, Handler]) -> TargetCaller:
+        """What jobs call."""
+        return TargetCaller(handlers)
+
+    def confirm(self) -> None:
+        """Check the constants against those recorded at the first deploy. Raises WheelChanged."""
+        self.shards.confirm(self.wheel)
+
+    def run_side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:
+        """Run the jobs of a batch at the same time, and wait for all."""
+        for done in [self._runners.submit(job) for job in jobs]:
+            done.result()
+
+    def map_side_by_side(self, rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """Map a function that waits for the network; the answers in order."""
+        return list(self._senders.map(rule, items)) if len(items) > 1 else [rule(item) for item in items]
+
+    @cached_property
+    def _dynamodb(self) -> Any:
+        return clients.dynamodb(self.clock)
+
+    @cached_property
+    def _senders(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_SENDERS, thread_name_prefix="send")
+
+    @cached_property
+    def _runners(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_BATCH, thread_name_prefix="run")
+
+    def _setting(self, name: str) -> Any:
+        return getattr(self.settings, name)
+
+
+def token() -> str:
+    """A fresh owner token: unique, and short because it stands in every ledger row."""
+    return uuid.uuid4().hex[:16]
+
+
+def identity() -> str:
+    """A fresh random identity."""
+    return uuid.uuid4().hex
+
+
+jitter = random.random
+"""A random number from 0 up to 1."""

@@ -1,0 +1,37 @@
+"""Scans one shard: the target of the scanner's rules, each minute."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.runtime.observability import logger
+from functions.runtime.settings import ScannerSettings
+from functions.runtime.wiring import Wiring, token
+from functions.scanner.scan import Scanner
+
+wiring = Wiring(ScannerSettings.from_environment())
+wiring.confirm()
+scanner = Scanner(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    shards=wiring.shards,
+    timers=wiring.timers,
+    ready=wiring.ready,
+    dead_letters=wiring.dead_letters,
+    journal=wiring.journal,
+    token=token,
+)
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Entry point of the Lambda function; the rule's target gives `{"shard": n}`."""
+    try:
+        time_limit = timedelta(milliseconds=context.get_remaining_time_in_millis())
+        report = scanner.scan(event["shard"], time_limit=time_limit)
+    finally:
+        wiring.journal.flush()
+    return {"shard": report.shard, "sent": report.sent, "buried": report.buried, "stopped_by": report.stopped_by}

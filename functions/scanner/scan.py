@@ -1,0 +1,215 @@
+"""One tick of one shard: promote what comes due from the far ring to the ready queues.
+
+Every bucket was closed before it opens, so it is read once, in order, behind a cursor, and nothing is written to a row
+that is promoted. A crash repeats what was sent since the last checkpoint, and the ledger absorbs that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
+from functions.domain.fairness import choose
+from functions.domain.instants import from_seconds
+from functions.domain.job import Priority
+from functions.domain.job_id import job_id_of
+from functions.domain.wheel import Wheel
+from functions.ports import (
+    Clock,
+    DeadLetter,
+    DeadLetters,
+    Journal,
+    Page,
+    ReadyQueue,
+    ShardLease,
+    ShardStore,
+    StoredTimer,
+    TimerStore,
+)
+
+PAGE = 500
+CHECKPOINT_SENDS = 2_000
+CHECKPOINT_SECONDS = 5.0
+LEASE = timedelta(seconds=30)
+"""Prolonged by every checkpoint: a tick that dies holds its shard no longer than this and SKEW."""
+
+KEY_PARTS = 4
+"""Class, tenant, due time and identity make the sort key of a far row."""
+
+_REMEMBERED_ROWS = 20_000
+
+
+@dataclass(slots=True)
+class ScanReport:
+    """What one tick of one shard did. stopped_by: why it ended before its horizon, if it did."""
+
+    shard: int
+    sent: int = 0
+    buried: int = 0
+    stopped_by: str = ""
+    cursors: Cursors = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanner:
+    """Scans shards. token: a fresh owner token."""
+
+    wheel: Wheel
+    clock: Clock
+    shards: ShardStore
+    timers: TimerStore
+    ready: ReadyQueue
+    dead_letters: DeadLetters
+    journal: Journal
+    token: Callable[[], str]
+
+    def scan(self, shard: int, *, time_limit: timedelta) -> ScanReport:
+        """Promote everything of a shard that has come into reach, for at most 80 % of the time limit."""
+        now = self.clock.now()
+        lease = self.shards.acquire(shard, owner=self.token(), now=now, lease_until=now + LEASE, skew=self.wheel.skew)
+        if lease is None:
+            self.journal.event("shard_taken", shard=shard)
+            return ScanReport(shard, stopped_by="another scanner has the shard")
+        # A shard that nobody has scanned may hold rows that were written before its rule existed.
+        cursors = lease.cursors or first_cursors(self.wheel.first_bucket(now=now))
+        tick = _Tick(self, lease, dict(cursors), ends_at=self.clock.monotonic() + 0.8 * time_limit.total_seconds())
+        report = tick.run(horizon=self.wheel.horizon(now=now))
+        self._note(report)
+        return report
+
+    def _note(self, report: ScanReport) -> None:
+        self.journal.count("promoted", report.sent)
+        if report.cursors:
+            age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(report.cursors))
+            self.journal.observe("oldest_bucket_age_s", max(0.0, age.total_seconds()))
+        self.journal.event(
+            "shard_scanned", shard=report.shard, sent=report.sent, buried=report.buried, stopped_by=report.stopped_by
+        )
+
+
+class _Stopped(Exception):
+    """The tick ends here; what was passed is recorded, the rest is for the next one."""
+
+
+class _Tick:
+    def __init__(self, scanner: Scanner, lease: ShardLease, cursors: Cursors, *, ends_at: float) -> None:
+        self._scanner = scanner
+        self._lease = lease
+        self._reader = _Reader(scanner.timers, lease.shard)
+        self._ends_at = ends_at
+        self._checkpointed_at = scanner.clock.monotonic()
+        self._unrecorded = 0
+        self._report = ScanReport(lease.shard, cursors=cursors)
+
+    def run(self, *, horizon: int) -> ScanReport:
+        """Classes outermost, and within a class the oldest bucket first."""
+        try:
+            for priority in Priority:
+                while self._report.cursors[priority].at.bucket <= horizon:
+                    self._advance(priority)
+        except _Stopped as reason:
+            self._report.stopped_by = str(reason)
+        if self._report.stopped_by != _STALE:
+            self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=None)
+        return self._report
+
+    def _advance(self, priority: Priority) -> None:
+        if self._scanner.clock.monotonic() >= self._ends_at:
+            raise _Stopped("80 % of the time limit is used")
+        at = self._report.cursors[priority].at
+        page = self._reader.read(at, priority)
+        unsent_from = self._promote(
+            [row for row in page.rows if row.key in {chosen.key for chosen in choose(page.rows)}]
+        )
+        if unsent_from is not None:
+            # A cursor never passes an unsent row: the rest of the page is read again next time.
+            passed = [row.key for row in page.rows if row.key < unsent_from]
+            self._move(priority, Position(at.bucket, passed[-1] if passed else at.key))
+            raise _Stopped("the ready queue refuses messages")
+        if page.is_last:
+            self._move(priority, Position(self._scanner.wheel.next_bucket(at.bucket)))
+        else:
+            self._move(priority, Position(at.bucket, page.rows[-1].key))
+        self._checkpoint_when_due()
+
+    def _promote(self, rows: list[StoredTimer]) -> str | None:
+        """Send the rows; the key of the first that could not be sent now."""
+        for row in rows:
+            if row.timer is None:
+                self._bury(row, row.fault)
+        sendable = {id(row.timer): row for row in rows if row.timer is not None}
+        rejected = self._scanner.ready.send([row.timer for row in sendable.values() if row.timer is not None])
+        unsent: list[str] = []
+        for rejection in rejected:
+            row = sendable[id(rejection.timer)]
+            if rejection.is_permanent:
+                self._bury(row, rejection.reason)
+            else:
+                unsent.append(row.key)
+        sent = len(sendable) - len(rejected)
+        self._report.sent += sent
+        self._unrecorded += sent
+        return min(unsent, default=None)
+
+    def _bury(self, row: StoredTimer, fault: str) -> None:
+        """A row that cannot be sent at all is kept as a dead letter and passed: it must not stop its shard."""
+        # Of a key that Tickwheel did not write, nothing can be told: `?` is no tenant's name.
+        _, tenant, _, identity = row.key.split("#") if row.key.count("#") == KEY_PARTS - 1 else ("", "?", "", row.key)
+        self._scanner.dead_letters.put(
+            DeadLetter(
+                tenant=tenant,
+                identity=identity,
+                dead_at=self._scanner.clock.now(),
+                error=f"could not be promoted: {fault}",
+                attempt=row.timer.attempt if row.timer else 0,
+                job_id=str(job_id_of(row.timer.job)) if row.timer else "",
+                timer=row.timer,
+                raw=row.raw,
+            )
+        )
+        self._report.buried += 1
+        self._scanner.journal.count("dead_lettered")
+
+    def _move(self, priority: Priority, at: Position) -> None:
+        self._report.cursors[priority] = ClassCursor(at, self._report.cursors[priority].own)
+
+    def _checkpoint_when_due(self) -> None:
+        clock = self._scanner.clock
+        is_due = self._unrecorded >= CHECKPOINT_SENDS or clock.monotonic() - self._checkpointed_at >= CHECKPOINT_SECONDS
+        if not is_due:
+            return
+        if not self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=clock.now() + LEASE):
+            raise _Stopped(_STALE)
+        self._unrecorded = 0
+        self._checkpointed_at = clock.monotonic()
+
+
+_STALE = "another scanner has taken the shard over"
+
+
+class _Reader:
+    """Reads a bucket class by class, with one Query a bucket as long as the bucket fits into a page.
+
+    Rows are in class order: a first page that is also the last one holds every class, and is remembered for them.
+    """
+
+    def __init__(self, timers: TimerStore, shard: int) -> None:
+        self._timers = timers
+        self._shard = shard
+        self._whole: dict[int, Page] = {}
+        self._remembered = 0
+
+    def read(self, at: Position, priority: Priority) -> Page:
+        """The rows of one class behind a position; is_last: the class has no more in that bucket."""
+        low = max(at.key, f"{priority.value}#")
+        page = self._whole.get(at.bucket)
+        if page is None:
+            page = self._timers.read(at.bucket, self._shard, after=low if priority or at.key else "", limit=PAGE)
+            if not (priority or at.key) and page.is_last and self._remembered + len(page.rows) <= _REMEMBERED_ROWS:
+                self._whole[at.bucket] = page
+                self._remembered += len(page.rows)
+        end = f"{priority.value + 1}#"
+        rows = [row for row in page.rows if low < row.key < end]
+        return Page(rows, is_last=page.is_last or page.rows[-1].key >= end)

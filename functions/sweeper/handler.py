@@ -1,0 +1,36 @@
+"""Audits buckets that have ended: the target of the sweeper's rule, each minute."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.runtime.observability import logger
+from functions.runtime.settings import SweeperSettings
+from functions.runtime.wiring import Wiring
+from functions.sweeper.sweep import Sweeper
+
+settings = SweeperSettings.from_environment()
+wiring = Wiring(settings)
+sweeper = Sweeper(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    shards=wiring.shards,
+    timers=wiring.timers,
+    ledger=wiring.ledger,
+    placer=wiring.placer,
+    journal=wiring.journal,
+    sample=settings.AUDIT_SAMPLE,
+)
+
+
+@logger.inject_lambda_context
+def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Entry point of the Lambda function."""
+    try:
+        report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
+    finally:
+        wiring.journal.flush()
+    return {"audited": report.audited, "stragglers": report.stragglers, "waits_for": list(report.waits_for)}

@@ -1,0 +1,52 @@
+"""Executes batches of the ready queues."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.ports import Receipt
+from functions.runtime.observability import logger
+from functions.runtime.settings import WorkerSettings
+from functions.runtime.wiring import Wiring, jitter, token
+from functions.worker.execute import Message, Worker
+from functions.worker.handlers import HANDLERS
+
+wiring = Wiring(WorkerSettings.from_environment())
+wiring.confirm()
+worker = Worker(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    ledger=wiring.ledger,
+    placer=wiring.placer,
+    ready=wiring.ready,
+    dead_letters=wiring.dead_letters,
+    payloads=wiring.payloads,
+    targets=wiring.targets(HANDLERS),
+    journal=wiring.journal,
+    side_by_side=wiring.run_side_by_side,
+    token=token,
+    jitter=jitter,
+)
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Entry point of the Lambda function; answers which messages must come back."""
+    ends_at = wiring.clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
+    try:
+        returned = worker.execute([_message(record) for record in event["Records"]], ends_at=ends_at)
+    finally:
+        wiring.journal.flush()
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
+
+
+def _message(record: dict[str, Any]) -> Message:
+    return Message(
+        message_id=record["messageId"],
+        body=record["body"],
+        receipt=Receipt(record["eventSourceARN"], record["receiptHandle"]),
+        receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
+    )
