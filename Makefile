@@ -65,7 +65,7 @@ deploy: setup ## deploy to AWS: make deploy STAGE=dev
 	@cdk deploy --all --context stage=$(STAGE)
 
 destroy: setup ## remove the scheduler from AWS; the data stays
-	@cdk destroy --all --context stage=$(STAGE)
+	@cdk destroy "$(STAGE)/Scheduler" --context stage=$(STAGE)
 
 pins: .tools/bin/uv ## resolve the pins again after a change of pyproject.toml or functions/requirements.in
 	@$(UV) pip compile --quiet --no-header --no-annotate --group dev pyproject.toml -o requirements.txt

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NotConnected
 
 from functions.adapters.system_clock import SystemClock
 
@@ -43,7 +44,7 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return error.response.get("Error", {}).get("Code") in _TRANSIENT or status >= 500  # noqa: PLR2004
-    return isinstance(error, HTTPClientError)
+    return isinstance(error, HTTPClientError | NotConnected)
 
 
 def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
+from functions.domain.retry import MAX_BACKOFF
 from functions.ports import Applied, Claimed, Refused
 
 if TYPE_CHECKING:
@@ -51,8 +53,8 @@ class DynamoDBLedger:
             self._client.put_item(
                 TableName=self._table,
                 Item=item,
-                ConditionExpression="attribute_not_exists(k) OR o = :owner",
-                ExpressionAttributeValues={":owner": {"S": owner}},
+                ConditionExpression="attribute_not_exists(k) OR (s = :state AND o = :owner)",
+                ExpressionAttributeValues={":state": {"S": target(Event.REGISTER)}, ":owner": {"S": owner}},
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as error:
@@ -152,7 +154,12 @@ class DynamoDBLedger:
             owner=owner,
             due_at=job_id.due_at,
             now=now,
-            values=names | {":id": {"S": str(job_id)}},
+            values={
+                **names,
+                ":id": {"S": str(job_id)},
+                # The next attempt that it may stop is due at most a backoff from now.
+                ":ttl": _ttl(now=now + MAX_BACKOFF, due_at=job_id.due_at),
+            },
         )
 
     def cancel_registered(self, job_id: JobId, *, now: datetime) -> None:
@@ -194,6 +201,8 @@ class DynamoDBLedger:
 
     def bury(self, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, error: str) -> Applied | Refused:
         """One write unit; refused when a worker has touched the row since it was seen."""
+        if row is not None and row.state not in sources(Event.BURY):
+            return Refused(row)
         seen: dict[str, Any] = {}
         unchanged = "attribute_not_exists(k)"
         if row is not None:
@@ -205,7 +214,7 @@ class DynamoDBLedger:
             assignments="d = if_not_exists(d, :due), e = :error, i = if_not_exists(i, :id)",
             state=target(Event.BURY),
             owner=owner,
-            due_at=job.scheduled_at,
+            due_at=(row.due_at if row else None) or job.scheduled_at,
             now=now,
             values=seen | {":error": {"S": error[:_TEXT_LIMIT]}, ":id": {"S": str(job_id_of(job))}},
         )
@@ -296,12 +305,12 @@ class DynamoDBLedger:
         return _Written(fence=_number(attributes, "f"), rescue_count=_number(attributes, "r"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Written(Applied):
     """A write that holds, with what the row then said."""
 
-    def __init__(self, *, fence: int, rescue_count: int) -> None:
-        self.fence = fence
-        self.rescue_count = rescue_count
+    fence: int
+    rescue_count: int
 
 
 def _refused(error: ClientError) -> Refused:

@@ -24,7 +24,7 @@ ATTEMPTS = 3
 
 _BATCH_BYTES = 1_000_000  # SQS takes 1 MiB, attributes included
 _PAUSE = timedelta(milliseconds=100)
-_LONGEST_VISIBILITY = timedelta(hours=12)
+_LONGEST_VISIBILITY = timedelta(hours=11)  # SQS takes 12 hours from the receive, which is a while ago by then
 
 
 class SqsReadyQueue:
@@ -48,7 +48,7 @@ class SqsReadyQueue:
         return [rejected for result in results for rejected in result]
 
     def defer(self, receipt: Receipt, *, until: datetime) -> None:
-        """To the whole second after; a visibility counts from now, at most 12 hours."""
+        """To the whole second after; a visibility counts from now, at most 11 hours."""
         left = min(max(until - self._clock.now(), timedelta(0)), _LONGEST_VISIBILITY)
         self._client.change_message_visibility(
             QueueUrl=self._url_of[receipt.queue_arn.rsplit(":", 1)[-1]],

@@ -56,7 +56,7 @@ class TargetCaller:
             )
             # urllib3 limits each read of the socket; a target that drips bytes is limited here.
             size = 0
-            for chunk in response.stream(_CHUNK):
+            while chunk := response.read1(_CHUNK):
                 size += len(chunk)
                 if time.monotonic() > ends or size > _READ_LIMIT:
                     response.close()
@@ -80,7 +80,7 @@ class TargetCaller:
         def run() -> None:
             try:
                 value = handler(json.loads(payload) if payload is not None else None, invocation)
-                outcome.append(Succeeded(json.dumps(value)))
+                outcome.append(Succeeded(json.dumps(value, allow_nan=False)))
             except Exception as error:  # noqa: BLE001  whatever a user's code raises is the result of the attempt
                 outcome.append(Failed(f"{type(error).__name__}: {error}"))
 

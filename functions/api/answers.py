@@ -47,10 +47,11 @@ def found_body(found: Found) -> dict[str, Any]:
         "fence": row.fence,
         "rescues": row.rescue_count,
         "cancel_requested": row.cancel_requested,
-        "result": json.loads(row.result) if _is_whole(row.result) else row.result,
         "error": row.error,
         "updated_at": format_instant(row.updated_at) if row.updated_at else None,
     }
+    # Told apart from the others: a handler may well answer 0 or false.
+    result = {"result": json.loads(row.result) if _is_whole(row.result) else row.result} if row.result else {}
     return {
         "id": str(found.job_id),
         "tenant": found.job_id.tenant,
@@ -59,6 +60,7 @@ def found_body(found: Found) -> dict[str, Any]:
         "priority": found.job_id.priority.name.lower(),
         "delivery": found.job_id.delivery,
         **{name: value for name, value in known.items() if value not in ("", 0, None, False)},
+        **result,
     }
 
 

@@ -56,7 +56,7 @@ finder = Finder(clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
 def submit_job() -> Response[str]:
     """Take one job in."""
     rules = _rules()
-    body = JobBody.model_validate(parse_body(app.current_event.body), context=rules)
+    body = JobBody.model_validate(_body(), context=rules)
     key = check_key(app.current_event.headers.get("idempotency-key"))
     outcome = submitter.submit([body.submission(now=rules.now, idempotency_key=key)])[0]
     if isinstance(outcome, NotPlaced):
@@ -68,7 +68,7 @@ def submit_job() -> Response[str]:
 def submit_batch() -> Response[str]:
     """Take up to 500 jobs in, with a result for each."""
     rules = _rules()
-    batch = BatchBody.model_validate(parse_body(app.current_event.body))
+    batch = BatchBody.model_validate(_body())
     results: list[dict[str, Any] | None] = []
     submissions: list[Submission] = []
     for job in batch.jobs:
@@ -122,6 +122,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return app.resolve(event, context)
     finally:
         wiring.journal.flush()
+
+
+def _body() -> Any:
+    return parse_body(app.current_event.body, is_base64=bool(app.current_event.is_base64_encoded))
 
 
 def _rules() -> Rules:

@@ -57,6 +57,7 @@ def _field_problem(found: Any) -> dict[str, Any]:
     shown: dict[str, Any] = {"field": field, "message": found["msg"]}
     # A missing field has the whole body for its input, and a payload may be secret.
     if found["type"] != "missing" and found["loc"][:1] != ("payload",):
-        text = json.dumps(found.get("input"), default=str, ensure_ascii=True)
-        shown["value"] = found["input"] if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        text = json.dumps(found.get("input"), default=str)
+        # Python reads numbers that JSON cannot say, such as 1e999: they are shown as text.
+        shown["value"] = json.loads(text, parse_constant=str) if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return shown

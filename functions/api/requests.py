@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -23,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from functions.api.submit import Submission
 from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput
-from functions.domain.instants import format_instant, parse_duration, parse_instant
+from functions.domain.instants import MILLISECOND, format_instant, parse_duration, parse_instant
 from functions.domain.job import Delivery, Precision, Priority, check_target, check_tenant
 from functions.domain.retry import MAX_ATTEMPTS, MAX_BACKOFF, RetryPolicy, Strategy
 
@@ -119,7 +120,8 @@ class RetryBody(BaseModel):
 
     def policy(self) -> RetryPolicy:
         """The policy of the domain."""
-        return RetryPolicy(strategy=self.strategy, attempts=self.attempts, base=self.base, cap=self.cap)
+        # A cap that was not given makes way for a longer base.
+        return RetryPolicy(strategy=self.strategy, attempts=self.attempts, base=self.base, cap=max(self.base, self.cap))
 
 
 class JobBody(BaseModel):
@@ -191,10 +193,10 @@ class JobBody(BaseModel):
     @classmethod
     def _fits_the_worker(cls, value: timedelta, info: ValidationInfo) -> timedelta:
         limit = _rules(info).max_timeout
-        if not timedelta(0) < value <= limit:
+        if not MILLISECOND <= value <= limit:
             raise PydanticCustomError(
                 "timeout",
-                "must be above 0 and at most {limit} s in this stage",
+                "must be at least a millisecond and at most {limit} s in this stage",
                 {"limit": f"{limit.total_seconds():g}"},
             )
         return value
@@ -232,10 +234,10 @@ class BatchBody(BaseModel):
     jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=BATCH_LIMIT)]
 
 
-def parse_body(body: str | None) -> Any:
-    """The JSON of a request. Raises InvalidInput."""
+def parse_body(body: str | None, *, is_base64: bool = False) -> Any:
+    """The JSON of a request, whatever its content type made of it on the way. Raises InvalidInput."""
     try:
-        return json.loads(body or "")
+        return json.loads(base64.b64decode(body or "").decode() if is_base64 else body or "")
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the body is not JSON: {error}") from None
 

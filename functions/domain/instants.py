@@ -57,11 +57,14 @@ def parse_duration(value: str | float) -> timedelta:
         weeks, days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
         total = weeks * 604_800 + days * 86_400 + hours * 3_600 + minutes * 60 + seconds
     else:
-        total = float(value)
-    # The comparison is written so that NaN fails it too.
-    if not 0 <= total <= timedelta.max.total_seconds():
-        raise InvalidInput("must be a number of seconds from 0 up")
-    return timedelta(seconds=total)
+        total = value
+    try:
+        # The comparison is written so that NaN fails it too.
+        if not total >= 0:
+            raise InvalidInput("must be a number of seconds from 0 up")
+        return timedelta(seconds=total)
+    except OverflowError:
+        raise InvalidInput("must be a number of seconds that a calendar can hold") from None
 
 
 def format_instant(instant: datetime) -> str:

@@ -79,9 +79,9 @@ def parse_job_id(text: str) -> JobId:
             tenant=check_tenant(tenant),
             priority=Priority(int(kind[0])),
             delivery=_DELIVERIES[kind[1:]],
-            bucket=int(bucket, 36),
-            shard=int(shard, 36),
-            due_at=from_ms(int(due, 36)),
+            bucket=_number(bucket),
+            shard=_number(shard),
+            due_at=from_ms(_number(due)),
             identity=identity,
         )
     except (ValueError, KeyError, IndexError, OverflowError, InvalidInput):
@@ -89,6 +89,13 @@ def parse_job_id(text: str) -> JobId:
     if version != VERSION or not IDENTITY.fullmatch(identity) or str(job_id) != text:
         raise InvalidJobId(text)
     return job_id
+
+
+def _number(text: str) -> int:
+    number = int(text, 36)
+    if number < 0:
+        raise ValueError("a number of an id has no sign")
+    return number
 
 
 def _base36(number: int) -> str:

@@ -50,7 +50,8 @@ class PowertoolsJournal:
         for metric, observed in values.items():
             for value in observed:
                 metrics.add_metric(name=metric, unit=_unit_of(metric), value=value)
-        metrics.flush_metrics()
+        if counts or values:
+            metrics.flush_metrics()
 
 
 def _unit_of(metric: str) -> MetricUnit:

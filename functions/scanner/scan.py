@@ -6,7 +6,7 @@ that is promoted. A crash repeats what was sent since the last checkpoint, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -120,9 +120,7 @@ class _Tick:
             raise _Stopped("80 % of the time limit is used")
         at = self._report.cursors[priority].at
         page = self._reader.read(at, priority)
-        unsent_from = self._promote(
-            [row for row in page.rows if row.key in {chosen.key for chosen in choose(page.rows)}]
-        )
+        unsent_from = self._promote(choose(page.rows))
         if unsent_from is not None:
             # A cursor never passes an unsent row: the rest of the page is read again next time.
             passed = [row.key for row in page.rows if row.key < unsent_from]
@@ -134,7 +132,7 @@ class _Tick:
             self._move(priority, Position(at.bucket, page.rows[-1].key))
         self._checkpoint_when_due()
 
-    def _promote(self, rows: list[StoredTimer]) -> str | None:
+    def _promote(self, rows: Sequence[StoredTimer]) -> str | None:
         """Send the rows; the key of the first that could not be sent now."""
         for row in rows:
             if row.timer is None:

@@ -1,0 +1,125 @@
+"""The front door: an HTTP API that knows every caller by a signature."""
+
+from __future__ import annotations
+
+import json
+
+import aws_cdk as cdk
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_apigatewayv2_authorizers as authorizers
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.package import Function, Package
+from infra.ready_queues import ReadyQueues
+from infra.stage import Stage
+from infra.storage import StorageStack
+
+ROUTES = (
+    ("POST", "/v1/jobs"),
+    ("POST", "/v1/jobs:batch"),
+    ("GET", "/v1/jobs/{id}"),
+    ("DELETE", "/v1/jobs/{id}"),
+    ("GET", "/openapi.json"),
+)
+"""Every route there is; no other reaches the function."""
+
+REQUESTS_PER_SECOND = 10_000
+BURST = 5_000
+"""The account's own defaults, written down so that a stage cannot exceed them by accident."""
+
+ACCESS_LOG_FORMAT = {
+    "request_id": "$context.requestId",
+    "requested_at": "$context.requestTimeEpoch",
+    "caller": "$context.identity.userArn",
+    "source_ip": "$context.identity.sourceIp",
+    "route": "$context.routeKey",
+    "status": "$context.status",
+    "latency_ms": "$context.responseLatency",
+    "response_bytes": "$context.responseLength",
+    "error": "$context.error.message",
+    "integration_error": "$context.integrationErrorMessage",
+}
+
+
+class Api(Construct):
+    """The function behind the routes, and the address they share."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        package: Package,
+        storage: StorageStack,
+        ready_queues: ReadyQueues,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.function = _function(self, stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        api = apigateway.HttpApi(
+            self,
+            "Http",
+            description=f"Tickwheel {stage.name}",
+            create_default_stage=False,
+            default_authorizer=authorizers.HttpIamAuthorizer(),
+        )
+        integration = integrations.HttpLambdaIntegration(
+            "Function", self.function.function, scope_permission_to_route=False
+        )
+        for method, path in ROUTES:
+            api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)
+        _publish(self, api=api, stage=stage)
+        self.endpoint = api.api_endpoint
+
+
+def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage) -> None:
+    access_log = logs.LogGroup(
+        scope, "AccessLog", retention=stage.log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
+    )
+    apigateway.CfnStage(
+        scope,
+        "Stage",
+        api_id=api.api_id,
+        stage_name="$default",
+        auto_deploy=True,
+        access_log_settings=apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=access_log.log_group_arn, format=json.dumps(ACCESS_LOG_FORMAT)
+        ),
+        default_route_settings=apigateway.CfnStage.RouteSettingsProperty(
+            throttling_rate_limit=REQUESTS_PER_SECOND, throttling_burst_limit=BURST
+        ),
+    )
+
+
+def _function(
+    scope: Construct, *, stage: Stage, package: Package, storage: StorageStack, ready_queues: ReadyQueues
+) -> Function:
+    timers, ledger, shards = (storage.tables[name] for name in ("timers", "ledger", "shards"))
+    function = Function(
+        scope,
+        "Function",
+        name="api",
+        description="Submits, shows and cancels jobs",
+        stage=stage,
+        package=package,
+        size=stage.api,
+        environment={
+            "TIMERS_TABLE": timers.table_name,
+            "LEDGER_TABLE": ledger.table_name,
+            "SHARDS_TABLE": shards.table_name,
+            "PAYLOAD_BUCKET": storage.payloads.bucket_name,
+            "READY_QUEUE_URLS": ready_queues.urls,
+            "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
+            "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
+        },
+    )
+    function.grant(
+        "dynamodb:PutItem", "dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:DeleteItem", on=[timers.table_arn]
+    )
+    function.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:GetItem", on=[ledger.table_arn])
+    function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
+    function.grant_payloads("s3:PutObject", "s3:DeleteObject", storage=storage)
+    function.grant("sqs:SendMessage", on=ready_queues.arns)
+    return function

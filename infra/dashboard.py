@@ -1,0 +1,162 @@
+"""One page in the order of an incident: are jobs late, where do they wait, what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from infra.metrics import BURYING, emitted
+from infra.package import Function
+from infra.ready_queues import ReadyQueues
+from infra.stage import PRIORITIES, Stage
+
+ROW_WIDTH = 24
+MINUTE = cdk.Duration.minutes(1)
+
+
+class Dashboard(Construct):
+    """The dashboard of a stage."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        ready_queues: ReadyQueues,
+        functions: Sequence[Function],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        cloudwatch.Dashboard(
+            self,
+            "Dashboard",
+            default_interval=cdk.Duration.hours(3),
+            widgets=[
+                [_heading("Are jobs late?")],
+                _lateness(stage),
+                [_heading("Where do they wait?")],
+                _waiting(ready_queues),
+                [_heading("What fails?")],
+                _outcomes(stage),
+                _functions(functions),
+            ],
+        )
+
+
+def _lateness(stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
+            "Lag (ms)",
+            *(emitted("lag_ms", service="worker", stage=stage, statistic=share) for share in ("p50", "p95", "p99")),
+            columns=3,
+        ),
+        _graph(
+            "Oldest bucket that is not drained (s)",
+            emitted("oldest_bucket_age_s", service="scanner", stage=stage, statistic="Maximum"),
+            columns=3,
+        ),
+        _graph(
+            "Must be zero",
+            emitted("early", service="worker", stage=stage),
+            emitted("stragglers", service="sweeper", stage=stage),
+            *(emitted("dead_lettered", service=service, stage=stage) for service in BURYING),
+            columns=3,
+        ),
+    ]
+
+
+def _waiting(ready_queues: ReadyQueues) -> list[cloudwatch.IWidget]:
+    named = list(zip(PRIORITIES, ready_queues.queues, strict=True))
+    return [
+        _graph(
+            "Age of the oldest message (s), its delay included",
+            *(
+                queue.metric_approximate_age_of_oldest_message(label=priority, period=MINUTE, statistic="Maximum")
+                for priority, queue in named
+            ),
+            columns=4,
+        ),
+        _graph(
+            "Messages due and waiting",
+            *(
+                queue.metric_approximate_number_of_messages_visible(label=priority, period=MINUTE, statistic="Maximum")
+                for priority, queue in named
+            ),
+            columns=4,
+        ),
+        _graph(
+            "Messages not yet due",
+            *(
+                queue.metric_approximate_number_of_messages_delayed(label=priority, period=MINUTE, statistic="Maximum")
+                for priority, queue in named
+            ),
+            columns=4,
+        ),
+        _graph(
+            "Dead-letter queues",
+            *(
+                queue.metric_approximate_number_of_messages_visible(label=priority, period=MINUTE, statistic="Maximum")
+                for priority, queue in zip(PRIORITIES, ready_queues.dead_letter_queues, strict=True)
+            ),
+            columns=4,
+        ),
+    ]
+
+
+def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
+            "In and through",
+            emitted("jobs_submitted", service="api", stage=stage),
+            emitted("promoted", service="scanner", stage=stage),
+            emitted("attempts", service="worker", stage=stage),
+            emitted("audited", service="sweeper", stage=stage),
+            columns=3,
+        ),
+        _graph(
+            "Outcomes",
+            *(
+                emitted(name, service="worker", stage=stage)
+                for name in ("succeeded", "retried", "failed", "expired", "dead_lettered")
+            ),
+            columns=3,
+        ),
+        _graph(
+            "Claims",
+            *(
+                emitted(name, service="worker", stage=stage)
+                for name in ("rescues", "claims_lost", "duplicates_dropped", "returned")
+            ),
+            columns=3,
+        ),
+    ]
+
+
+def _functions(functions: Sequence[Function]) -> list[cloudwatch.IWidget]:
+    def of_each(metric: str, *, statistic: str) -> list[cloudwatch.Metric]:
+        return [
+            function.function.metric(metric, label=function.name, period=MINUTE, statistic=statistic)
+            for function in functions
+        ]
+
+    return [
+        _graph("Errors", *of_each("Errors", statistic="Sum"), columns=3),
+        _graph("Throttles", *of_each("Throttles", statistic="Sum"), columns=3),
+        _graph("Duration p99 (ms)", *of_each("Duration", statistic="p99"), columns=3),
+    ]
+
+
+def _heading(text: str) -> cloudwatch.IWidget:
+    return cloudwatch.TextWidget(markdown=f"## {text}", width=ROW_WIDTH, height=1)
+
+
+def _graph(title: str, *metrics: cloudwatch.IMetric, columns: int) -> cloudwatch.IWidget:
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=list(metrics),
+        width=ROW_WIDTH // columns,
+        left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
+    )

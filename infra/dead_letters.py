@@ -1,0 +1,64 @@
+"""Where messages end that no worker could finish: recorded, so that they can be seen and replayed."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.acknowledge import acknowledge
+from infra.package import Function, Package
+from infra.ready_queues import ReadyQueues
+from infra.stage import PRIORITIES, Stage
+from infra.storage import StorageStack
+
+BATCH_SIZE = 10
+
+
+class DeadLetters(Construct):
+    """The function that consumes the dead-letter queues."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        package: Package,
+        storage: StorageStack,
+        ready_queues: ReadyQueues,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        ledger, dead_letters = (storage.tables[name] for name in ("ledger", "dead_letters"))
+        self.function = Function(
+            self,
+            "Function",
+            name="dead_letters",
+            description="Records messages that no worker could finish",
+            stage=stage,
+            package=package,
+            size=stage.dead_letters,
+            environment={"LEDGER_TABLE": ledger.table_name, "DEAD_LETTERS_TABLE": dead_letters.table_name},
+        )
+        self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
+        self.function.grant(
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ChangeMessageVisibility",
+            on=[queue.queue_arn for queue in ready_queues.dead_letter_queues],
+        )
+        for priority, queue in zip(PRIORITIES, ready_queues.dead_letter_queues, strict=True):
+            source = lambda_.EventSourceMapping(
+                self,
+                f"From{priority.capitalize()}",
+                target=self.function.function,
+                event_source_arn=queue.queue_arn,
+                batch_size=BATCH_SIZE,
+                report_batch_item_failures=True,
+            )
+            acknowledge(
+                source,
+                "Serverless-LambdaEventSourceMappingDestination",
+                because="SQS sources have no failure destination, and a message that fails here stays where it is for 14 days.",
+            )

@@ -1,0 +1,52 @@
+"""The metrics the functions emit, as the dashboard and the alarms read them."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from infra.stage import Stage
+
+EMITTED = {
+    "api": ("jobs_submitted",),
+    "scanner": ("promoted", "oldest_bucket_age_s", "dead_lettered"),
+    "worker": (
+        "lag_ms",
+        "attempts",
+        "succeeded",
+        "failed",
+        "retried",
+        "expired",
+        "early",
+        "rescues",
+        "claims_lost",
+        "duplicates_dropped",
+        "returned",
+        "dead_lettered",
+    ),
+    "sweeper": ("stragglers", "audited"),
+    "dead_letters": ("dead_lettered",),
+}
+"""By service, the only dimension: one per tenant would cost 0.30 USD a month each."""
+
+BURYING = tuple(service for service, names in EMITTED.items() if "dead_lettered" in names)
+"""Every function that writes dead letters."""
+
+
+class UnknownMetric(ValueError):
+    """A graph or an alarm over a metric that nothing emits would stay silent for ever."""
+
+
+def emitted(
+    name: str, *, service: str, stage: Stage, statistic: str = "Sum", period: cdk.Duration | None = None
+) -> cloudwatch.Metric:
+    """Return a metric of one function, per minute by default; raises `UnknownMetric` for one that it does not emit."""
+    if name not in EMITTED.get(service, ()):
+        raise UnknownMetric(f"{service} emits no metric {name!r}: add it to EMITTED, and to the code that emits it")
+    return cloudwatch.Metric(
+        namespace=stage.metrics_namespace,
+        metric_name=name,
+        dimensions_map={"service": service},
+        statistic=statistic,
+        period=period or cdk.Duration.minutes(1),
+    )

@@ -1,0 +1,224 @@
+"""What is deployed: one zip with all functions, one layer with what they import, and a function that uses both."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.acknowledge import acknowledge
+from infra.stage import FunctionSize, Stage
+from infra.storage import StorageStack, payloads_export
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "functions" / "requirements.txt"
+
+PYTHON_VERSION = "3.13"
+PLATFORM = "aarch64-manylinux_2_28"
+
+SERVICES = ("dynamodb", "s3", "sqs", "sts")
+"""The services whose botocore models stay in the layer; the other four hundred are nine tenths of its size."""
+
+SETUP_HINT = "run `make setup`, or put uv on PATH"
+
+
+class MissingTool(RuntimeError):
+    """A tool that bundling needs is not there; the message says how to get it."""
+
+
+class Package(Construct):
+    """The code of every function and the layer below it."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+        super().__init__(scope, construct_id)
+        self.code = lambda_.Code.from_asset(
+            str(ROOT),
+            # From the root, so that the import root `functions` is a folder of the zip.
+            exclude=["/*", "!/functions", "__pycache__", "requirements.*"],
+            ignore_mode=cdk.IgnoreMode.GIT,
+        )
+        bundler = LayerBundler(host=stage.emulated)
+        self.layer = lambda_.LayerVersion(
+            self,
+            "Layer",
+            code=lambda_.Code.from_asset(
+                str(REQUIREMENTS.parent),
+                exclude=["*", "!requirements.txt"],
+                asset_hash=bundler.fingerprint(),
+                asset_hash_type=cdk.AssetHashType.CUSTOM,
+                # The image is never pulled: the local bundler either succeeds or raises.
+                bundling=cdk.BundlingOptions(
+                    image=cdk.DockerImage.from_registry("never-used"), local=cast("cdk.ILocalBundling", bundler)
+                ),
+            ),
+            compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
+            compatible_architectures=[lambda_.Architecture.ARM_64],
+            description="What the functions import, pinned",
+        )
+
+
+class Function(Construct):
+    """One function: its handler is `functions.<name>.handler.handler`, its role allows what `grant` says and no more."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        description: str,
+        stage: Stage,
+        package: Package,
+        size: FunctionSize,
+        environment: Mapping[str, str],
+        max_event_age: cdk.Duration | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.name = name
+        self._stage = stage
+        self.log_group = logs.LogGroup(
+            self, "Logs", retention=stage.log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
+        )
+        self.role = _role(self)
+        self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=[self.log_group.log_group_arn])
+        function = lambda_.Function(
+            self,
+            "Function",
+            description=description,
+            code=package.code,
+            layers=[package.layer],
+            handler=f"functions.{name}.handler.handler",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            memory_size=size.memory_mb,
+            timeout=_duration(size),
+            role=self.role,
+            log_group=self.log_group,
+            tracing=lambda_.Tracing.ACTIVE,
+            environment=_shared_environment(name=name, stage=stage) | dict(environment),
+            # The next tick repeats a lost one; a retried or late tick only competes with it.
+            retry_attempts=0 if max_event_age else None,
+            max_event_age=max_event_age,
+        )
+        self.function = cast("lambda_.IFunction", function)
+        self._answer_findings(ticked=max_event_age is not None)
+
+    def grant(self, *actions: str, on: Sequence[str]) -> None:
+        """Allow exactly these actions on exactly these ARNs."""
+        self.role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=list(on)))
+
+    def grant_payloads(self, *actions: str, storage: StorageStack) -> None:
+        """Allow these actions on every payload; their keys are chosen at run time."""
+        self.grant(*actions, on=[storage.payload_objects])
+        acknowledge(
+            self.role,
+            f"AwsSolutions-IAM5[Resource::{payloads_export(self._stage)}/*]",
+            because="Payload keys are made at run time from tenants and jobs; the bucket holds nothing else.",
+        )
+
+    def _answer_findings(self, *, ticked: bool) -> None:
+        acknowledge(
+            self.role,
+            "AwsSolutions-IAM5[Resource::*]",
+            because="X-Ray's PutTraceSegments and PutTelemetryRecords know no resources.",
+        )
+        for rule in ("AwsSolutions-L1", "Serverless-LambdaLatestVersion"):
+            acknowledge(
+                self.function,
+                rule,
+                because=f"The pins of the layer are resolved and tested for {PYTHON_VERSION}: the runtime moves with them.",
+            )
+        if ticked:
+            for rule in ("Serverless-LambdaDLQ", "Serverless-LambdaAsyncFailureDestination"):
+                acknowledge(
+                    self.function, rule, because="A failed tick holds no data: the next one starts at its cursor."
+                )
+        else:
+            acknowledge(
+                self.function,
+                "Serverless-LambdaDLQ",
+                because="Nobody invokes it asynchronously: its callers see the error, or its queue keeps the message.",
+            )
+
+
+@jsii.implements(cdk.ILocalBundling)
+class LayerBundler:
+    """Installs the pinned requirements into a layer, without Docker: wheels need no compiler, only the right name."""
+
+    def __init__(self, *, host: bool) -> None:
+        """Bundle for this interpreter if `host` is true, for Lambda otherwise."""
+        self._target = ["--python", sys.executable]
+        if not host:
+            self._target += ["--python-version", PYTHON_VERSION, "--python-platform", PLATFORM]
+        self._label = f"{sys.version_info[:2]} {platform.platform()}" if host else f"{PYTHON_VERSION} {PLATFORM}"
+
+    def fingerprint(self) -> str:
+        """Name the layer's content without building it: the pins, the platform and this recipe."""
+        digest = hashlib.sha256(self._label.encode())
+        digest.update(REQUIREMENTS.read_bytes())
+        digest.update(Path(__file__).read_bytes())
+        return digest.hexdigest()
+
+    def try_bundle(self, output_dir: str, _options: object = None) -> bool:
+        """Fill `output_dir`; raises instead of returning False, because there is no second way."""
+        site = Path(output_dir) / "python"
+        command = [_uv(), "pip", "install", "--quiet", "--no-config", "--only-binary", ":all:", *self._target]
+        subprocess.run([*command, "--target", str(site), "-r", str(REQUIREMENTS)], check=True)  # noqa: S603
+        _prune(site)
+        return True
+
+
+def _role(scope: Construct) -> iam.IRole:
+    # The casts here and above: jsii's interfaces and classes disagree on parameter names, which a type checker refuses.
+    lambda_service = cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com"))
+    return cast("iam.IRole", iam.Role(scope, "Role", assumed_by=lambda_service))
+
+
+def _uv() -> str:
+    bundled = ROOT / ".tools" / "bin" / "uv"
+    uv = str(bundled) if bundled.is_file() else shutil.which("uv")
+    if uv is None:
+        raise MissingTool(f"uv is needed to bundle the layer and is neither in .tools nor on PATH: {SETUP_HINT}")
+    return uv
+
+
+def _prune(site: Path) -> None:
+    for models in (site / "botocore" / "data", site / "boto3" / "data"):
+        for folder in models.iterdir():
+            if folder.is_dir() and folder.name not in SERVICES:
+                shutil.rmtree(folder)
+    for folder in (*site.rglob("__pycache__"), site / "bin", site / "boto3" / "examples"):
+        shutil.rmtree(folder, ignore_errors=True)
+    (site / ".lock").unlink(missing_ok=True)
+
+
+def _duration(size: FunctionSize) -> cdk.Duration:
+    return cdk.Duration.seconds(int(size.timeout.total_seconds()))
+
+
+def _shared_environment(*, name: str, stage: Stage) -> dict[str, str]:
+    wheel = stage.wheel
+    return {
+        "STAGE": stage.name,
+        "BUCKET_SECONDS": str(int(wheel.bucket.total_seconds())),
+        "LOOKAHEAD_SECONDS": str(int(wheel.lookahead.total_seconds())),
+        "SKEW_SECONDS": str(int(wheel.skew.total_seconds())),
+        "GUARD_SECONDS": str(int(wheel.guard.total_seconds())),
+        "WRITE_SHARDS": str(wheel.write_shards),
+        "SCAN_SHARDS": str(wheel.scan_shards),
+        "POWERTOOLS_SERVICE_NAME": name,
+        "POWERTOOLS_METRICS_NAMESPACE": stage.metrics_namespace,
+        "LOG_LEVEL": stage.log_level,
+    }

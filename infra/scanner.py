@@ -1,0 +1,54 @@
+"""The minute ring's hand: one tick per shard and minute."""
+
+from __future__ import annotations
+
+from constructs import Construct
+
+from infra.package import Function, Package
+from infra.ready_queues import ReadyQueues
+from infra.stage import Stage
+from infra.storage import StorageStack
+from infra.ticks import MAX_AGE, MinuteTicks
+
+
+class Scanner(Construct):
+    """The function that promotes timers, called for each shard."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        package: Package,
+        storage: StorageStack,
+        ready_queues: ReadyQueues,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        timers, shards, dead_letters = (storage.tables[name] for name in ("timers", "shards", "dead_letters"))
+        self.function = Function(
+            self,
+            "Function",
+            name="scanner",
+            description="Promotes the timers of one shard to the ready queues",
+            stage=stage,
+            package=package,
+            size=stage.scanner,
+            max_event_age=MAX_AGE,
+            environment={
+                "TIMERS_TABLE": timers.table_name,
+                "SHARDS_TABLE": shards.table_name,
+                "DEAD_LETTERS_TABLE": dead_letters.table_name,
+                "READY_QUEUE_URLS": ready_queues.urls,
+            },
+        )
+        self.function.grant("dynamodb:Query", on=[timers.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
+        self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
+        self.function.grant("sqs:SendMessage", on=ready_queues.arns)
+        MinuteTicks(
+            self,
+            "Ticks",
+            function=self.function,
+            inputs=[{"shard": shard} for shard in range(stage.wheel.scan_shards)],
+        )

@@ -1,0 +1,55 @@
+"""The scheduler of one stage: every function, what feeds it, and what watches it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from infra.alarms import Alarms
+from infra.api import Api
+from infra.dashboard import Dashboard
+from infra.dead_letters import DeadLetters
+from infra.package import Package
+from infra.ready_queues import ReadyQueues
+from infra.scanner import Scanner
+from infra.stage import Stage
+from infra.storage import StorageStack
+from infra.sweeper import Sweeper
+from infra.worker import Worker
+
+
+class SchedulerStack(cdk.Stack):
+    """All that can be thrown away and deployed again; its one output is the address of the API."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, storage: StorageStack) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"Tickwheel-{stage.name}-Scheduler",
+            description=f"Tickwheel {stage.name}: functions, queues, rules and the API",
+        )
+        package = Package(self, "Package", stage=stage)
+        ready_queues = ReadyQueues(self, "Ready", stage=stage)
+        api = Api(self, "Api", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        scanner = Scanner(self, "Scanner", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        worker = Worker(self, "Worker", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        sweeper = Sweeper(self, "Sweeper", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        dead_letters = DeadLetters(
+            self, "DeadLetters", stage=stage, package=package, storage=storage, ready_queues=ready_queues
+        )
+        functions = [part.function for part in (api, scanner, worker, sweeper, dead_letters)]
+        Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions)
+        Dashboard(self, "Dashboard", stage=stage, ready_queues=ready_queues, functions=functions)
+        cdk.CfnOutput(self, "ApiEndpoint", value=api.endpoint, description="Where signed requests go")
+
+
+class Tickwheel(Construct):
+    """One environment: the storage stack and, on top of it, the scheduler stack.
+
+    A plain construct and not a `cdk.Stage`: `cdk deploy --all` sees no stack below one of those.
+    """
+
+    def __init__(self, scope: Construct, *, stage: Stage) -> None:
+        super().__init__(scope, stage.name)
+        self.storage = StorageStack(self, "Storage", stage=stage)
+        self.scheduler = SchedulerStack(self, "Scheduler", stage=stage, storage=self.storage)

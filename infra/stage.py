@@ -1,0 +1,222 @@
+"""What differs between environments, as values that cannot be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from aws_cdk.aws_logs import RetentionDays
+
+from functions.domain.wheel import Wheel
+
+PRIORITIES = ("critical", "high", "normal", "low")
+"""The names of the classes 0 to 3; everything that exists once per class is in this order."""
+
+LONGEST_NAME = 10
+"""So that a stage's name is whole in the names that CloudFormation generates, and cuts, for its resources."""
+
+LONGEST_VISIBILITY = timedelta(hours=12)
+"""SQS's limit."""
+
+MAX_CONCURRENCY = range(2, 1_001)
+"""What SQS event source mappings take as MaximumConcurrency."""
+
+SMALLEST_MEMORY_MB = 128
+LARGEST_MEMORY_MB = 10_240
+LONGEST_TIMEOUT = timedelta(minutes=15)
+"""Lambda's limits."""
+
+SETTLING = timedelta(seconds=10)
+"""What a worker keeps of its time limit to settle after the longest attempt."""
+
+DELIVERY_MARGIN = timedelta(seconds=30)
+"""What a message stays hidden beyond its worker and the skew, for the poller's own work."""
+
+
+class InvalidStage(ValueError):
+    """A stage that cannot work; the message names the value and the remedy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionSize:
+    """How much memory (MB) a function gets, CPU in proportion, and how long one invocation may take."""
+
+    memory_mb: int
+    timeout: timedelta
+
+    def __post_init__(self) -> None:
+        """Refuse what Lambda refuses."""
+        if not SMALLEST_MEMORY_MB <= self.memory_mb <= LARGEST_MEMORY_MB:
+            raise InvalidStage(f"memory_mb is {self.memory_mb}: use {SMALLEST_MEMORY_MB} to {LARGEST_MEMORY_MB} MB")
+        if not timedelta(seconds=1) <= self.timeout <= LONGEST_TIMEOUT or self.timeout % timedelta(seconds=1):
+            raise InvalidStage(f"timeout is {self.timeout}: use whole seconds, 1 s to {_seconds(LONGEST_TIMEOUT)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One environment. `lease` is the longest claim a worker makes; `max_concurrency` has one entry per priority."""
+
+    name: str
+    wheel: Wheel
+    retained: bool
+    log_retention: RetentionDays
+    api: FunctionSize
+    scanner: FunctionSize
+    worker: FunctionSize
+    sweeper: FunctionSize
+    dead_letters: FunctionSize
+    lease: timedelta
+    max_concurrency: tuple[int | None, ...]
+    audit_sample: float
+    allow_plain_http: bool = False
+    emulated: bool = False
+    metrics_namespace: str = "Tickwheel"
+    log_level: str = "INFO"
+
+    def __post_init__(self) -> None:
+        """Check the sums that the protocols rest on."""
+        self._check_name()
+        self._check_lease()
+        self._check_concurrency()
+        if not 0 < self.audit_sample <= 1:
+            raise InvalidStage(
+                f"{self.name}: audit_sample is {self.audit_sample}: use a share above 0 and up to 1; "
+                "without the audit nobody sees a straggler"
+            )
+        if self.allow_plain_http and self.retained:
+            raise InvalidStage(
+                f"{self.name}: allow_plain_http is for throw-away stages: set it to False, "
+                "or a tenant's payloads travel in clear text"
+            )
+
+    @staticmethod
+    def named(name: str) -> Stage:
+        """Return the stage of that name, or raise `InvalidStage` with the names there are."""
+        for stage in STAGES:
+            if stage.name == name:
+                return stage
+        raise InvalidStage(
+            f"there is no stage {name!r}: use --context stage= with one of {', '.join(stage.name for stage in STAGES)}, "
+            "or add yours to infra/stage.py"
+        )
+
+    @property
+    def longest_attempt(self) -> timedelta:
+        """The longest time a target may take to answer."""
+        return self.worker.timeout - SETTLING
+
+    @property
+    def visibility(self) -> timedelta:
+        """How long a received message stays hidden: nobody else sees it while its worker can still run."""
+        return self.worker.timeout + self.wheel.skew + DELIVERY_MARGIN
+
+    def _check_name(self) -> None:
+        plain = self.name.isascii() and self.name.isalnum() and self.name.islower()
+        if not plain or len(self.name) > LONGEST_NAME:
+            raise InvalidStage(
+                f"the stage's name is {self.name!r}: use up to {LONGEST_NAME} lower-case letters and digits, "
+                "it is part of the stacks' names"
+            )
+
+    def _check_lease(self) -> None:
+        if self.longest_attempt <= timedelta(0):
+            raise InvalidStage(
+                f"{self.name}: worker.timeout is {_seconds(self.worker.timeout)}: "
+                f"use more than {_seconds(SETTLING)}, which are kept to settle"
+            )
+        if self.visibility > LONGEST_VISIBILITY:
+            raise InvalidStage(
+                f"{self.name}: visibility is {_seconds(self.visibility)}: shorten worker.timeout or the skew"
+            )
+        if self.lease < self.longest_attempt:
+            raise InvalidStage(
+                f"{self.name}: lease is {_seconds(self.lease)}, shorter than the longest attempt "
+                f"({_seconds(self.longest_attempt)}): raise lease, or lower worker.timeout"
+            )
+        if self.lease > self.visibility - self.wheel.skew:
+            # Longer, and the message of a crashed worker comes back while its claim still looks alive.
+            raise InvalidStage(
+                f"{self.name}: lease is {_seconds(self.lease)}, longer than visibility - skew "
+                f"({_seconds(self.visibility - self.wheel.skew)}): lower lease, or raise worker.timeout"
+            )
+
+    def _check_concurrency(self) -> None:
+        if len(self.max_concurrency) != len(PRIORITIES):
+            raise InvalidStage(
+                f"{self.name}: max_concurrency has {len(self.max_concurrency)} entries: "
+                f"give one for each of {', '.join(PRIORITIES)}"
+            )
+        for priority, limit in zip(PRIORITIES, self.max_concurrency, strict=True):
+            if limit is not None and limit not in MAX_CONCURRENCY:
+                raise InvalidStage(
+                    f"{self.name}: max_concurrency of {priority} is {limit}: "
+                    f"use {MAX_CONCURRENCY.start} to {MAX_CONCURRENCY.stop - 1}, or None for no limit"
+                )
+
+
+def _seconds(value: timedelta) -> str:
+    return f"{value.total_seconds():g} s"
+
+
+def _size(memory_mb: int, seconds: int) -> FunctionSize:
+    return FunctionSize(memory_mb=memory_mb, timeout=timedelta(seconds=seconds))
+
+
+def _wheel(*, bucket: int, lookahead: int, skew: int, guard: int, shards: int) -> Wheel:
+    return Wheel(
+        bucket=timedelta(seconds=bucket),
+        lookahead=timedelta(seconds=lookahead),
+        skew=timedelta(seconds=skew),
+        guard=timedelta(seconds=guard),
+        write_shards=shards,
+        scan_shards=shards,
+    )
+
+
+STAGES = (
+    Stage(
+        name="local",
+        # One clock and no network: a smaller skew makes the far ring testable within three minutes.
+        wheel=_wheel(bucket=60, lookahead=90, skew=5, guard=155, shards=2),
+        retained=False,
+        log_retention=RetentionDays.ONE_DAY,
+        api=_size(512, 29),
+        scanner=_size(512, 60),
+        worker=_size(512, 60),
+        sweeper=_size(512, 60),
+        dead_letters=_size(256, 30),
+        lease=timedelta(seconds=60),
+        max_concurrency=(4, 4, 4, 2),  # two cores run everything
+        audit_sample=1.0,
+        allow_plain_http=True,
+        emulated=True,
+    ),
+    Stage(
+        name="dev",
+        wheel=_wheel(bucket=60, lookahead=120, skew=60, guard=240, shards=4),
+        retained=True,
+        log_retention=RetentionDays.ONE_WEEK,
+        api=_size(512, 29),
+        scanner=_size(512, 60),
+        worker=_size(512, 60),
+        sweeper=_size(512, 60),
+        dead_letters=_size(256, 30),
+        lease=timedelta(seconds=60),
+        max_concurrency=(None, None, 4, 2),  # a new account runs ten functions at once; low leaves room for critical
+        audit_sample=1.0,
+    ),
+    Stage(
+        name="prod",
+        wheel=_wheel(bucket=60, lookahead=120, skew=60, guard=240, shards=64),
+        retained=True,
+        log_retention=RetentionDays.ONE_MONTH,
+        api=_size(1_024, 29),
+        scanner=_size(1_769, 60),  # one whole CPU: a tick decodes and sends thousands of timers
+        worker=_size(1_024, 120),
+        sweeper=_size(1_024, 60),
+        dead_letters=_size(512, 30),
+        lease=timedelta(seconds=120),
+        max_concurrency=(None, None, 1_000, 200),
+        audit_sample=0.05,
+    ),
+)

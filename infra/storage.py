@@ -1,0 +1,94 @@
+"""What outlives a deployment: the tables and the payloads."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from functions.adapters.tables import ALL_TABLES, TableSchema
+from infra.acknowledge import acknowledge
+from infra.stage import Stage
+
+
+class StorageStack(cdk.Stack):
+    """Every table by its schema's name, and the bucket for payloads too large for a row.
+
+    Outside throw-away stages each of them is retained and protected from deletion, and so is the stack: deploying the
+    scheduler again finds the same data.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=f"Tickwheel-{stage.name}-Storage",
+            description=f"Tickwheel {stage.name}: tables and payloads",
+            termination_protection=stage.retained,
+        )
+        self.tables = {schema.name: _table(self, schema=schema, retained=stage.retained) for schema in ALL_TABLES}
+        self.payloads = _payload_bucket(self, retained=stage.retained)
+        # By a name of its own, so that the one wildcard in a policy can be acknowledged by that name.
+        self.payload_objects = f"{self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))}/*"
+        self._export_all()
+
+    def _export_all(self) -> None:
+        # Used or not: CloudFormation refuses to drop an export that another stack still imports, so which function
+        # touches which table must not change what this stack exports.
+        for table in self.tables.values():
+            self.export_value(table.table_name)
+            self.export_value(table.table_arn)
+        self.export_value(self.payloads.bucket_name)
+
+
+def payloads_export(stage: Stage) -> str:
+    """Name the export of the payload bucket's ARN."""
+    return f"Tickwheel-{stage.name}-Payloads"
+
+
+def _table(scope: Construct, *, schema: TableSchema, retained: bool) -> dynamodb.Table:
+    return dynamodb.Table(
+        scope,
+        "".join(word.capitalize() for word in schema.name.split("_")),
+        partition_key=dynamodb.Attribute(name=schema.partition_key, type=dynamodb.AttributeType.STRING),
+        sort_key=dynamodb.Attribute(name=schema.sort_key, type=dynamodb.AttributeType.STRING)
+        if schema.sort_key
+        else None,
+        time_to_live_attribute=schema.ttl_attribute,
+        billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+        # Encrypted with the service's own key: a KMS key would put a request price and a quota on the hot path.
+        encryption=dynamodb.TableEncryption.DEFAULT,
+        point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+            point_in_time_recovery_enabled=True
+        ),
+        deletion_protection=retained,
+        removal_policy=_removal(retained=retained),
+    )
+
+
+def _payload_bucket(scope: Construct, *, retained: bool) -> s3.Bucket:
+    bucket = s3.Bucket(
+        scope,
+        "Payloads",
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        enforce_ssl=True,
+        # A payload is written once and deleted with its job: old versions would only keep what a tenant deleted.
+        versioned=False,
+        lifecycle_rules=[
+            s3.LifecycleRule(id="AbortUploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1))
+        ],
+        removal_policy=_removal(retained=retained),
+    )
+    acknowledge(
+        bucket,
+        "AwsSolutions-S1",
+        because="Two functions touch payloads and every job leaves its audit line; an access log would double the requests.",
+    )
+    return bucket
+
+
+def _removal(*, retained: bool) -> cdk.RemovalPolicy:
+    return cdk.RemovalPolicy.RETAIN if retained else cdk.RemovalPolicy.DESTROY

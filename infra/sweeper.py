@@ -1,0 +1,50 @@
+"""The audit: what promotion should have sent and did not."""
+
+from __future__ import annotations
+
+from constructs import Construct
+
+from infra.package import Function, Package
+from infra.ready_queues import ReadyQueues
+from infra.stage import Stage
+from infra.storage import StorageStack
+from infra.ticks import MAX_AGE, MinuteTicks
+
+
+class Sweeper(Construct):
+    """The function that re-reads closed buckets, called once a minute."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        package: Package,
+        storage: StorageStack,
+        ready_queues: ReadyQueues,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        timers, ledger, shards = (storage.tables[name] for name in ("timers", "ledger", "shards"))
+        self.function = Function(
+            self,
+            "Function",
+            name="sweeper",
+            description="Re-reads closed buckets and sends stragglers",
+            stage=stage,
+            package=package,
+            size=stage.sweeper,
+            max_event_age=MAX_AGE,
+            environment={
+                "TIMERS_TABLE": timers.table_name,
+                "LEDGER_TABLE": ledger.table_name,
+                "SHARDS_TABLE": shards.table_name,
+                "READY_QUEUE_URLS": ready_queues.urls,
+                "AUDIT_SAMPLE": str(stage.audit_sample),
+            },
+        )
+        self.function.grant("dynamodb:Query", on=[timers.table_arn])
+        self.function.grant("dynamodb:BatchGetItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
+        self.function.grant("sqs:SendMessage", on=ready_queues.arns)
+        MinuteTicks(self, "Ticks", function=self.function, inputs=[{}])

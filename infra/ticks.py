@@ -1,0 +1,78 @@
+"""What calls a function every minute, once per input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.acknowledge import acknowledge
+from infra.package import Function
+
+TARGETS_PER_RULE = 5
+"""EventBridge's limit."""
+
+LONGEST_CERTAIN_PREFIX = 20
+"""How much of a stack's name is in the generated name of its rules, whatever the limit on that name cuts off."""
+
+MAX_AGE = cdk.Duration.seconds(60)
+"""A tick that could not be delivered within a minute is the next tick."""
+
+
+class MinuteTicks(Construct):
+    """Rules that fire each minute, with one constant JSON input per target, and one permission for all of them."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, function: Function, inputs: Sequence[Mapping[str, int]]
+    ) -> None:
+        super().__init__(scope, construct_id)
+        arn = function.function.function_arn
+        for first in range(0, len(inputs), TARGETS_PER_RULE):
+            rule = events.CfnRule(
+                self,
+                f"From{first}",
+                description=f"Ticks of the {function.name}",
+                schedule_expression="rate(1 minute)",
+                state="ENABLED",
+                targets=[
+                    _target(arn, index=index, value=value)
+                    for index, value in enumerate(inputs[first : first + TARGETS_PER_RULE], start=first)
+                ],
+            )
+            acknowledge(
+                rule,
+                "Serverless-EventBusDLQ",
+                because="A lost tick holds no data: cursors and leases are in the shards table, the next tick reads them.",
+            )
+        self._permit(function)
+
+    def _permit(self, function: Function) -> None:
+        stack = cdk.Stack.of(self)
+        # One statement for every rule of this construct: one for each would pass Lambda's 20 KB policy limit at 64 shards.
+        # CloudFormation names a rule {stack}-{logical id}-{random}, with both names cut when it gets long, and a logical
+        # id starts with the construct's path.
+        stack_prefix = stack.stack_name[:LONGEST_CERTAIN_PREFIX]
+        path = self.node.path.removeprefix(stack.node.path).replace("/", "")
+        lambda_.CfnPermission(
+            self,
+            "Permission",
+            action="lambda:InvokeFunction",
+            function_name=function.function.function_arn,
+            principal="events.amazonaws.com",
+            source_arn=stack.format_arn(service="events", resource="rule", resource_name=f"{stack_prefix}*-{path}*"),
+        )
+
+
+def _target(arn: str, *, index: int, value: Mapping[str, int]) -> events.CfnRule.TargetProperty:
+    return events.CfnRule.TargetProperty(
+        arn=arn,
+        id=f"Target{index}",
+        input=json.dumps(value),
+        retry_policy=events.CfnRule.RetryPolicyProperty(
+            maximum_retry_attempts=0, maximum_event_age_in_seconds=int(MAX_AGE.to_seconds())
+        ),
+    )

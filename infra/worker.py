@@ -1,0 +1,90 @@
+"""What runs the jobs: one function, fed by four queues at their own pace."""
+
+from __future__ import annotations
+
+import json
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.acknowledge import acknowledge
+from infra.package import Function, Package
+from infra.ready_queues import ReadyQueues
+from infra.stage import PRIORITIES, Stage
+from infra.storage import StorageStack
+
+BATCH_SIZE = 10
+
+
+class Worker(Construct):
+    """The function that claims, calls and settles, with a source per ready queue."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        package: Package,
+        storage: StorageStack,
+        ready_queues: ReadyQueues,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.function = _function(self, stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        for priority, queue, limit in zip(PRIORITIES, ready_queues.queues, stage.max_concurrency, strict=True):
+            source = lambda_.EventSourceMapping(
+                self,
+                f"From{priority.capitalize()}",
+                target=self.function.function,
+                event_source_arn=queue.queue_arn,
+                batch_size=BATCH_SIZE,
+                report_batch_item_failures=True,
+                # Low jobs take their share and no more: critical ones find a free function.
+                max_concurrency=limit,
+            )
+            acknowledge(
+                source,
+                "Serverless-LambdaEventSourceMappingDestination",
+                because="SQS sources have no failure destination: the redrive policy of the ready queue is theirs.",
+            )
+
+
+def _function(
+    scope: Construct, *, stage: Stage, package: Package, storage: StorageStack, ready_queues: ReadyQueues
+) -> Function:
+    timers, ledger, shards, dead_letters = (
+        storage.tables[name] for name in ("timers", "ledger", "shards", "dead_letters")
+    )
+    function = Function(
+        scope,
+        "Function",
+        name="worker",
+        description="Claims, runs and settles jobs",
+        stage=stage,
+        package=package,
+        size=stage.worker,
+        environment={
+            "TIMERS_TABLE": timers.table_name,
+            "LEDGER_TABLE": ledger.table_name,
+            "SHARDS_TABLE": shards.table_name,
+            "DEAD_LETTERS_TABLE": dead_letters.table_name,
+            "PAYLOAD_BUCKET": storage.payloads.bucket_name,
+            "READY_QUEUE_URLS": ready_queues.urls,
+            "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
+            "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
+        },
+    )
+    function.grant("dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
+    function.grant("dynamodb:UpdateItem", "dynamodb:PutItem", "dynamodb:GetItem", on=[ledger.table_arn])
+    function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
+    function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
+    function.grant_payloads("s3:GetObject", "s3:DeleteObject", storage=storage)
+    function.grant(
+        "sqs:SendMessage",
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueAttributes",
+        "sqs:ChangeMessageVisibility",
+        on=ready_queues.arns,
+    )
+    return function

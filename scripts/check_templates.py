@@ -1,0 +1,71 @@
+"""Check every stage's templates: synthesise them, ask cdk-nag and cfn-lint, print one line per stage."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
+from cfnlint import ManualArgs
+from cfnlint.api import lint_file
+
+root = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(root))
+
+from infra.scheduler import Tickwheel  # noqa: E402  a script's folder is on the path, not the repository
+from infra.stage import STAGES, Stage  # noqa: E402
+
+IGNORED = ["W3005"]
+"""The CDK lets a function depend on the whole of its role, policies included: redundant, and right."""
+
+
+class Rejected(Exception):
+    """The findings, one a line."""
+
+
+def synthesise(stage: Stage, *, into: Path) -> list[Path]:
+    """Return the templates of a stage that cdk-nag accepts, with the context of cdk.json and without bundling."""
+    context = json.loads((root / "cdk.json").read_text())["context"] | {"aws:cdk:bundling-stacks": []}
+    app = cdk.App(context=context, analytics_reporting=False, outdir=str(into))
+    Tickwheel(app, stage=stage)
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+    try:
+        app.synth()
+    except RuntimeError as error:  # all that jsii tells: the report itself is on stderr
+        if "ValidationFailed" not in str(error):
+            raise
+        raise Rejected("cdk-nag: see the report above") from error
+    return sorted(into.glob("*.template.json"))
+
+
+def lint(templates: list[Path]) -> None:
+    """Raise `Rejected` with what cfn-lint finds."""
+    findings = [
+        f"{match.rule.id} {template.name}:{match.linenumber} {match.message}"
+        for template in templates
+        for match in lint_file(template, ManualArgs(ignore_checks=IGNORED, regions=["us-east-1"]))
+    ]
+    if findings:
+        raise Rejected("\n".join(findings))
+
+
+def main() -> int:
+    """Check each stage; the exit code is the number of stages with findings."""
+    rejected = 0
+    for stage in STAGES:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                templates = synthesise(stage, into=Path(folder))
+                lint(templates)
+            except Rejected as findings:
+                rejected += 1
+                print(f"templates of {stage.name}: rejected\n{findings}", flush=True)
+            else:
+                count = sum(len(json.loads(template.read_text())["Resources"]) for template in templates)
+                print(f"templates of {stage.name}: {count} resources, cdk-nag and cfn-lint clean", flush=True)
+    return rejected
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""What every test shares: the seed after a failure, DynamoDB Local, and no skip that goes unnoticed."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.dynamodb_local import DynamoDBLocal, missing_because
+
+# A developer's own account is out of reach of every test.
+os.environ.update(
+    AWS_ACCESS_KEY_ID="test",
+    AWS_SECRET_ACCESS_KEY="test",
+    AWS_DEFAULT_REGION="us-east-1",
+    AWS_EC2_METADATA_DISABLED="true",
+    AWS_CONFIG_FILE=os.devnull,
+    AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+)
+for variable in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "TICKWHEEL_ENDPOINT"):
+    os.environ.pop(variable, None)
+
+
+@pytest.fixture(scope="session")
+def dynamodb_local() -> Iterator[DynamoDBLocal]:
+    """AWS's own engine, one per worker process; mark the tests that ask for it `dynamodb_local`."""
+    with DynamoDBLocal() as engine:
+        yield engine
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    reason = missing_because()
+    marked = [item for item in items if item.get_closest_marker("dynamodb_local")]
+    for item in items:
+        if item not in marked and "dynamodb_local" in getattr(item, "fixturenames", ()):
+            raise pytest.UsageError(f"{item.nodeid} uses the fixture dynamodb_local without the marker of that name")
+    if reason is not None:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=f"DynamoDB Local: {reason}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if terminalreporter.getreports("failed"):
+        terminalreporter.line(f"repeat this order and these values with: --randomly-seed={_seed(config)}")
+    reason = missing_because()
+    skipped = [report for report in terminalreporter.getreports("skipped") if "DynamoDB Local:" in str(report.longrepr)]
+    if reason is not None and skipped:
+        line = f"{len(skipped)} TESTS AGAINST AWS'S OWN DYNAMODB ENGINE WERE SKIPPED: {reason}"
+        terminalreporter.section("DynamoDB Local", sep="!", red=True, bold=True)
+        terminalreporter.line(line, red=True, bold=True)
+
+
+def _seed(config: pytest.Config) -> object:
+    return config.getoption("randomly_seed", default="none")

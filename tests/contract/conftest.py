@@ -1,0 +1,160 @@
+"""Every implementation of a port: the fake, the AWS adapter on moto, and for the stores AWS's own engine too."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.tables import LEDGER, SHARDS, TIMERS, TableSchema
+from functions.domain.instants import from_seconds
+from functions.domain.job import Timer
+from functions.ports import Ledger, ShardStore, TimerStore
+from tests.builders import LOCAL_WHEEL
+from tests.dynamodb_local import DynamoDBLocal
+from tests.fakes import FakeClock, InMemoryLedger, InMemoryShardStore, InMemoryTimerStore, sort_key
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+ON_DYNAMODB = ("moto", pytest.param("dynamodb_local", marks=pytest.mark.dynamodb_local))
+"""The engines that the adapters run on."""
+
+_numbers = itertools.count(1)
+_WITHOUT_A_NEW_SESSION: Any = {"core": {"reset_boto3_session": False}}
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSubject:
+    """A ledger, and when it lets a row go."""
+
+    ledger: Ledger
+    expires_at: Callable[[str], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class TimerSubject:
+    """A timer store, when it lets a row go (the fake never does), and a way to put any row there."""
+
+    timers: TimerStore
+    clock: FakeClock
+    expires_at: Callable[[Timer], datetime] | None
+    put_raw: Callable[[int, int, str, str], None]
+
+
+@pytest.fixture(scope="session")
+def _moto_dynamodb() -> "DynamoDBClient":
+    return boto3.Session().client("dynamodb", region_name="us-east-1")
+
+
+@pytest.fixture(scope="session")
+def _local_dynamodb(dynamodb_local: DynamoDBLocal) -> "DynamoDBClient":
+    return dynamodb_local.client()
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as executor:
+        yield executor
+
+
+@pytest.fixture(params=["memory", *ON_DYNAMODB])
+def dynamodb(request: pytest.FixtureRequest, _moto_dynamodb: "DynamoDBClient") -> Iterator["DynamoDBClient | None"]:
+    """A client of the engine that the adapter runs on; None where the fake takes its place."""
+    if request.param == "memory":
+        yield None
+    elif request.param == "moto":
+        with mock_aws(config=_WITHOUT_A_NEW_SESSION):
+            yield _moto_dynamodb
+    else:
+        yield request.getfixturevalue("_local_dynamodb")
+
+
+@pytest.fixture
+def ledger_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LedgerSubject]:
+    skew = LOCAL_WHEEL.skew
+    if dynamodb is None:
+        fake = InMemoryLedger(skew=skew)
+        yield LedgerSubject(fake, lambda key: fake.expiry[key])
+        return
+    with _table(dynamodb, LEDGER) as name:
+        yield LedgerSubject(
+            DynamoDBLedger(dynamodb, name, skew=skew),
+            lambda key: from_seconds(int(_item(dynamodb, name, {"k": {"S": key}})["x"]["N"])),
+        )
+
+
+@pytest.fixture
+def ledger(ledger_subject: LedgerSubject) -> Ledger:
+    return ledger_subject.ledger
+
+
+@pytest.fixture
+def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -> Iterator[TimerSubject]:
+    clock = FakeClock()
+    if dynamodb is None:
+        fake = InMemoryTimerStore(wheel=LOCAL_WHEEL)
+
+        def put_raw(bucket: int, shard: int, key: str, record: str) -> None:
+            fake.rows.setdefault((bucket, shard), {})[key] = record
+
+        yield TimerSubject(fake, clock, None, put_raw)
+        return
+    with _table(dynamodb, TIMERS) as name:
+
+        def put_item(bucket: int, shard: int, key: str, record: str) -> None:
+            item = {"p": {"S": f"{bucket}#{shard:04d}"}, "s": {"S": key}, "j": {"S": record}}
+            dynamodb.put_item(TableName=name, Item=item)
+
+        def expires_at(timer: Timer) -> datetime:
+            partition = f"{LOCAL_WHEEL.bucket_of(timer.due_at)}#{timer.job.shard:04d}"
+            row = _item(dynamodb, name, {"p": {"S": partition}, "s": {"S": sort_key(timer)}})
+            return from_seconds(int(row["x"]["N"]))
+
+        store = DynamoDBTimerStore(dynamodb, name, wheel=LOCAL_WHEEL, clock=clock, pool=pool)
+        yield TimerSubject(store, clock, expires_at, put_item)
+
+
+@pytest.fixture
+def timers(timer_subject: TimerSubject) -> TimerStore:
+    return timer_subject.timers
+
+
+@pytest.fixture
+def shards(dynamodb: "DynamoDBClient | None") -> Iterator[ShardStore]:
+    if dynamodb is None:
+        yield InMemoryShardStore()
+        return
+    with _table(dynamodb, SHARDS) as name:
+        yield DynamoDBShardStore(dynamodb, name)
+
+
+@contextmanager
+def _table(client: "DynamoDBClient", schema: TableSchema) -> Iterator[str]:
+    name = f"{schema.name}-{next(_numbers)}"
+    keys = [(schema.partition_key, "HASH")]
+    if schema.sort_key is not None:
+        keys.append((schema.sort_key, "RANGE"))
+    description: Any = {
+        "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys],
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+    }
+    client.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **description)
+    yield name
+    client.delete_table(TableName=name)
+
+
+def _item(client: "DynamoDBClient", table: str, key: Any) -> Mapping[str, Any]:
+    item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
+    assert item is not None
+    return item
+

@@ -1,0 +1,148 @@
+"""Every event in every state, through every ledger: exactly the transitions of the table happen."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from functions.domain.claims import LedgerRow
+from functions.domain.job import Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import TERMINAL, TRANSITIONS, Event, State, sources, target
+from functions.ports import Applied, Claimed, Ledger, Refused
+from tests.builders import NOON, a_timer
+
+Step = Callable[[Ledger, Timer], Applied | Claimed | Refused]
+
+LEASE_END = NOON + timedelta(seconds=15)
+LONG_AFTER = NOON + timedelta(hours=1)
+
+REPEATABLE = {(Event.CANCEL, State.CANCELLED)}
+"""A cancel of a cancelled job is answered as the first was, whoever asks."""
+
+
+def test_every_event_has_a_way_into_the_ledger():
+    assert set(PERFORM) == set(TRANSITIONS) == set(Event)
+
+
+def test_every_state_has_a_way_to_come_about():
+    assert set(ARRANGE) == set(State)
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("event", Event)
+def test_an_event_happens_in_the_states_of_its_row_of_the_table_and_in_no_other(
+    ledger: Ledger, event: Event, state: State
+):
+    timer = a_timer(attempt=2)
+    ARRANGE[state](ledger, timer)
+    met = ledger.get(timer.job.key)
+
+    answer = PERFORM[event](ledger, timer)
+
+    row = ledger.get(timer.job.key)
+    if state in sources(event) or (event, state) in REPEATABLE:
+        assert not isinstance(answer, Refused)
+        assert row is not None
+        assert row.state is target(event)
+    else:
+        assert answer == Refused(met)
+        assert row == met
+
+
+def test_nothing_leaves_a_terminal_state():
+    assert {
+        State.SUCCEEDED,
+        State.FAILED,
+        State.CANCELLED,
+        State.EXPIRED,
+        State.ATTEMPTED,
+    } == TERMINAL
+
+
+def _nothing(ledger: Ledger, timer: Timer) -> None:
+    pass
+
+
+def _register(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.register(timer.job, job_id=str(job_id_of(timer.job)), fingerprint="f", owner="arranger", now=NOON)
+
+
+def _run_first_attempt(ledger: Ledger, timer: Timer) -> None:
+    first = Timer(job=timer.job, due_at=timer.due_at, attempt=1)
+    ledger.claim(first, owner="arranger", lease_until=LEASE_END, now=NOON)
+
+
+def _settled(event: Event) -> Callable[[Ledger, Timer], None]:
+    def arrange(ledger: Ledger, timer: Timer) -> None:
+        _run_first_attempt(ledger, timer)
+        ledger.settle(timer.job, event, fence=1, owner="arranger", due_at=NOON, now=NOON)
+
+    return arrange
+
+
+def _attempted(ledger: Ledger, timer: Timer) -> None:
+    ledger.attempt(timer, owner="arranger", now=NOON)
+
+
+ARRANGE: dict[State, Callable[[Ledger, Timer], object]] = {
+    State.ABSENT: _nothing,
+    State.SCHEDULED: _register,
+    State.RUNNING: _run_first_attempt,
+    State.RETRYING: _settled(Event.RETRY),
+    State.SUCCEEDED: _settled(Event.SUCCEED),
+    State.FAILED: _settled(Event.FAIL),
+    State.CANCELLED: _settled(Event.WITHDRAW),
+    State.EXPIRED: _settled(Event.EXPIRE),
+    State.ATTEMPTED: _attempted,
+}
+
+
+def _settle(event: Event) -> Step:
+    def perform(ledger: Ledger, timer: Timer) -> Applied | Refused:
+        seen = ledger.get(timer.job.key) or LedgerRow(state=State.ABSENT)
+        # With the row's own fence and token: only the state may refuse it. A repeated settle is a case of its own.
+        owner = seen.owner if seen.state is State.RUNNING else "performer"
+        return ledger.settle(timer.job, event, fence=seen.fence, owner=owner, due_at=NOON, now=LONG_AFTER)
+
+    return perform
+
+
+def _claim(ledger: Ledger, timer: Timer) -> Claimed | Refused:
+    return ledger.claim(timer, owner="performer", lease_until=LONG_AFTER, now=LONG_AFTER)
+
+
+def _rescue(ledger: Ledger, timer: Timer) -> Claimed | Refused:
+    return ledger.rescue(timer, fence=1, owner="performer", lease_until=LONG_AFTER, now=LONG_AFTER)
+
+
+def _attempt(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.attempt(timer, owner="performer", now=LONG_AFTER)
+
+
+def _cancel(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.cancel(job_id_of(timer.job), owner="performer", now=LONG_AFTER)
+
+
+def _bury(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    seen = ledger.get(timer.job.key)
+    return ledger.bury(timer.job, row=seen, owner="performer", now=LONG_AFTER, error="died")
+
+
+def _register_again(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.register(timer.job, job_id="other", fingerprint="g", owner="performer", now=LONG_AFTER)
+
+
+PERFORM: dict[Event, Step] = {
+    Event.REGISTER: _register_again,
+    Event.CLAIM: _claim,
+    Event.RESCUE: _rescue,
+    Event.ATTEMPT: _attempt,
+    Event.SUCCEED: _settle(Event.SUCCEED),
+    Event.RETRY: _settle(Event.RETRY),
+    Event.FAIL: _settle(Event.FAIL),
+    Event.EXPIRE: _settle(Event.EXPIRE),
+    Event.WITHDRAW: _settle(Event.WITHDRAW),
+    Event.CANCEL: _cancel,
+    Event.BURY: _bury,
+}

@@ -1,0 +1,61 @@
+"""What every payload store keeps: one object a job, as long as the job."""
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from functions.adapters.s3_payloads import S3PayloadStore
+from functions.ports import PayloadStore
+from tests.builders import a_job
+from tests.fakes import InMemoryPayloadStore
+
+
+@pytest.fixture(params=["memory", "moto"])
+def payloads(request: pytest.FixtureRequest) -> Iterator[PayloadStore]:
+    if request.param == "memory":
+        yield InMemoryPayloadStore()
+        return
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket="payloads")
+        yield S3PayloadStore(client, "payloads")
+
+
+def test_a_payload_is_got_by_its_pointer(payloads: PayloadStore):
+    pointer = payloads.put(a_job(), '{"é":"\U0001f600"}')
+
+    assert payloads.get(pointer) == '{"é":"\U0001f600"}'
+
+
+def test_a_payload_put_twice_is_one_object(payloads: PayloadStore):
+    job = a_job()
+
+    assert payloads.put(job, "1") == payloads.put(job, "2")
+    assert payloads.get(payloads.put(job, "2")) == "2"
+
+
+def test_jobs_and_tenants_have_objects_of_their_own(payloads: PayloadStore):
+    jobs = [
+        a_job(tenant=tenant, identity=identity) for tenant, identity in [("a", "x:1"), ("a", "x+1"), ("a.x", "1")]
+    ]
+
+    pointers = [payloads.put(job, job.key) for job in jobs]
+
+    assert [payloads.get(pointer) for pointer in pointers] == [job.key for job in jobs]
+
+
+def test_a_payload_that_is_gone_is_none(payloads: PayloadStore):
+    pointer = payloads.put(a_job(), "1")
+    payloads.delete(pointer)
+
+    assert payloads.get(pointer) is None
+
+
+def test_deleting_a_payload_again_changes_nothing(payloads: PayloadStore):
+    pointer = payloads.put(a_job(), "1")
+    payloads.delete(pointer)
+    payloads.delete(pointer)
+
+    assert payloads.get(pointer) is None

@@ -1,0 +1,184 @@
+"""What every shard store keeps: one scanner a shard, cursors behind an epoch, and constants that do not change."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors
+from functions.domain.errors import WheelChanged
+from functions.domain.instants import MILLISECOND
+from functions.domain.job import Priority
+from functions.ports import ShardLease, ShardStore
+from tests.builders import NOON, a_wheel
+
+LEASE = timedelta(seconds=30)
+SKEW = timedelta(seconds=5)
+
+
+def test_the_first_lease_of_a_shard_has_the_first_epoch_and_no_cursors(shards: ShardStore):
+    lease = shards.acquire(3, owner="me", now=NOON, lease_until=NOON + LEASE, skew=SKEW)
+
+    assert lease == ShardLease(shard=3, owner="me", epoch=1, cursors=None)
+
+
+def test_a_shard_that_another_scanner_has_is_not_leased(shards: ShardStore):
+    acquire(shards, owner="first")
+
+    assert shards.acquire(0, owner="second", now=NOON, lease_until=NOON + LEASE, skew=SKEW) is None
+
+
+def test_shards_are_leased_apart(shards: ShardStore):
+    acquire(shards, shard=0, owner="first")
+
+    assert acquire(shards, shard=1, owner="second").epoch == 1
+
+
+def test_a_lease_is_broken_only_when_it_is_over_by_more_than_the_skew(shards: ShardStore):
+    acquire(shards, owner="dead")
+    over = NOON + LEASE + SKEW
+
+    early = shards.acquire(0, owner="second", now=over, lease_until=over + LEASE, skew=SKEW)
+    late = shards.acquire(
+        0, owner="third", now=over + MILLISECOND, lease_until=over + MILLISECOND + LEASE, skew=SKEW
+    )
+
+    assert early is None
+    assert late is not None
+    assert (late.owner, late.epoch) == ("third", 2)
+
+
+def test_a_lease_whose_answer_was_lost_is_given_again_with_a_later_epoch(shards: ShardStore):
+    acquire(shards, owner="me")
+
+    assert acquire(shards, owner="me").epoch == 2
+
+
+def test_a_lease_that_was_given_back_is_free_at_once(shards: ShardStore):
+    lease = acquire(shards, owner="first")
+    shards.checkpoint(lease, some_cursors(), lease_until=None)
+
+    assert acquire(shards, owner="second").epoch == 2
+
+
+def test_a_checkpoint_prolongs_the_lease(shards: ShardStore):
+    lease = acquire(shards, owner="first")
+    shards.checkpoint(lease, some_cursors(), lease_until=NOON + 2 * LEASE)
+    after_the_first = NOON + LEASE + SKEW + MILLISECOND
+
+    answer = shards.acquire(
+        0, owner="second", now=after_the_first, lease_until=after_the_first + LEASE, skew=SKEW
+    )
+
+    assert answer is None
+
+
+def test_the_next_scanner_starts_at_the_cursors_that_were_recorded(shards: ShardStore):
+    shards.checkpoint(acquire(shards, owner="first"), some_cursors(), lease_until=None)
+
+    assert acquire(shards, owner="second").cursors == some_cursors()
+
+
+def test_a_checkpoint_repeated_by_its_scanner_holds(shards: ShardStore):
+    lease = acquire(shards, owner="me")
+    shards.checkpoint(lease, some_cursors(), lease_until=NOON + LEASE)
+
+    assert shards.checkpoint(lease, some_cursors(), lease_until=NOON + LEASE)
+
+
+def test_a_checkpoint_of_a_stale_epoch_is_refused_and_changes_nothing(shards: ShardStore):
+    stale = acquire(shards, owner="slow")
+    later = NOON + timedelta(hours=1)
+    fresh = shards.acquire(0, owner="quick", now=later, lease_until=later + LEASE, skew=SKEW)
+    assert fresh is not None
+    shards.checkpoint(fresh, some_cursors(), lease_until=later + LEASE)
+
+    assert not shards.checkpoint(stale, first_cursors(0), lease_until=None)
+    assert shards.cursors([0]) == {0: some_cursors()}
+    assert shards.acquire(0, owner="third", now=later, lease_until=later + LEASE, skew=SKEW) is None
+
+
+def test_cursors_are_found_for_the_shards_that_have_any(shards: ShardStore):
+    for shard in range(105):
+        shards.checkpoint(acquire(shards, shard=shard, owner="me"), first_cursors(shard * 60), lease_until=None)
+    acquire(shards, shard=105, owner="me")
+
+    found = shards.cursors(range(110))
+
+    assert found == {shard: first_cursors(shard * 60) for shard in range(105)}
+
+
+def test_no_shards_have_no_cursors(shards: ShardStore):
+    assert shards.cursors([]) == {}
+
+
+def test_nothing_is_audited_before_the_first_audit(shards: ShardStore):
+    assert shards.audited() is None
+
+
+def test_the_audit_advances_from_where_it_was(shards: ShardStore):
+    assert shards.advance_audit(before=None, to=60)
+    assert shards.advance_audit(before=60, to=120)
+    assert shards.audited() == 120
+
+
+@pytest.mark.parametrize("before", [None, 0, 120])
+def test_an_audit_that_another_sweep_has_advanced_is_refused(shards: ShardStore, before: int | None):
+    shards.advance_audit(before=None, to=60)
+
+    assert not shards.advance_audit(before=before, to=180)
+    assert shards.audited() == 60
+
+
+def test_an_audit_does_not_advance_from_a_bucket_where_none_was(shards: ShardStore):
+    assert not shards.advance_audit(before=60, to=120)
+    assert shards.audited() is None
+
+
+def test_the_constants_of_the_first_deploy_are_confirmed_from_then_on(shards: ShardStore):
+    shards.confirm(a_wheel())
+    shards.confirm(a_wheel())
+
+
+def test_a_changed_bucket_is_refused(shards: ShardStore):
+    shards.confirm(a_wheel())
+
+    with pytest.raises(WheelChanged, match="BUCKET"):
+        shards.confirm(a_wheel(bucket=timedelta(seconds=30)))
+
+
+def test_a_stage_may_write_more_shards_than_before(shards: ShardStore):
+    shards.confirm(a_wheel(write_shards=2, scan_shards=2))
+    shards.confirm(a_wheel(write_shards=8, scan_shards=8))
+
+
+def test_a_stage_may_write_fewer_shards_as_long_as_it_scans_all_that_were_ever_written(shards: ShardStore):
+    shards.confirm(a_wheel(write_shards=8, scan_shards=8))
+    shards.confirm(a_wheel(write_shards=2, scan_shards=8))
+
+    with pytest.raises(WheelChanged, match="8 shards have been written"):
+        shards.confirm(a_wheel(write_shards=2, scan_shards=7))
+
+
+def test_a_refused_change_leaves_the_recorded_constants(shards: ShardStore):
+    shards.confirm(a_wheel())
+    with pytest.raises(WheelChanged):
+        shards.confirm(a_wheel(bucket=timedelta(seconds=30), write_shards=9, scan_shards=9))
+
+    shards.confirm(a_wheel())
+
+
+def acquire(shards: ShardStore, *, owner: str, shard: int = 0) -> ShardLease:
+    lease = shards.acquire(shard, owner=owner, now=NOON, lease_until=NOON + LEASE, skew=SKEW)
+    assert lease is not None
+    return lease
+
+
+def some_cursors() -> Cursors:
+    """A position inside a bucket, and a tenant that is behind."""
+    behind = {"whale": Position(60, "2#whale#0001803902400#x"), "paused": Position(0)}
+    cursors = first_cursors(120)
+    return cursors | {
+        Priority.HIGH: ClassCursor(Position(180, "1#acme#0001803902400#é\uffff")),
+        Priority.NORMAL: replace(cursors[Priority.NORMAL], own=behind),
+    }

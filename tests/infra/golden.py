@@ -1,0 +1,33 @@
+"""The golden templates: what is deployed changes on purpose, and a reviewer sees it.
+
+Refresh them with `python -m tests.infra.golden`.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from infra.stage import Stage
+from tests.infra.synthesis import Template, Templates, synthesise
+
+FOLDER = Path(__file__).parent / "templates"
+ASSET_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def rendered(template: Template) -> str:
+    """A template as text, without what changes with every line of code."""
+    return ASSET_HASH.sub("<asset>", json.dumps(template, indent=1, sort_keys=True)) + "\n"
+
+
+def golden_files(templates: Templates) -> dict[Path, str]:
+    """The golden files of the stage `dev` and what they should hold."""
+    return {
+        FOLDER / "dev-storage.json": rendered(templates.storage),
+        FOLDER / "dev-scheduler.json": rendered(templates.scheduler),
+    }
+
+
+if __name__ == "__main__":
+    for file, text in golden_files(synthesise(Stage.named("dev"))).items():
+        file.write_text(text)
+        print(f"wrote {file.relative_to(Path.cwd())}")  # noqa: T201

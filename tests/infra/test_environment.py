@@ -1,0 +1,58 @@
+import json
+from typing import Any
+
+import pytest
+
+from functions.runtime import settings
+from infra.stage import Stage
+from tests.infra.synthesis import Templates
+
+MODELS = {
+    "api": settings.ApiSettings,
+    "scanner": settings.ScannerSettings,
+    "worker": settings.WorkerSettings,
+    "sweeper": settings.SweeperSettings,
+    "dead_letters": settings.DeadLettersSettings,
+}
+
+
+def as_deployed(value: Any) -> str:
+    """A value of a template as a function sees it: every reference stands for a name."""
+    if isinstance(value, str):
+        return value
+    if "Fn::Join" in value:
+        separator, parts = value["Fn::Join"]
+        return separator.join(as_deployed(part) for part in parts)
+    return next(str(reference) for reference in value.values()).replace('"', "'")
+
+
+def environment_of(function: str, templates: Templates) -> dict[str, str]:
+    return {name: as_deployed(value) for name, value in templates.environment(function).items()}
+
+
+@pytest.mark.parametrize("function", MODELS)
+def test_a_function_is_told_all_that_its_settings_ask_for(
+    function: str, any_stage: Stage, templates: Templates
+) -> None:
+    model = MODELS[function].model_validate(environment_of(function, templates))
+    assert model.wheel() == any_stage.wheel
+
+
+def test_the_ready_queues_are_told_in_the_order_of_the_classes(templates: Templates) -> None:
+    for function in ("api", "scanner", "worker", "sweeper"):
+        urls = json.loads(environment_of(function, templates)["READY_QUEUE_URLS"])
+        assert [url.removeprefix("Ready")[:-8] for url in urls] == ["Critical", "High", "Normal", "Low"]
+
+
+@pytest.mark.parametrize("function", MODELS)
+def test_logs_and_metrics_carry_the_name_of_their_function(function: str, templates: Templates) -> None:
+    environment = environment_of(function, templates)
+    assert environment["POWERTOOLS_SERVICE_NAME"] == function
+    assert environment["POWERTOOLS_METRICS_NAMESPACE"] == "Tickwheel"
+    assert environment["LOG_LEVEL"] == "INFO"
+
+
+def test_plain_http_is_for_the_local_stage(any_stage: Stage, templates: Templates) -> None:
+    expected = "true" if any_stage.name == "local" else "false"
+    for function in ("api", "worker"):
+        assert environment_of(function, templates)["ALLOW_PLAIN_HTTP"] == expected

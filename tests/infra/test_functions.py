@@ -1,0 +1,52 @@
+from importlib.util import find_spec
+
+import pytest
+
+from infra.stage import Stage
+from tests.infra.synthesis import FUNCTIONS, Templates
+
+NAMED_BY_AWS = {
+    "AWS::CloudWatch::Alarm": "AlarmName",
+    "AWS::CloudWatch::Dashboard": "DashboardName",
+    "AWS::DynamoDB::Table": "TableName",
+    "AWS::Events::Rule": "Name",
+    "AWS::IAM::Role": "RoleName",
+    "AWS::Lambda::Function": "FunctionName",
+    "AWS::Lambda::LayerVersion": "LayerName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+    "AWS::S3::Bucket": "BucketName",
+    "AWS::SQS::Queue": "QueueName",
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_is_small_traced_and_logs_to_a_group_of_its_own(function: str, dev: Templates) -> None:
+    properties = dev.functions()[function]["Properties"]
+    assert properties["Handler"] == f"functions.{function}.handler.handler"
+    assert (properties["Runtime"], properties["Architectures"]) == ("python3.13", ["arm64"])
+    assert properties["TracingConfig"] == {"Mode": "Active"}
+    assert len(properties["Layers"]) == 1
+    group = dev.of_type("AWS::Logs::LogGroup")[properties["LoggingConfig"]["LogGroup"]["Ref"]]
+    assert group["Properties"]["RetentionInDays"] == 7
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_handler_is_in_the_zip(function: str) -> None:
+    assert find_spec(f"functions.{function}.handler") is not None
+
+
+def test_nothing_reserves_concurrency_because_a_new_account_has_ten(templates: Templates) -> None:
+    for function in templates.functions().values():
+        assert "ReservedConcurrentExecutions" not in function["Properties"]
+
+
+def test_no_resource_has_a_physical_name(templates: Templates) -> None:
+    for kind, attribute in NAMED_BY_AWS.items():
+        for resource in templates.of_type(kind).values():
+            assert attribute not in resource["Properties"]
+
+
+def test_the_longest_attempt_leaves_the_worker_time_to_settle(any_stage: Stage, templates: Templates) -> None:
+    timeout = templates.functions()["worker"]["Properties"]["Timeout"]
+    assert templates.environment("worker")["MAX_TIMEOUT_SECONDS"] == str(timeout - 10)
+    assert any_stage.longest_attempt.total_seconds() == timeout - 10

@@ -1,0 +1,63 @@
+import shutil
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+
+from infra import package
+from infra.package import LayerBundler, MissingTool, Package
+from infra.stage import Stage
+
+
+def test_the_zip_holds_the_functions_folder_and_nothing_beside_it(tmp_path: Path) -> None:
+    app = cdk.App(context={"aws:cdk:bundling-stacks": []}, analytics_reporting=False, outdir=str(tmp_path))
+    stack = cdk.Stack(app, "Stack")
+    Package(stack, "Package", stage=Stage.named("dev")).code.bind(stack)
+    app.synth()
+    (asset,) = [folder for folder in tmp_path.glob("asset.*") if (folder / "functions").is_dir()]
+    assert [entry.name for entry in asset.iterdir()] == ["functions"]
+    assert (asset / "functions" / "domain" / "wheel.py").is_file()
+    assert not list(asset.rglob("requirements*"))
+    assert not list(asset.rglob("__pycache__"))
+
+
+def test_the_layer_is_rebuilt_for_other_pins_or_another_platform_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = LayerBundler(host=False).fingerprint()
+    assert LayerBundler(host=False).fingerprint() == before
+    assert LayerBundler(host=True).fingerprint() != before
+    other = tmp_path / "requirements.txt"
+    other.write_text("boto3==1.0\n")
+    monkeypatch.setattr(package, "REQUIREMENTS", other)
+    assert LayerBundler(host=False).fingerprint() != before
+
+
+def test_the_layer_keeps_only_the_models_of_the_services_that_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def install(command: list[str], *, check: bool) -> None:
+        commands.append(command)
+        for model in ("dynamodb", "ec2", "s3", "sqs", "sts"):
+            for library in ("botocore", "boto3"):
+                (tmp_path / "python" / library / "data" / model).mkdir(parents=True)
+        (tmp_path / "python" / "botocore" / "data" / "endpoints.json").touch()
+        (tmp_path / "python" / "botocore" / "__pycache__").mkdir()
+
+    monkeypatch.setattr(package.subprocess, "run", install)
+    assert LayerBundler(host=False).try_bundle(str(tmp_path))
+    (command,) = commands
+    assert command[command.index("--python-version") + 1] == "3.13"
+    assert command[command.index("--python-platform") + 1] == "aarch64-manylinux_2_28"
+    models = sorted(entry.name for entry in (tmp_path / "python" / "botocore" / "data").iterdir())
+    assert models == ["dynamodb", "endpoints.json", "s3", "sqs", "sts"]
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_without_uv_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "ROOT", tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(MissingTool, match=r"uv is needed to bundle the layer .* run `make setup`"):
+        LayerBundler(host=False).try_bundle(str(tmp_path))

@@ -1,0 +1,82 @@
+from typing import Any
+
+from infra.stage import Stage
+from tests.infra.synthesis import Templates
+
+FOURTEEN_DAYS = 14 * 24 * 3600
+
+
+def dead_letter_queue_of(queue: dict[str, Any]) -> str | None:
+    policy = queue["Properties"].get("RedrivePolicy")
+    return policy["deadLetterTargetArn"]["Fn::GetAtt"][0] if policy else None
+
+
+def test_every_queue_has_a_dead_letter_queue_of_its_own_or_is_one(templates: Templates) -> None:
+    queues = templates.of_type("AWS::SQS::Queue")
+    targets = [target for queue in queues.values() if (target := dead_letter_queue_of(queue))]
+    assert len(targets) == len(set(targets)) == 4
+    for name, queue in queues.items():
+        assert name in targets or dead_letter_queue_of(queue)
+
+
+def test_a_message_is_received_ten_times_before_it_is_given_up(templates: Templates) -> None:
+    for queue in templates.of_type("AWS::SQS::Queue").values():
+        if dead_letter_queue_of(queue):
+            assert queue["Properties"]["RedrivePolicy"]["maxReceiveCount"] == 10
+
+
+def test_every_dead_letter_queue_has_an_alarm_above_zero(templates: Templates) -> None:
+    alarms = [alarm["Properties"] for alarm in templates.of_type("AWS::CloudWatch::Alarm").values()]
+    for queue in templates.of_type("AWS::SQS::Queue").values():
+        if target := dead_letter_queue_of(queue):
+            assert any(
+                alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"
+                and alarm["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [target, "QueueName"]}}]
+                and (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
+                for alarm in alarms
+            )
+
+
+def test_every_queue_keeps_messages_for_fourteen_days_encrypted_and_over_tls(templates: Templates) -> None:
+    queues = templates.of_type("AWS::SQS::Queue")
+    for queue in queues.values():
+        assert queue["Properties"]["MessageRetentionPeriod"] == FOURTEEN_DAYS
+        assert queue["Properties"]["SqsManagedSseEnabled"] is True
+        assert "QueueName" not in queue["Properties"]
+    refused = [
+        queue["Ref"]
+        for policy in templates.of_type("AWS::SQS::QueuePolicy").values()
+        for queue in policy["Properties"]["Queues"]
+        if policy["Properties"]["PolicyDocument"]["Statement"][0]["Condition"]
+        == {"Bool": {"aws:SecureTransport": "false"}}
+    ]
+    assert sorted(refused) == sorted(queues)
+
+
+def test_a_message_stays_hidden_longer_than_its_worker_can_run_and_its_claim_can_last(
+    any_stage: Stage, templates: Templates
+) -> None:
+    timeout = templates.functions()["worker"]["Properties"]["Timeout"]
+    skew = any_stage.wheel.skew.total_seconds()
+    for queue in templates.of_type("AWS::SQS::Queue").values():
+        if dead_letter_queue_of(queue):
+            visibility = queue["Properties"]["VisibilityTimeout"]
+            assert visibility == timeout + skew + 30
+            assert any_stage.lease.total_seconds() <= visibility - skew
+
+
+def test_every_queue_feeds_exactly_one_function_with_partial_failures_reported(
+    any_stage: Stage, templates: Templates
+) -> None:
+    sources = [source["Properties"] for source in templates.of_type("AWS::Lambda::EventSourceMapping").values()]
+    fed = sorted(source["EventSourceArn"]["Fn::GetAtt"][0] for source in sources)
+    assert fed == sorted(templates.of_type("AWS::SQS::Queue"))
+    for source in sources:
+        assert source["BatchSize"] == 10
+        assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert "MaximumBatchingWindowInSeconds" not in source
+    limits = {
+        limit: sum(source.get("ScalingConfig", {}).get("MaximumConcurrency") == limit for source in sources)
+        for limit in set(any_stage.max_concurrency) - {None}
+    }
+    assert limits == {limit: any_stage.max_concurrency.count(limit) for limit in limits}

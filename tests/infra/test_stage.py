@@ -1,0 +1,90 @@
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.errors import InvalidWheel
+from infra.stage import PRIORITIES, STAGES, FunctionSize, InvalidStage, Stage
+
+
+def a_stage(**changes: Any) -> Stage:
+    return dataclasses.replace(Stage.named("dev"), **changes)
+
+
+def test_a_stage_is_found_by_its_name() -> None:
+    assert [Stage.named(stage.name) for stage in STAGES] == list(STAGES)
+
+
+def test_an_unknown_stage_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(InvalidStage, match="no stage 'staging': use --context stage= with one of local, dev, prod"):
+        Stage.named("staging")
+
+
+@pytest.mark.parametrize("name", ["Dev", "my-stage", "", "averylongname"])
+def test_a_name_that_would_break_the_stack_names_is_refused(name: str) -> None:
+    with pytest.raises(InvalidStage, match=f"the stage's name is '{name}': use up to 10 lower-case letters"):
+        a_stage(name=name)
+
+
+def test_a_wheel_that_could_lose_a_job_cannot_be_built() -> None:
+    with pytest.raises(InvalidWheel, match="GUARD is 239 s"):
+        a_stage(wheel=dataclasses.replace(Stage.named("dev").wheel, guard=timedelta(seconds=239)))
+
+
+def test_a_lease_longer_than_visibility_less_skew_is_refused() -> None:
+    with pytest.raises(InvalidStage, match=r"dev: lease is 91 s, longer than visibility - skew \(90 s\): lower lease"):
+        a_stage(lease=timedelta(seconds=91))
+
+
+def test_a_lease_shorter_than_the_longest_attempt_is_refused() -> None:
+    with pytest.raises(
+        InvalidStage, match=r"dev: lease is 49 s, shorter than the longest attempt \(50 s\): raise lease"
+    ):
+        a_stage(lease=timedelta(seconds=49))
+
+
+def test_a_worker_without_time_to_settle_is_refused() -> None:
+    with pytest.raises(InvalidStage, match=r"worker.timeout is 10 s: use more than 10 s"):
+        a_stage(worker=FunctionSize(memory_mb=512, timeout=timedelta(seconds=10)))
+
+
+def test_every_priority_needs_a_concurrency() -> None:
+    with pytest.raises(InvalidStage, match="max_concurrency has 3 entries: give one for each of critical, high"):
+        a_stage(max_concurrency=(None, None, 4))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 1_001])
+def test_a_concurrency_that_sqs_does_not_take_is_refused(limit: int) -> None:
+    with pytest.raises(InvalidStage, match=f"max_concurrency of low is {limit}: use 2 to 1000, or None"):
+        a_stage(max_concurrency=(None, None, None, limit))
+
+
+@pytest.mark.parametrize("sample", [0, -0.1, 1.1])
+def test_an_audit_of_nothing_is_refused(sample: float) -> None:
+    with pytest.raises(InvalidStage, match=r"audit_sample is .*: use a share above 0 and up to 1"):
+        a_stage(audit_sample=sample)
+
+
+def test_plain_http_is_refused_where_data_is_kept() -> None:
+    with pytest.raises(InvalidStage, match="dev: allow_plain_http is for throw-away stages: set it to False"):
+        a_stage(allow_plain_http=True)
+
+
+@pytest.mark.parametrize(
+    ("memory_mb", "seconds", "message"),
+    [
+        (64, 10, "memory_mb is 64: use 128 to 10240 MB"),
+        (512, 0, "timeout is 0:00:00"),
+        (512, 901, "timeout is 0:15:01"),
+    ],
+)
+def test_a_size_that_lambda_does_not_take_is_refused(memory_mb: int, seconds: int, message: str) -> None:
+    with pytest.raises(InvalidStage, match=message):
+        FunctionSize(memory_mb=memory_mb, timeout=timedelta(seconds=seconds))
+
+
+def test_the_priorities_are_those_of_the_domain() -> None:
+    from functions.domain.job import Priority
+
+    assert tuple(priority.name.lower() for priority in Priority) == PRIORITIES

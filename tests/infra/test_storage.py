@@ -1,0 +1,69 @@
+import pytest
+
+from functions.adapters.tables import ALL_TABLES, TableSchema
+from infra.stage import Stage
+from tests.infra.synthesis import Resource, Templates
+
+
+def table_of(schema: TableSchema, templates: Templates) -> Resource:
+    name = schema.name.replace("_", "").lower()
+    return next(
+        table
+        for logical_id, table in templates.of_type("AWS::DynamoDB::Table").items()
+        if logical_id.lower()[:-8] == name
+    )
+
+
+@pytest.mark.parametrize("schema", ALL_TABLES, ids=lambda schema: schema.name)
+def test_a_table_has_the_keys_of_its_schema(schema: TableSchema, dev: Templates) -> None:
+    properties = table_of(schema, dev)["Properties"]
+    keys = {key["KeyType"]: key["AttributeName"] for key in properties["KeySchema"]}
+    expected = {"HASH": schema.partition_key} | ({"RANGE": schema.sort_key} if schema.sort_key else {})
+    assert keys == expected
+    assert {attribute["AttributeType"] for attribute in properties["AttributeDefinitions"]} == {"S"}
+    assert properties.get("TimeToLiveSpecification", {}).get("AttributeName") == schema.ttl_attribute
+
+
+def test_every_table_is_on_demand_recoverable_and_without_indexes(templates: Templates) -> None:
+    tables = templates.of_type("AWS::DynamoDB::Table").values()
+    assert len(tables) == len(ALL_TABLES)
+    for table in tables:
+        properties = table["Properties"]
+        assert properties["BillingMode"] == "PAY_PER_REQUEST"
+        assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+        assert not {"GlobalSecondaryIndexes", "LocalSecondaryIndexes", "TableName"} & set(properties)
+
+
+def test_data_survives_its_stack_everywhere_but_locally(any_stage: Stage, templates: Templates) -> None:
+    policy = "Delete" if any_stage.name == "local" else "Retain"
+    for kind in ("AWS::DynamoDB::Table", "AWS::S3::Bucket"):
+        for resource in templates.of_type(kind).values():
+            assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == (policy, policy)
+    for table in templates.of_type("AWS::DynamoDB::Table").values():
+        assert table["Properties"]["DeletionProtectionEnabled"] is (any_stage.name != "local")
+
+
+def test_payloads_are_private_encrypted_and_only_over_tls(templates: Templates) -> None:
+    (bucket,) = templates.of_type("AWS::S3::Bucket").values()
+    properties = bucket["Properties"]
+    assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
+    assert "BucketEncryption" in properties
+    assert "VersioningConfiguration" not in properties
+    (policy,) = templates.of_type("AWS::S3::BucketPolicy").values()
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_uploads_that_were_given_up_are_removed(dev: Templates) -> None:
+    (bucket,) = dev.of_type("AWS::S3::Bucket").values()
+    (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert "ExpirationInDays" not in rule
+
+
+def test_every_table_is_exported_so_that_its_users_may_change(dev: Templates) -> None:
+    exported = [output["Value"] for output in dev.storage["Outputs"].values() if "Export" in output]
+    for logical_id in dev.of_type("AWS::DynamoDB::Table"):
+        assert {"Ref": logical_id} in exported
+        assert {"Fn::GetAtt": [logical_id, "Arn"]} in exported

@@ -1,0 +1,85 @@
+import dataclasses
+import json
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from infra.stage import Stage
+from tests.infra.synthesis import Templates
+
+RESOURCE_LIMIT = 500
+BYTES_LIMIT = 1_000_000
+
+
+@pytest.fixture(scope="session")
+def large(templates_of: Callable[[Stage], Templates]) -> Templates:
+    prod = Stage.named("prod")
+    return templates_of(
+        dataclasses.replace(prod, wheel=dataclasses.replace(prod.wheel, write_shards=512, scan_shards=512))
+    )
+
+
+def targets_of(function: str, templates: Templates) -> list[dict[str, Any]]:
+    arn = next(
+        {"Fn::GetAtt": [name, "Arn"]}
+        for name, resource in templates.of_type("AWS::Lambda::Function").items()
+        if resource is templates.functions()[function]
+    )
+    return [
+        target
+        for rule in templates.of_type("AWS::Events::Rule").values()
+        for target in rule["Properties"]["Targets"]
+        if target["Arn"] == arn
+    ]
+
+
+def test_512_shards_fit_into_a_stack_with_one_permission(large: Templates) -> None:
+    assert len(large.scheduler["Resources"]) < RESOURCE_LIMIT
+    assert len(json.dumps(large.scheduler)) < BYTES_LIMIT
+    permissions = [
+        permission["Properties"]
+        for permission in large.of_type("AWS::Lambda::Permission").values()
+        if permission["Properties"]["Principal"] == "events.amazonaws.com"
+    ]
+    assert len(permissions) == 2  # one for the scanner, one for the sweeper
+
+
+def test_every_shard_is_ticked_once(large: Templates) -> None:
+    inputs = [json.loads(target["Input"]) for target in targets_of("scanner", large)]
+    assert inputs == [{"shard": shard} for shard in range(512)]
+
+
+def test_the_sweeper_is_ticked_once(templates: Templates) -> None:
+    assert [json.loads(target["Input"]) for target in targets_of("sweeper", templates)] == [{}]
+
+
+def test_a_rule_fires_each_minute_for_at_most_five_targets(large: Templates) -> None:
+    for rule in large.of_type("AWS::Events::Rule").values():
+        assert rule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
+        assert len(rule["Properties"]["Targets"]) <= 5
+
+
+def test_a_tick_is_never_repeated_and_never_late(templates: Templates) -> None:
+    for function in ("scanner", "sweeper"):
+        for target in targets_of(function, templates):
+            assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+    configured = [config["Properties"] for config in templates.of_type("AWS::Lambda::EventInvokeConfig").values()]
+    assert [(config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) for config in configured] == [
+        (0, 60),
+        (0, 60),
+    ]
+
+
+def test_the_permission_covers_every_rule_of_its_stage_and_no_other(large: Templates) -> None:
+    patterns = [
+        "".join(permission["Properties"]["SourceArn"]["Fn::Join"][1][-1:]).split("rule/")[1]
+        for permission in large.of_type("AWS::Lambda::Permission").values()
+        if permission["Properties"]["Principal"] == "events.amazonaws.com"
+    ]
+    for logical_id in large.of_type("AWS::Events::Rule"):
+        for stack_name in ("Tickwheel-prod-Scheduler", "Tickwheel-prod-Schedu"):  # CloudFormation cuts long names
+            name = f"{stack_name}-{logical_id}-1ABCDEFGHIJKL"
+            assert sum(fnmatchcase(name, pattern) for pattern in patterns) == 1
+            assert not any(fnmatchcase(name.replace("-prod-", "-dev-"), pattern) for pattern in patterns)

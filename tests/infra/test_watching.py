@@ -1,0 +1,98 @@
+import json
+from typing import Any
+
+import pytest
+
+from functions.domain.lifecycle import State
+from infra.metrics import EMITTED, UnknownMetric, emitted
+from infra.stage import Stage
+from tests.infra.synthesis import ROOT, Templates
+
+
+def dashboard_of(templates: Templates) -> dict[str, Any]:
+    (dashboard,) = templates.of_type("AWS::CloudWatch::Dashboard").values()
+    body = dashboard["Properties"]["DashboardBody"]
+    text = "".join(part if isinstance(part, str) else "reference" for part in body["Fn::Join"][1])
+    return json.loads(text)
+
+
+def graphed(templates: Templates) -> set[tuple[str, ...]]:
+    """Namespace, name and dimensions of each metric on the dashboard, with CloudWatch's dots resolved."""
+    found = set()
+    for widget in dashboard_of(templates)["widgets"]:
+        previous: list[str] = []
+        for metric in widget["properties"].get("metrics", []):
+            row = [part for part in metric if isinstance(part, str)]
+            row = [before if part == "." else part for part, before in zip(row, previous or row, strict=False)]
+            previous = row
+            found.add(tuple(row))
+    return found
+
+
+def alarmed(templates: Templates) -> list[dict[str, Any]]:
+    return [alarm["Properties"] for alarm in templates.of_type("AWS::CloudWatch::Alarm").values()]
+
+
+def own_metrics(templates: Templates) -> list[tuple[str, str, list[dict[str, str]]]]:
+    metrics = [
+        stat["MetricStat"]["Metric"]
+        for alarm in alarmed(templates)
+        for stat in alarm.get("Metrics", [])
+        if "MetricStat" in stat
+    ]
+    metrics += [alarm for alarm in alarmed(templates) if alarm.get("Namespace") == "Tickwheel"]
+    return [(metric["Namespace"], metric["MetricName"], metric["Dimensions"]) for metric in metrics]
+
+
+def test_the_dashboard_shows_only_metrics_that_are_emitted(dev: Templates) -> None:
+    own = [row for row in graphed(dev) if row[0] == "Tickwheel"]
+    assert len(own) > 10
+    for _, name, dimension, service in own:
+        assert dimension == "service"
+        assert name in EMITTED[service]
+
+
+def test_the_dashboard_shows_every_metric_that_is_emitted(dev: Templates) -> None:
+    shown = {(row[3], row[1]) for row in graphed(dev) if row[0] == "Tickwheel"}
+    assert shown == {(service, name) for service, names in EMITTED.items() for name in names}
+
+
+def test_every_metric_is_named_in_the_code_that_emits_it() -> None:
+    outcomes = {state.value for state in State}  # an attempt is counted by the state it ends in
+    for service, names in EMITTED.items():
+        code = "".join(file.read_text() for file in (ROOT / "functions" / service).glob("*.py"))
+        assert [name for name in names if f'"{name}"' not in code and name not in outcomes] == []
+
+
+def test_the_dashboard_follows_an_incident(dev: Templates) -> None:
+    headings = [widget["properties"]["markdown"] for widget in dashboard_of(dev)["widgets"] if widget["type"] == "text"]
+    assert headings == ["## Are jobs late?", "## Where do they wait?", "## What fails?"]
+
+
+def test_alarms_watch_only_metrics_that_are_emitted(dev: Templates) -> None:
+    for namespace, name, dimensions in own_metrics(dev):
+        assert namespace == "Tickwheel"
+        (dimension,) = dimensions
+        assert dimension["Name"] == "service"
+        assert name in EMITTED[dimension["Value"]]
+
+
+@pytest.mark.parametrize("name", ["stragglers", "early", "oldest_bucket_age_s", "rescues", "dead_lettered"])
+def test_what_must_not_happen_has_an_alarm(name: str, dev: Templates) -> None:
+    assert name in {metric for _, metric, _ in own_metrics(dev)}
+
+
+def test_every_function_has_an_alarm_on_its_errors(templates: Templates) -> None:
+    watched = [alarm for alarm in alarmed(templates) if alarm.get("MetricName") == "Errors"]
+    assert len(watched) == len(templates.functions())
+
+
+def test_silence_is_health_and_every_alarm_says_what_it_means(templates: Templates) -> None:
+    for alarm in alarmed(templates):
+        assert alarm["TreatMissingData"] == "notBreaching"
+        assert len(alarm["AlarmDescription"]) > 30
+
+
+def test_a_metric_that_nothing_emits_cannot_be_watched() -> None:
+    with pytest.raises(UnknownMetric, match="worker emits no metric 'lag'"):
+        emitted("lag", service="worker", stage=Stage.named("dev"))

@@ -1,0 +1,214 @@
+"""The command line against a real server: what it prints, what it writes and how it exits."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.api_server import LOST, Answer, ApiServer, Request, accept_all, job_json
+from tickwheel.cli import app
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def run(*arguments: str, server: ApiServer | None = None) -> Result:
+    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
+    return CliRunner().invoke(app, list(arguments), env=environment, catch_exceptions=False)
+
+
+def a_file(folder: Path, *lines: str) -> Path:
+    file = folder / "jobs.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return file
+
+
+def a_line(target: str = "handler:echo", **fields) -> str:
+    return json.dumps({"tenant": "acme", "target": target, **fields})
+
+
+def test_every_option_of_a_submission_reaches_the_scheduler(tmp_path: Path) -> None:
+    payload = tmp_path / "payload.json"
+    payload.write_text('{"deep": [1, 2]}')
+    with ApiServer() as server:
+        result = run(
+            *["submit", "https://example.com", "--tenant", "acme", "--payload", f"@{payload}"],
+            *["--run-at", "2030-01-31T10:00:00+01:00", "--idempotency-key", "k", "--priority", "low"],
+            *["--delivery", "at_most_once", "--precision", "exact", "--retry-strategy", "linear"],
+            *["--retry-attempts", "3", "--retry-base", "2s", "--retry-cap", "PT5M", "--timeout", "90"],
+            *["--expires-after", "1d"],
+            server=server,
+        )
+
+    assert result.exit_code == 0
+    assert server.requests[0].json == {
+        "tenant": "acme",
+        "target": "https://example.com",
+        "payload": {"deep": [1, 2]},
+        "run_at": "2030-01-31T09:00:00Z",
+        "idempotency_key": "k",
+        "priority": "low",
+        "delivery": "at_most_once",
+        "precision": "exact",
+        "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300},
+        "timeout": 90,
+        "expires_after": 86400,
+    }
+
+
+def test_an_accepted_job_is_a_table_for_people() -> None:
+    with ApiServer() as server:
+        result = run("submit", "handler:echo", "--tenant", "acme", "--delay", "5m", server=server)
+
+    assert server.requests[0].json["delay"] == 300
+    assert "j1~acme~x" in result.stdout
+    assert "2030-01-31T09:00:00Z" in result.stdout
+
+
+def test_an_accepted_job_is_one_json_object_for_scripts() -> None:
+    with ApiServer() as server:
+        result = run("submit", "handler:echo", "--tenant", "acme", "--json", server=server)
+
+    assert json.loads(result.stdout) == job_json()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["submit"], "--tenant"),
+        (["submit", "handler:echo"], "--tenant"),
+        (["submit", "handler:echo", "--tenant", "a", "--delay", "soon"], "'soon' is not a duration"),
+        (["submit", "handler:echo", "--tenant", "a", "--run-at", "2030-01-01T00:00:00"], "has no offset"),
+        (["submit", "handler:echo", "--tenant", "a", "--priority", "urgent"], "critical, high, normal, low"),
+        (["submit", "handler:echo", "--tenant", "a", "--payload", "{oops"], "{oops"),
+        (["submit", "handler:echo", "--tenant", "a", "--payload", "@/no/such/file"], "/no/such/file"),
+        (["submit", "handler:echo", "--tenant", "a", "--delay", "1s", "--run-at", "2030-01-01T00:00:00Z"], "not both"),
+        (["submit", "handler:echo", "--file", "x"], "leave"),
+        (["submit", "--file", "/no/such/file"], "/no/such/file"),
+    ],
+)
+def test_wrong_usage_is_explained_with_its_value_and_exits_with_2(arguments: list[str], said: str) -> None:
+    with ApiServer() as server:
+        result = run(*arguments, server=server)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+    assert server.requests == []
+
+
+def test_a_refusal_names_its_fields_and_exits_with_1() -> None:
+    errors = [{"field": "run_at", "message": "is in the past", "value": "2001-01-01T00:00:00Z"}]
+    problem = {"status": 422, "code": "invalid", "title": "Invalid job", "errors": errors}
+    with ApiServer(Answer(422, problem)) as server:
+        result = run("submit", "handler:echo", "--tenant", "acme", server=server)
+
+    assert result.exit_code == 1
+    assert "run_at: is in the past (got '2001-01-01T00:00:00Z')" in result.stderr
+
+
+def test_a_refusal_is_json_when_json_was_asked_for() -> None:
+    with ApiServer(Answer(404, {"status": 404, "code": "not_found", "title": "No such job"})) as server:
+        result = run("get", "j1~acme~x", "--json", server=server)
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"]["code"] == "not_found"
+
+
+def test_a_scheduler_that_cannot_be_reached_is_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    with ApiServer() as server:
+        pass
+    result = run("get", "x", server=server)
+
+    assert result.exit_code == 1
+    assert "no answer from http://127.0.0.1" in result.stderr
+
+
+def test_a_job_is_shown_as_it_stands() -> None:
+    job = {"id": "x", "tenant": "acme", "state": "failed", "due_at": "2030-01-31T09:00:00Z", "error": "[red]boom[/red]"}
+    with ApiServer(Answer(200, job)) as server:
+        result = run("get", "x", server=server)
+
+    assert "failed" in result.stdout
+    assert "[red]boom[/red]" in result.stdout
+
+
+@pytest.mark.parametrize(("state", "said"), [("cancelled", "cancelled x"), ("cancel_requested", "asked to stop")])
+def test_a_cancellation_says_what_it_did(state: str, said: str) -> None:
+    with ApiServer(Answer(200, {"id": "x", "state": state})) as server:
+        result = run("cancel", "x", server=server)
+
+    assert said in result.stdout
+
+
+def test_a_file_of_good_jobs_is_accepted_whole(tmp_path: Path) -> None:
+    file = a_file(tmp_path, a_line("handler:a", delay="PT5S"), "", a_line("handler:b", run_at="2030-01-31T09:00:00Z"))
+    with ApiServer() as server:
+        result = run("submit", "--file", str(file), server=server)
+
+    assert result.exit_code == 0
+    assert "accepted 2, refused 0" in result.stdout
+    assert [job["target"] for job in server.requests[0].json["jobs"]] == ["handler:a", "handler:b"]
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_lines_that_are_no_jobs_are_named_and_kept_and_the_others_sent(tmp_path: Path) -> None:
+    bad = ["{oops", '{"tenant": "acme"}', a_line(colour="red"), a_line(run_at="2030-01-31T09:00:00"), "[]"]
+    file = a_file(tmp_path, a_line(), *bad, a_line())
+    with ApiServer() as server:
+        result = run("submit", "--file", str(file), server=server)
+
+    assert result.exit_code == 1
+    assert "accepted 2, refused 5" in result.stdout
+    assert "line 2: line: is not JSON" in result.stderr
+    assert "line 3: target: is required" in result.stderr
+    assert "line 4: colour: is not a field of a job" in result.stderr
+    assert "line 5: run_at: '2030-01-31T09:00:00' has no offset" in result.stderr
+    assert "line 6: job: is a JSON object" in result.stderr
+    assert (tmp_path / "jobs.refused.jsonl").read_text().splitlines() == bad
+
+
+def test_lines_that_the_scheduler_refuses_are_kept_with_their_numbers(tmp_path: Path) -> None:
+    def refuse_b(request: Request) -> Answer:
+        answer = accept_all(request)
+        answer.body["results"][1] = {"status": 422, "problem": {"code": "invalid", "title": "Invalid job"}}
+        return answer
+
+    file = a_file(tmp_path, a_line("handler:a"), a_line("handler:b"), a_line("handler:c"))
+    with ApiServer(otherwise=refuse_b) as server:
+        result = run("submit", "--file", str(file), "--json", server=server)
+
+    summary = json.loads(result.stdout)
+    assert (summary["accepted"], summary["refused"], summary["unanswered"]) == (2, 1, 0)
+    assert [job["line"] for job in summary["jobs"]] == [1, 3]
+    assert (summary["problems"][0]["line"], summary["problems"][0]["code"]) == (2, "invalid")
+    assert Path(summary["files"]["refused"]).read_text() == f"{a_line('handler:b')}\n"
+
+
+def test_lines_without_an_answer_are_kept_apart_because_they_may_have_been_taken(tmp_path: Path) -> None:
+    file = a_file(tmp_path, a_line("handler:a"))
+    with ApiServer(LOST) as server:
+        result = run("submit", "--file", str(file), server=server)
+
+    assert result.exit_code == 1
+    assert "accepted 0, refused 0, unanswered 1" in result.stdout
+    assert "idempotency_key" in result.stderr
+    assert (tmp_path / "jobs.unanswered.jsonl").read_text() == f"{a_line('handler:a')}\n"
+
+
+def test_an_interrupted_file_accounts_for_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tickwheel.client.Client._submit_batch", interrupted)
+    file = a_file(tmp_path, a_line("handler:a"), "{oops", a_line("handler:b"))
+    with ApiServer() as server:
+        result = run("submit", "--file", str(file), server=server)
+
+    assert result.exit_code == 1
+    assert "accepted 0, refused 1, unanswered 2" in result.stdout

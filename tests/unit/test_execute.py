@@ -1,0 +1,688 @@
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.claims import MAX_RESCUES, LedgerRow
+from functions.domain.envelope import encode_envelope
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job import Delivery, Payload, Precision, Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
+from functions.domain.wheel import Ring
+from functions.ports import Applied, Failed, Receipt, Refused, Rejected, Succeeded
+from functions.worker.execute import MARGIN, Message
+from tests.builders import NOON, a_timer
+from tests.fakes import InMemoryLedger
+from tests.unit.world import CrashError, World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_due_job_is_claimed_run_and_settled_with_what_its_target_said(world: World):
+    timer = a_timer(payload=Payload(text='{"n":7}'))
+    world.targets.answer = lambda *_: Succeeded('{"status":204}')
+
+    assert world.work(a_message(timer)) == []
+
+    row = world.row(timer.job)
+    assert (row.state, row.attempt, row.fence, row.result) == (State.SUCCEEDED, 1, 1, '{"status":204}')
+    assert [(target, payload) for _, target, payload, _ in world.targets.effects] == [
+        ("https://example.com/hook", '{"n":7}')
+    ]
+
+
+def test_a_target_is_told_all_it_needs_to_deduplicate_and_to_refuse_a_stale_attempt(world: World):
+    timer = a_timer(attempt=2, due_at=NOON, timeout=timedelta(seconds=10))
+
+    world.work(a_message(timer))
+
+    told = world.calls[0]
+    assert (told.job_id, told.tenant, told.idempotency_key) == (str(job_id_of(timer.job)), "acme", timer.job.key)
+    assert (told.attempt, told.fence, told.scheduled_at) == (2, 1, NOON)
+    assert told.deadline == NOON + timedelta(seconds=10)
+
+
+def test_a_job_is_noted_with_its_lag_and_its_outcome(world: World):
+    timer = a_timer()
+    world.clock.tick(timedelta(milliseconds=250))
+
+    world.work(a_message(timer))
+
+    assert world.journal.values == {"lag_ms": [250.0]}
+    assert world.journal.counts == {"attempts": 1, "succeeded": 1}
+    assert world.events("job_settled")[0]["outcome"] == "succeeded"
+
+
+def test_one_bad_job_does_not_return_the_others_of_its_batch(world: World):
+    good, bad, after = a_timer(), a_timer(), a_timer()
+    world.targets.answer = lambda _, told: _raise() if told.idempotency_key == bad.job.key else Succeeded()
+
+    returned = world.work(a_message(good, "m1"), a_message(bad, "m2"), a_message(after, "m3"))
+
+    assert returned == ["m2"]
+    assert [world.row(timer.job).state for timer in (good, bad, after)] == [
+        State.SUCCEEDED,
+        State.RUNNING,
+        State.SUCCEEDED,
+    ]
+    assert world.journal.counts["returned"] == 1
+
+
+def test_a_message_that_cannot_be_decoded_is_returned_until_its_dead_letter_queue_takes_it(world: World):
+    timer = a_timer()
+
+    returned = world.work(replace(a_message(timer), body="hello", message_id="m1"), a_message(timer, "m2"))
+
+    assert returned == ["m1"]
+    assert world.events("message_undecodable")[0]["message_id"] == "m1"
+
+
+def test_a_message_that_was_received_before_runs_alone_after_the_rest_of_its_batch(world: World):
+    timers = [a_timer(identity=f"j{number}") for number in range(4)]
+    side_by_side: list[int] = []
+    worker = replace(
+        world.worker(),
+        side_by_side=lambda jobs: (side_by_side.append(len(jobs)), [job() for job in jobs]) and None,
+    )
+    counts = [3, 1, 2, 1]
+    messages = [
+        a_message(timer, f"m{number}", receive_count=count)
+        for number, (timer, count) in enumerate(zip(timers, counts, strict=True))
+    ]
+
+    worker.execute(messages, ends_at=NOON + timedelta(minutes=1))
+
+    assert side_by_side == [2]
+    assert [call.idempotency_key for call in world.calls] == ["acme#j1", "acme#j3", "acme#j2", "acme#j0"]
+
+
+def test_an_envelope_of_several_jobs_runs_each(world: World):
+    timers = [a_timer(), a_timer()]
+    message = replace(a_message(timers[0]), body=encode_envelope(timers))
+
+    assert world.work(message) == []
+    assert [world.row(timer.job).state for timer in timers] == [State.SUCCEEDED, State.SUCCEEDED]
+
+
+def test_an_empty_batch_returns_nothing(world: World):
+    assert world.work() == []
+
+
+class TestTime:
+    def test_a_message_more_than_two_seconds_early_is_placed_again_unclaimed(self, world: World):
+        timer = a_timer(due_at=NOON + timedelta(seconds=2, milliseconds=1))
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.ready.sent == [timer]
+        assert world.ledger.get(timer.job.key) is None
+        assert world.calls == []
+        assert world.events("came_early")[0]["early_ms"] == 2001
+
+    def test_a_message_hours_early_goes_back_to_the_far_ring(self, world: World):
+        timer = a_timer(due_at=NOON + timedelta(hours=3), attempt=2)
+
+        world.work(a_message(timer))
+
+        assert world.rows.get(job_id_of(timer.job)) == timer
+        assert world.ready.sent == []
+
+    @pytest.mark.parametrize("early", [timedelta(seconds=2), timedelta(milliseconds=1)])
+    def test_a_message_up_to_two_seconds_early_is_held_until_its_instant(self, world: World, early: timedelta):
+        timer = a_timer(due_at=NOON + early)
+
+        world.work(a_message(timer))
+
+        assert [ran_at for ran_at, *_ in world.targets.effects] == [NOON + early]
+        assert world.journal.values["lag_ms"] == [0.0]
+        assert "early" not in world.journal.counts
+
+    def test_an_exact_job_is_sent_early_and_runs_at_its_very_instant(self, world: World):
+        timer = a_timer(due_at=NOON + timedelta(seconds=7, milliseconds=300), precision=Precision.EXACT)
+        world.placer.place([timer])
+        world.clock.tick(timedelta(seconds=6))
+
+        world.receive_and_work()
+
+        assert [ran_at for ran_at, *_ in world.targets.effects] == [timer.due_at]
+
+    def test_an_early_message_that_cannot_be_placed_again_is_returned(self, world: World):
+        timer = a_timer(due_at=NOON + timedelta(seconds=30))
+        world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+
+    def test_a_job_that_could_outlast_the_function_waits_for_another_one(self, world: World):
+        timer = a_timer(timeout=timedelta(seconds=20))
+        world.jitter = 0.5
+
+        returned = world.worker().execute(
+            [a_message(timer, "m1")], ends_at=NOON + timedelta(seconds=20) + MARGIN - MILLISECOND
+        )
+
+        assert returned == ["m1"]
+        assert world.ready.deferred == [("m1", NOON + timedelta(seconds=11))]
+        assert world.ledger.get(timer.job.key) is None
+
+    def test_a_job_that_just_fits_into_the_function_s_time_is_run(self, world: World):
+        timer = a_timer(timeout=timedelta(seconds=20))
+
+        assert world.worker().execute([a_message(timer)], ends_at=NOON + timedelta(seconds=20) + MARGIN) == []
+        assert world.row(timer.job).state is State.SUCCEEDED
+
+    def test_a_job_that_is_held_counts_the_wait_against_the_function_s_time(self, world: World):
+        timer = a_timer(due_at=NOON + timedelta(seconds=2), timeout=timedelta(seconds=20))
+
+        assert world.worker().execute([a_message(timer, "m1")], ends_at=NOON + timedelta(seconds=26)) == ["m1"]
+
+
+class TestClaims:
+    def test_a_live_lease_defers_the_message_and_never_acknowledges_it(self, world: World):
+        timer = a_timer()
+        a_claim(world, timer, owner="another", lease_until=NOON + timedelta(seconds=15))
+
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+
+        assert world.ready.deferred == [("m1", NOON + timedelta(seconds=15) + world.wheel.skew)]
+        assert world.calls == []
+        assert world.journal.counts == {"claims_lost": 1}
+
+    def test_a_lease_that_is_over_by_less_than_the_skew_is_still_live(self, world: World):
+        timer = a_timer()
+        a_claim(world, timer, owner="another", lease_until=NOON - world.wheel.skew)
+
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+        assert world.calls == []
+
+    def test_an_abandoned_attempt_is_rescued_with_a_new_fence_and_counted(self, world: World):
+        timer = a_timer()
+        a_claim(world, timer, owner="dead", lease_until=NOON - timedelta(minutes=1))
+
+        assert world.work(a_message(timer, receive_count=2)) == []
+
+        row = world.row(timer.job)
+        assert (row.state, row.fence, row.rescue_count) == (State.SUCCEEDED, 2, 1)
+        assert world.calls[0].fence == 2
+        assert world.journal.counts["rescues"] == 1
+
+    def test_an_attempt_whose_workers_died_four_times_is_a_dead_letter_and_not_run(self, world: World):
+        timer = a_timer()
+        world.ledger.rows[timer.job.key] = a_row_running(rescue_count=MAX_RESCUES, error="boom")
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.calls == []
+        assert world.row(timer.job).state is State.FAILED
+        assert [(letter.job_id, letter.error, letter.timer) for letter in world.buried] == [
+            (str(job_id_of(timer.job)), "its worker died 4 times; last error: boom", timer)
+        ]
+        assert world.journal.counts == {"dead_lettered": 1, "failed": 1}
+
+    def test_a_job_that_kills_each_of_its_workers_ends_as_a_dead_letter(self, world: World):
+        timer = a_timer()
+        world.placer.place([timer])
+        deaths = 0
+        for _ in range(20):
+            world.targets.answer = lambda *_: _die()
+            try:
+                world.receive_and_work()
+            except KeyboardInterrupt:
+                deaths += 1
+            world.clock.tick(timedelta(minutes=2))
+
+        assert deaths == 1 + MAX_RESCUES
+        assert world.row(timer.job).state is State.FAILED
+        assert len(world.buried) == 1
+        assert world.ready.messages == {}
+
+    @pytest.mark.parametrize(
+        "state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED]
+    )
+    def test_a_duplicate_of_a_settled_job_is_dropped(self, world: World, state: State):
+        timer = a_timer()
+        world.ledger.rows[timer.job.key] = LedgerRow(state=state, attempt=1)
+
+        assert world.work(a_message(timer)) == []
+        assert world.calls == []
+        assert world.events("duplicate_dropped")[0]["reason"] == f"settled as {state}"
+
+    def test_a_duplicate_of_an_attempt_that_was_retried_is_dropped(self, world: World):
+        timer = a_timer()
+        world.ledger.rows[timer.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=1)
+
+        assert world.work(a_message(timer)) == []
+        assert world.calls == []
+
+    def test_a_lower_attempt_is_dropped_while_a_higher_one_runs(self, world: World):
+        timer = a_timer()
+        world.ledger.rows[timer.job.key] = a_row_running(attempt=2, lease_until=NOON - timedelta(hours=1))
+
+        assert world.work(a_message(timer)) == []
+        assert world.row(timer.job).attempt == 2
+        assert world.calls == []
+
+    def test_a_claim_whose_answer_was_lost_still_runs_the_job(self, world: World):
+        timer = a_timer()
+        ledger = LosingAnswers(world.ledger, "claim")
+
+        world.work(a_message(timer), ledger=ledger)
+
+        assert world.row(timer.job).state is State.SUCCEEDED
+        assert len(world.calls) == 1
+
+    def test_two_deliveries_of_one_message_run_it_once(self, world: World):
+        timer = a_timer()
+
+        world.work(a_message(timer, "m1"), a_message(timer, "m2"))
+
+        assert len(world.calls) == 1
+
+    def test_an_attempt_with_too_little_of_its_lease_left_is_not_started(self, world: World):
+        timer = a_timer(timeout=timedelta(seconds=10), payload=Payload(pointer="acme/slow"))
+        world.payloads.objects["acme/slow"] = "1"
+        slow = replace(world.worker(), payloads=SlowPayloads(world, takes=MARGIN + MILLISECOND))
+
+        returned = slow.execute([a_message(timer, "m1")], ends_at=NOON + timedelta(minutes=1))
+
+        assert returned == ["m1"]
+        assert world.calls == []
+
+
+class TestRetries:
+    def test_a_failed_attempt_is_placed_again_and_settled_as_retrying(self, world: World):
+        timer = a_timer()
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        assert world.work(a_message(timer)) == []
+
+        assert [(again.attempt, again.due_at, again.job) for again in world.ready.sent] == [
+            (2, NOON + timedelta(seconds=10), timer.job)
+        ]
+        row = world.row(timer.job)
+        assert (row.state, row.attempt, row.error) == (State.RETRYING, 1, "HTTP 500")
+        assert row.due_at == NOON + timedelta(seconds=10)
+        assert world.journal.counts == {"attempts": 1, "retried": 1}
+
+    def test_a_retry_far_away_goes_to_the_far_ring(self, world: World):
+        policy = replace(a_timer().job.retry, base=timedelta(hours=1), cap=timedelta(hours=1))
+        timer = a_timer(retry=policy)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.work(a_message(timer))
+
+        bucket = world.wheel.bucket_of(NOON + timedelta(hours=1))
+        assert len(world.rows.read(bucket, timer.job.shard, limit=10).rows) == 1
+        assert world.ready.sent == []
+
+    def test_a_crash_between_placing_the_retry_and_settling_loses_nothing(self, world: World):
+        timer = a_timer()
+        world.placer.place([timer])
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.receive_and_work(ledger=Crashing(world.ledger, "settle"))
+        assert [again.attempt for again in world.ready.sent] == [1, 2]
+
+        world.targets.answer = lambda *_: Succeeded()
+        for _ in range(10):
+            world.clock.tick(timedelta(minutes=2))
+            world.receive_and_work()
+        assert world.row(timer.job).state is State.SUCCEEDED
+        assert world.ready.messages == {}
+
+    def test_a_retry_that_cannot_be_placed_returns_the_message_and_settles_nothing(self, world: World):
+        timer = a_timer()
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+        world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+        assert world.row(timer.job).state is State.RUNNING
+
+    def test_an_exhausted_job_is_a_dead_letter_before_it_is_settled_as_failed(self, world: World):
+        timer = a_timer(attempt=3)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.work(a_message(timer, "m1"), ledger=Crashing(world.ledger, "settle"))
+        assert [(letter.attempt, letter.error, letter.dead_at) for letter in world.buried] == [(3, "HTTP 500", NOON)]
+        assert world.row(timer.job).state is State.RUNNING
+
+        world.clock.tick(timedelta(minutes=2))
+        world.work(a_message(timer, "m1", receive_count=2))
+        assert world.row(timer.job).state is State.FAILED
+        assert world.ready.sent == []
+
+    def test_a_permanent_failure_is_not_tried_again(self, world: World):
+        timer = a_timer()
+        world.targets.answer = lambda *_: Failed("there is no handler 'x'", is_permanent=True)
+
+        world.work(a_message(timer))
+
+        assert world.ready.sent == []
+        assert world.row(timer.job).state is State.FAILED
+        assert len(world.buried) == 1
+
+    def test_a_job_fails_as_often_as_its_policy_says_and_no_more(self, world: World):
+        timer = a_timer()
+        world.placer.place([timer])
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        for _ in range(10):
+            world.receive_and_work()
+            world.clock.tick(timedelta(seconds=11))
+
+        assert [call.attempt for call in world.calls] == [1, 2, 3]
+        assert [call.fence for call in world.calls] == [1, 2, 3]
+        assert world.row(timer.job).state is State.FAILED
+
+    def test_a_zombie_s_settle_is_refused_and_noted(self, world: World):
+        timer = a_timer()
+
+        def slowly(_: str, told: object) -> Succeeded:
+            world.clock.tick(timedelta(hours=1))
+            world.ledger.rescue(timer, fence=1, owner="rescuer", lease_until=NOON + 2 * HOUR, now=NOON + HOUR)
+            return Succeeded()
+
+        world.targets.answer = slowly
+        assert world.work(a_message(timer)) == []
+
+        assert world.row(timer.job).owner == "rescuer"
+        assert world.events("settle_refused")[0]["fence"] == 1
+        assert "succeeded" not in world.journal.counts
+
+    def test_a_zombie_s_failure_costs_a_duplicate_message_and_no_state(self, world: World):
+        timer = a_timer()
+
+        def slowly(_: str, told: object) -> Failed:
+            world.clock.tick(timedelta(hours=1))
+            world.ledger.rescue(timer, fence=1, owner="rescuer", lease_until=NOON + 2 * HOUR, now=NOON + HOUR)
+            return Failed("HTTP 500")
+
+        world.targets.answer = slowly
+        world.work(a_message(timer))
+
+        assert world.row(timer.job).state is State.RUNNING
+        assert world.row(timer.job).owner == "rescuer"
+
+
+class TestCancelsAndExpiry:
+    def test_a_running_job_that_was_asked_to_cancel_is_not_tried_again(self, world: World):
+        timer = a_timer()
+
+        def fail_while_cancelled(_: str, told: Any) -> Failed:
+            world.ledger.request_cancel(job_id_of(timer.job), fence=told.fence, now=NOON)
+            return Failed("HTTP 500")
+
+        world.targets.answer = fail_while_cancelled
+        world.work(a_message(timer))
+        world.targets.answer = lambda *_: Succeeded()
+        world.clock.tick(timedelta(minutes=1))
+        world.receive_and_work()
+
+        assert world.row(timer.job).state is State.CANCELLED
+        assert len(world.calls) == 1
+        assert world.ready.messages == {}
+
+    def test_a_running_job_that_was_asked_to_cancel_may_still_succeed(self, world: World):
+        timer = a_timer()
+
+        def succeed_while_cancelled(_: str, told: Any) -> Succeeded:
+            world.ledger.request_cancel(job_id_of(timer.job), fence=told.fence, now=NOON)
+            return Succeeded()
+
+        world.targets.answer = succeed_while_cancelled
+        world.work(a_message(timer))
+
+        assert world.row(timer.job).state is State.SUCCEEDED
+
+    def test_a_rescue_of_a_job_that_was_asked_to_cancel_withdraws_it(self, world: World):
+        timer = a_timer()
+        world.ledger.rows[timer.job.key] = a_row_running(cancel_requested=True)
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.calls == []
+        assert world.row(timer.job).state is State.CANCELLED
+
+    def test_an_expired_job_settles_without_running(self, world: World):
+        timer = a_timer(expires_at=NOON)
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.calls == []
+        assert world.row(timer.job).state is State.EXPIRED
+        assert world.journal.counts == {"expired": 1}
+
+    def test_a_job_runs_up_to_the_instant_before_it_expires(self, world: World):
+        timer = a_timer(expires_at=NOON + MILLISECOND)
+
+        world.work(a_message(timer))
+
+        assert world.row(timer.job).state is State.SUCCEEDED
+
+
+class TestDeliveries:
+    def test_an_at_most_once_job_is_marked_before_it_runs_and_never_runs_twice(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
+        states: list[State] = []
+        world.targets.answer = lambda *_: states.append(world.row(timer.job).state) or Succeeded()
+
+        world.work(a_message(timer, "m1"), a_message(timer, "m2"))
+        world.work(a_message(timer, "m3", receive_count=2))
+
+        assert states == [State.ATTEMPTED]
+        assert len(world.calls) == 1
+        assert world.calls[0].fence == 0
+        assert world.row(timer.job).state is State.ATTEMPTED
+
+    def test_an_at_most_once_job_whose_worker_dies_is_not_run_again(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
+        world.targets.answer = lambda *_: _die()
+        with pytest.raises(KeyboardInterrupt):
+            world.work(a_message(timer))
+
+        world.clock.tick(timedelta(days=1))
+        assert world.work(a_message(timer, receive_count=2)) == []
+        assert len(world.calls) == 1
+
+    def test_an_at_most_once_job_that_fails_is_not_tried_again(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.ready.sent == []
+        assert world.buried == []
+        assert world.journal.counts == {"attempts": 1, "failed": 1}
+
+    def test_an_expired_at_most_once_job_is_not_started(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_MOST_ONCE, expires_at=NOON)
+
+        assert world.work(a_message(timer)) == []
+        assert world.calls == []
+        assert world.journal.counts == {"expired": 1}
+
+    def test_an_at_least_once_job_writes_nothing_to_the_ledger(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.ledger.rows == {}
+        assert (world.calls[0].idempotency_key, world.calls[0].fence) == (timer.job.key, 0)
+
+    def test_an_at_least_once_job_is_retried_and_buried_like_any_other(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+        world.placer.place([timer])
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        for _ in range(5):
+            world.receive_and_work()
+            world.clock.tick(timedelta(seconds=11))
+
+        assert [call.attempt for call in world.calls] == [1, 2, 3]
+        assert len(world.buried) == 1
+        assert world.ledger.rows == {}
+
+    def test_an_at_least_once_message_delivered_twice_runs_twice(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+
+        world.work(a_message(timer, "m1"), a_message(timer, "m2"))
+
+        assert len(world.calls) == 2
+
+
+class TestPayloads:
+    def test_a_payload_in_the_store_is_fetched_and_forgotten_when_its_job_has_succeeded(self, world: World):
+        timer = a_stored(world, '{"large":true}')
+
+        world.work(a_message(timer))
+
+        assert [payload for _, _, payload, _ in world.targets.effects] == ['{"large":true}']
+        assert world.payloads.objects == {}
+
+    def test_a_payload_in_the_store_is_kept_for_the_next_attempt(self, world: World):
+        timer = a_stored(world, "1")
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.work(a_message(timer))
+
+        assert world.payloads.objects == {"acme/stored": "1"}
+
+    def test_a_dead_letter_keeps_its_payload(self, world: World):
+        timer = a_stored(world, "1", attempt=3)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.work(a_message(timer))
+
+        assert world.payloads.objects == {"acme/stored": "1"}
+
+    def test_a_job_whose_payload_is_gone_fails_for_good(self, world: World):
+        timer = a_stored(world, "1")
+        world.payloads.objects.clear()
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.calls == []
+        assert (world.row(timer.job).state, world.row(timer.job).error) == (State.FAILED, "its payload is gone")
+        assert len(world.buried) == 1
+
+    def test_an_at_least_once_duplicate_whose_payload_is_gone_has_succeeded_before(self, world: World):
+        timer = a_stored(world, "1", delivery=Delivery.AT_LEAST_ONCE)
+
+        world.work(a_message(timer, "m1"), a_message(timer, "m2"))
+
+        assert len(world.calls) == 1
+        assert world.buried == []
+
+    def test_the_message_of_a_cancelled_job_takes_its_payload_along(self, world: World):
+        timer = a_stored(world, "1")
+        world.ledger.cancel(job_id_of(timer.job), owner="api", now=NOON)
+
+        assert world.work(a_message(timer)) == []
+        assert world.payloads.objects == {}
+
+    def test_an_expired_job_forgets_its_payload(self, world: World):
+        timer = a_stored(world, "1", expires_at=NOON)
+
+        world.work(a_message(timer))
+
+        assert world.payloads.objects == {}
+
+
+def test_a_retried_job_that_is_near_goes_near_and_its_ring_is_the_ready_queue(world: World):
+    placements = world.placer.place([a_timer(due_at=NOON + SECOND)])
+
+    assert [placement.ring for placement in placements] == [Ring.NEAR]
+
+
+HOUR = timedelta(hours=1)
+
+
+def a_message(timer: Timer, message_id: str = "m1", *, receive_count: int = 1) -> Message:
+    """A message as a poller receives it."""
+    return Message(
+        message_id=message_id,
+        body=encode_envelope([timer]),
+        receipt=Receipt("arn:aws:sqs:us-east-1:1:ready", message_id),
+        receive_count=receive_count,
+    )
+
+
+def a_claim(world: World, timer: Timer, *, owner: str, lease_until: datetime) -> None:
+    world.ledger.claim(timer, owner=owner, lease_until=lease_until, now=lease_until - timedelta(seconds=15))
+
+
+def a_row_running(**overrides: Any) -> LedgerRow:
+    """The row of an attempt that was abandoned long ago."""
+    fields: dict[str, Any] = {
+        "state": State.RUNNING,
+        "attempt": 1,
+        "fence": 4,
+        "owner": "dead",
+        "due_at": NOON,
+        "lease_until": NOON - timedelta(hours=1),
+    }
+    return LedgerRow(**{**fields, **overrides})
+
+
+def a_stored(world: World, text: str, *, attempt: int = 1, **overrides: Any) -> Timer:
+    """A timer whose payload is in the store."""
+    timer = a_timer(identity="stored", attempt=attempt, payload=Payload(pointer="acme/stored"), **overrides)
+    world.payloads.objects["acme/stored"] = text
+    return timer
+
+
+class LosingAnswers(InMemoryLedger):
+    """A ledger whose first answer to a method is lost: the caller sees a refusal by its own write."""
+
+    def __init__(self, ledger: InMemoryLedger, method: str) -> None:
+        self.__dict__.update(ledger.__dict__)
+        self._method: Callable[..., Any] = getattr(ledger, method)
+        setattr(self, method, self._lose)
+
+    def _lose(self, *args: Any, **options: Any) -> Refused:
+        self._method(*args, **options)
+        del self.claim
+        return Refused(self.get(args[0].job.key))
+
+
+class Crashing(InMemoryLedger):
+    """A ledger in front of which the process dies."""
+
+    def __init__(self, ledger: InMemoryLedger, method: str) -> None:
+        self.__dict__.update(ledger.__dict__)
+        setattr(self, method, self._crash)
+
+    def _crash(self, *_: Any, **__: Any) -> Applied:
+        raise CrashError
+
+
+class SlowPayloads:
+    """A payload store that takes its time."""
+
+    def __init__(self, world: World, *, takes: timedelta) -> None:
+        self._world = world
+        self._takes = takes
+
+    def put(self, job: Any, text: str) -> str:
+        return self._world.payloads.put(job, text)
+
+    def get(self, pointer: str) -> str | None:
+        self._world.clock.tick(self._takes)
+        return self._world.payloads.get(pointer)
+
+    def delete(self, pointer: str) -> None:
+        self._world.payloads.delete(pointer)
+
+
+def _raise() -> Succeeded:
+    raise RuntimeError("the worker has a fault")
+
+
+def _die() -> Succeeded:
+    # Passes every `except Exception`, as the end of a process would.
+    raise KeyboardInterrupt

@@ -1,0 +1,252 @@
+"""The whole scheduler on fakes, with its time in the hand of the test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.api.cancel import Canceller
+from functions.api.find import Finder
+from functions.api.submit import Accepted, Submission, Submitter
+from functions.dead_letters.bury import Burier
+from functions.domain.claims import LedgerRow
+from functions.domain.errors import NotPlaced
+from functions.domain.job import Job, Timer
+from functions.domain.wheel import Wheel
+from functions.placing import Placer
+from functions.ports import DeadLetter, Invocation, Ledger, Page, ReadyQueue, Receipt, Rejected, TimerStore
+from functions.scanner.scan import Scanner, ScanReport
+from functions.sweeper.sweep import Sweeper, SweepReport
+from functions.worker.execute import Message, Worker
+from tests.builders import LOCAL_WHEEL
+from tests.fakes import (
+    FakeClock,
+    InMemoryDeadLetters,
+    InMemoryLedger,
+    InMemoryPayloadStore,
+    InMemoryReadyQueue,
+    InMemoryShardStore,
+    InMemoryTimerStore,
+    RecordingJournal,
+    RecordingTargets,
+)
+
+TIME_LIMIT = timedelta(seconds=60)
+"""Of a function's invocation."""
+
+
+class CrashError(Exception):
+    """The process dies here."""
+
+
+@dataclass
+class ObservedTimers:
+    """A timer store that counts its reads, stalls, and fails when it is told to."""
+
+    store: TimerStore
+    clock: FakeClock
+    reads: list[tuple[int, str]] = field(default_factory=list)
+    puts: list[Sequence[Timer]] = field(default_factory=list)
+    before_read: Callable[[], None] = lambda: None
+    unwritten: Callable[[Timer], bool] = lambda _: False
+    put_takes: timedelta = timedelta(0)
+    delete_takes: timedelta = timedelta(0)
+
+    def put(self, timers: Sequence[Timer]) -> list[Timer]:
+        self.puts.append(timers)
+        self.clock.tick(self.put_takes)
+        left = [timer for timer in timers if self.unwritten(timer)]
+        self.store.put([timer for timer in timers if timer not in left])
+        return left
+
+    def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
+        self.before_read()
+        self.reads.append((bucket, after))
+        return self.store.read(bucket, shard, after=after, limit=limit)
+
+    def get(self, job_id: Any) -> Timer | None:
+        return self.store.get(job_id)
+
+    def delete(self, job_id: Any) -> Any:
+        deleted = self.store.delete(job_id)
+        self.clock.tick(self.delete_takes)
+        return deleted
+
+
+@dataclass
+class ObservedReadyQueue(InMemoryReadyQueue):
+    """A ready queue that remembers what was sent and deferred."""
+
+    sent: list[Timer] = field(default_factory=list)
+    deferred: list[tuple[str, datetime]] = field(default_factory=list)
+    send_takes: timedelta = timedelta(0)
+
+    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
+        self.clock.tick(self.send_takes)
+        rejected = super().send(timers)
+        refused = {id(rejection.timer) for rejection in rejected}
+        self.sent.extend(timer for timer in timers if id(timer) not in refused)
+        return rejected
+
+    def defer(self, receipt: Receipt, *, until: datetime) -> None:
+        self.deferred.append((receipt.handle, until))
+        super().defer(receipt, until=until)
+
+
+class World:
+    """Every part of the scheduler, sharing one clock and one set of stores."""
+
+    def __init__(self, *, wheel: Wheel = LOCAL_WHEEL) -> None:
+        self.wheel = wheel
+        self.clock = FakeClock()
+        self.rows = InMemoryTimerStore(wheel=wheel)
+        self.timers = ObservedTimers(self.rows, self.clock)
+        self.ready = ObservedReadyQueue(self.clock)
+        self.ledger = InMemoryLedger(skew=wheel.skew)
+        self.shards = InMemoryShardStore()
+        self.letters = InMemoryDeadLetters()
+        self.payloads = InMemoryPayloadStore()
+        self.targets = RecordingTargets(self.clock)
+        self.journal = RecordingJournal()
+        self._tokens = itertools.count(1)
+        self.jitter = 0.0
+        self.sample = 1.0
+
+    def token(self) -> str:
+        return f"token-{next(self._tokens)}"
+
+    @property
+    def placer(self) -> Placer:
+        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready)
+
+    def worker(self, *, ledger: Ledger | None = None, ready: ReadyQueue | None = None) -> Worker:
+        return Worker(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=ledger or self.ledger,
+            placer=self.placer,
+            ready=ready or self.ready,
+            dead_letters=self.letters,
+            payloads=self.payloads,
+            targets=self.targets,
+            journal=self.journal,
+            side_by_side=_one_after_another,
+            token=self.token,
+            jitter=lambda: self.jitter,
+        )
+
+    def work(self, *messages: Message, ledger: Ledger | None = None) -> list[str]:
+        """Run a batch with a minute of time; the messages that must come back."""
+        return self.worker(ledger=ledger).execute(messages, ends_at=self.clock.now() + TIME_LIMIT)
+
+    def receive_and_work(self, *, ledger: Ledger | None = None) -> list[str]:
+        """What a poller does: receive what is visible, run it, delete what is done."""
+        messages = [
+            Message(
+                message_id=message.message_id,
+                body=message.body,
+                receipt=Receipt("arn:aws:sqs:us-east-1:1:ready", message.message_id),
+                receive_count=message.receive_count,
+            )
+            for message in self.ready.receive()
+        ]
+        returned = self.work(*messages, ledger=ledger)
+        for message in messages:
+            if message.message_id not in returned:
+                self.ready.delete(message.message_id)
+        return returned
+
+    def scanner(self) -> Scanner:
+        return Scanner(
+            wheel=self.wheel,
+            clock=self.clock,
+            shards=self.shards,
+            timers=self.timers,
+            ready=self.ready,
+            dead_letters=self.letters,
+            journal=self.journal,
+            token=self.token,
+        )
+
+    def scan(self, shard: int = 0, *, time_limit: timedelta = TIME_LIMIT) -> ScanReport:
+        return self.scanner().scan(shard, time_limit=time_limit)
+
+    def sweep(self, *, time_limit: timedelta = TIME_LIMIT) -> SweepReport:
+        sweeper = Sweeper(
+            wheel=self.wheel,
+            clock=self.clock,
+            shards=self.shards,
+            timers=self.timers,
+            ledger=self.ledger,
+            placer=self.placer,
+            journal=self.journal,
+            sample=self.sample,
+        )
+        return sweeper.sweep(time_limit=time_limit)
+
+    def burier(self) -> Burier:
+        return Burier(
+            clock=self.clock,
+            skew=self.wheel.skew,
+            ledger=self.ledger,
+            dead_letters=self.letters,
+            journal=self.journal,
+            token=self.token,
+        )
+
+    def submitter(self) -> Submitter:
+        return Submitter(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=self.ledger,
+            payloads=self.payloads,
+            placer=self.placer,
+            journal=self.journal,
+            identity=lambda: f"random-{next(self._tokens)}",
+            token=self.token,
+            side_by_side=lambda rule, items: [rule(item) for item in items],
+        )
+
+    def submit(self, submission: Submission) -> Accepted:
+        answer = self.submitter().submit([submission])[0]
+        assert not isinstance(answer, NotPlaced)
+        return answer
+
+    def canceller(self) -> Canceller:
+        return Canceller(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=self.ledger,
+            timers=self.timers,
+            payloads=self.payloads,
+            placer=self.placer,
+            token=self.token,
+        )
+
+    def finder(self) -> Finder:
+        return Finder(clock=self.clock, ledger=self.ledger, timers=self.timers)
+
+    def row(self, job: Job) -> LedgerRow:
+        row = self.ledger.get(job.key)
+        assert row is not None
+        return row
+
+    @property
+    def calls(self) -> list[Invocation]:
+        """What the target was told, call by call."""
+        return [invocation for _, _, _, invocation in self.targets.effects]
+
+    @property
+    def buried(self) -> list[DeadLetter]:
+        return list(self.letters.letters.values())
+
+    def events(self, name: str) -> list[dict[str, object]]:
+        return [keys for event, keys in self.journal.events if event == name]
+
+
+def _one_after_another(jobs: Sequence[Callable[[], None]]) -> None:
+    for job in jobs:
+        job()

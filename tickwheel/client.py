@@ -1,0 +1,321 @@
+"""Tickwheel's API as typed calls.
+
+with Client() as client:
+    job = client.submit("https://example.com/hook", tenant="acme", delay=timedelta(minutes=5))
+    client.get(job.id).state
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from botocore.credentials import Credentials
+from botocore.session import Session
+
+from tickwheel.backoff import Backoff
+from tickwheel.endpoint import LoopbackTransport, find_endpoint
+from tickwheel.errors import ApiProblem, NoEndpoint, Unreachable
+from tickwheel.jobs import (
+    Cancellation,
+    Delivery,
+    Job,
+    NewJob,
+    Precision,
+    Priority,
+    Refused,
+    RetryPolicy,
+    Submission,
+    Submitted,
+    Unanswered,
+)
+from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
+from tickwheel.signing import SigV4, default_credentials
+
+MOST_JOBS_A_REQUEST = 500
+MOST_BYTES_A_REQUEST = 5_000_000  # Lambda takes 6 MB, API Gateway's envelope and escapes included
+
+T = TypeVar("T")
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_NOT_APPLIED = frozenset({429})
+_MAY_HAVE_BEEN_APPLIED = frozenset({500, 502, 503, 504})
+
+
+class Client:
+    """Speaks to one deployed scheduler; use it as a context manager, or call `close`. Threads may share it.
+
+    The endpoint is the argument, else `TICKWHEEL_ENDPOINT`, else the local cloud of this checkout. Requests are
+    signed with `credentials`, else with what botocore's default chain finds; the region is the argument, else the
+    one in the endpoint's name, else the session's. The local cloud is signed for with its own test credentials.
+
+    A request that failed is sent again, with backoff and after any `Retry-After`, when that is safe: see `submit`.
+    Raises NoEndpoint or NoCredentials.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        region: str | None = None,
+        credentials: Credentials | None = None,
+        session: Session | None = None,
+        timeout: timedelta = timedelta(seconds=30),
+        transport: httpx.BaseTransport | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._endpoint = find_endpoint(endpoint)
+        self._backoff = backoff or Backoff()
+        session = session or Session()
+        if self._endpoint.is_local_cloud:
+            region = region or LOCAL_REGION
+            credentials = credentials or Credentials(LOCAL_ACCESS_KEY, LOCAL_SECRET_KEY)
+        region = region or self._endpoint.region or session.get_config_variable("region")
+        if region is None:
+            raise NoEndpoint(
+                f"the address {self._endpoint.url} names no region: pass region=, or set AWS_DEFAULT_REGION"
+            )
+        if transport is None and self._endpoint.is_on_this_machine:
+            transport = LoopbackTransport(httpx.HTTPTransport())  # otherwise httpx's own, which honours a proxy
+        self._http = httpx.Client(
+            auth=SigV4(credentials or default_credentials(session), region=region),
+            timeout=timeout.total_seconds(),
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    @property
+    def endpoint(self) -> str:
+        """The address in use."""
+        return self._endpoint.url
+
+    def submit(
+        self,
+        target: str,
+        *,
+        tenant: str,
+        payload: Any = None,
+        run_at: datetime | None = None,
+        delay: timedelta | None = None,
+        idempotency_key: str | None = None,
+        priority: Priority | None = None,
+        delivery: Delivery | None = None,
+        precision: Precision | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: timedelta | None = None,
+        expires_after: timedelta | None = None,
+    ) -> Submitted:
+        """Submits one job; see NewJob for the fields.
+
+        Sent again by itself only when that cannot make two jobs: when the request never left, or was refused with
+        429. After a lost answer (a time-out, 500, 502, 503, 504) the scheduler may have taken the job, so it is
+        sent again only with an idempotency key, with which the repeat answers with the first job.
+
+        Raises InvalidJob before anything is sent, ApiProblem when the scheduler refuses, and Unreachable, which
+        says whether the job may have been taken.
+        """
+        return self.submit_job(
+            NewJob(
+                target,
+                tenant=tenant,
+                payload=payload,
+                run_at=run_at,
+                delay=delay,
+                idempotency_key=idempotency_key,
+                priority=priority,
+                delivery=delivery,
+                precision=precision,
+                retry=retry,
+                timeout=timeout,
+                expires_after=expires_after,
+            )
+        )
+
+    def submit_job(self, job: NewJob) -> Submitted:
+        """Submits a job made beforehand; promises and errors as `submit`."""
+        repeatable = job.idempotency_key is not None
+        body = self._call("POST", "/v1/jobs", content=_encode(job), repeatable=repeatable)
+        return _read(Submitted.from_json, body)
+
+    def submit_many(
+        self,
+        jobs: Iterable[NewJob],
+        *,
+        batch_size: int = MOST_JOBS_A_REQUEST,
+        on_progress: Callable[[Sequence[Submission]], None] | None = None,
+    ) -> list[Submission]:
+        """Submits any number of jobs in requests of up to 500 and below 5 MB; one result per job, in order.
+
+        No job is lost and none raises: each result is Submitted, Refused (the scheduler did not take it), or
+        Unanswered (it may have). `on_progress` is called with the results of each request.
+
+        A request that may have been applied is sent again only when every job in it carries an idempotency key:
+        one job without a key would be doubled. Single jobs that the scheduler was too busy for are sent again by
+        the same rule.
+        """
+        results: list[Submission] = []
+        for batch in _batches(jobs, max(1, min(batch_size, MOST_JOBS_A_REQUEST))):
+            settled = self._submit_batch(batch)
+            results += settled
+            if on_progress is not None:
+                on_progress(settled)
+        return results
+
+    def get(self, job_id: str) -> Job:
+        """The job as it stands; raises ApiProblem (404) for an id that no job has."""
+        return _read(Job.from_json, self._call("GET", _path_of(job_id), repeatable=True))
+
+    def cancel(self, job_id: str) -> Cancellation:
+        """Cancels the job, or asks a running attempt to stop.
+
+        Raises ApiProblem: 409 with code `already_settled` or `too_late`, 404 for an id that no job has.
+        """
+        body = self._call("DELETE", _path_of(job_id), repeatable=True)
+        return _read(lambda answer: Cancellation(id=answer["id"], state=answer["state"]), body)
+
+    def _submit_batch(self, batch: "Sequence[_Encoded]") -> list[Submission]:
+        results: dict[int, Submission] = {}
+        waiting = dict(enumerate(batch))
+        attempt = 1
+        while True:
+            answers, itemised = self._send_batch(list(waiting.values()))
+            results.update(zip(waiting, answers, strict=True))
+            waiting = {position: job for position, job in waiting.items() if _worth_repeating(job, results[position])}
+            # A request that failed as a whole was repeated as often as is safe, and its jobs share that fate.
+            if not waiting or not itemised or not self._backoff.wait(attempt):
+                return [results[position] for position in range(len(batch))]
+            attempt += 1
+
+    def _send_batch(self, batch: "Sequence[_Encoded]") -> tuple[list[Submission], bool]:
+        """One result per job, and whether the scheduler gave each its own."""
+        content = b'{"jobs":[' + b",".join(job.body for job in batch) + b"]}"
+        repeatable = all(job.job.idempotency_key is not None for job in batch)
+        try:
+            body = self._call("POST", "/v1/jobs:batch", content=content, repeatable=repeatable)
+            answers = _read(lambda answer: _read_results(answer, count=len(batch)), body)
+        except (Unreachable, ApiProblem) as failure:
+            return [_as_submission(job.job, failure) for job in batch], False
+        return [_as_submission(job.job, answer) for job, answer in zip(batch, answers, strict=True)], True
+
+    def _call(self, method: str, path: str, *, repeatable: bool, content: bytes | None = None) -> Any:
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        attempt = 1
+        while True:
+            response: httpx.Response | None = None
+            failure: Unreachable | ApiProblem
+            try:
+                response = self._http.request(method, self._endpoint.url + path, content=content, headers=headers)
+            except httpx.TransportError as error:
+                unreachable = failure = _unreachable(self._endpoint.url, error)
+                safe = repeatable or not unreachable.may_have_been_applied
+            else:
+                if response.is_success:
+                    return _json_of(response)
+                failure = ApiProblem.from_json(_json_or_none(response), status=response.status_code)
+                status = response.status_code
+                safe = status in _NOT_APPLIED or (repeatable and status in _MAY_HAVE_BEEN_APPLIED)
+            if not safe or not self._backoff.wait(attempt, response):
+                raise failure
+            attempt += 1
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """A job with its body, encoded once for measuring and for sending."""
+
+    job: NewJob
+    body: bytes
+
+
+def _encode(job: NewJob) -> bytes:
+    return json.dumps(job.as_json(), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _batches(jobs: Iterable[NewJob], most_jobs: int) -> Iterator[list[_Encoded]]:
+    batch: list[_Encoded] = []
+    size = 0
+    for job in jobs:
+        encoded = _Encoded(job, _encode(job))
+        if batch and (len(batch) == most_jobs or size + len(encoded.body) > MOST_BYTES_A_REQUEST):
+            yield batch
+            batch, size = [], 0
+        batch.append(encoded)
+        size += len(encoded.body) + 1
+    if batch:
+        yield batch
+
+
+def _path_of(job_id: str) -> str:
+    return f"/v1/jobs/{quote(job_id, safe='')}"
+
+
+def _worth_repeating(encoded: _Encoded, result: Submission) -> bool:
+    if isinstance(result, Refused):
+        return result.problem.status in _NOT_APPLIED
+    return isinstance(result, Unanswered) and encoded.job.idempotency_key is not None
+
+
+def _as_submission(job: NewJob, answer: Submitted | ApiProblem | Unreachable) -> Submission:
+    if isinstance(answer, Submitted):
+        return answer
+    if isinstance(answer, Unreachable) or answer.status in _MAY_HAVE_BEEN_APPLIED:
+        return Unanswered(job=job, error=answer)
+    return Refused(job=job, problem=answer)
+
+
+def _read_results(body: Any, *, count: int) -> list[Submitted | ApiProblem]:
+    answers = [_read_result(item) for item in body["results"]]
+    if len(answers) != count:
+        raise ValueError(f"{len(answers)} results to {count} jobs")
+    return answers
+
+
+def _read_result(item: Any) -> Submitted | ApiProblem:
+    if "job" in item:
+        return Submitted.from_json(item["job"])
+    return ApiProblem.from_json(item["problem"], status=int(item["status"]))
+
+
+def _read(read: Callable[[Any], T], body: Any) -> T:
+    try:
+        return read(body)
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"the scheduler's answer is not understood ({error!r}): {json.dumps(body)[:200]}"
+        raise Unreachable(message, may_have_been_applied=True) from error
+
+
+def _json_of(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError as error:
+        message = f"{response.request.url} answered {response.status_code} with something that is not JSON"
+        raise Unreachable(message, may_have_been_applied=True) from error
+
+
+def _json_or_none(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+def _unreachable(endpoint: str, error: httpx.TransportError) -> Unreachable:
+    never_sent = isinstance(error, _NEVER_SENT)
+    reason = str(error) or type(error).__name__
+    advice = "check the address, or start the local cloud with `tickwheel local up`" if never_sent else "ask again"
+    return Unreachable(f"no answer from {endpoint} ({reason}): {advice}", may_have_been_applied=not never_sent)

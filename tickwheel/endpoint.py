@@ -1,0 +1,85 @@
+"""Where the scheduler is: the address, the region it is signed for, and how the local cloud's name is reached."""
+
+import os
+import re
+from dataclasses import dataclass
+
+import httpx
+
+from tickwheel.errors import NoEndpoint
+from tickwheel.local.state import read_running
+
+ENVIRONMENT_VARIABLE = "TICKWHEEL_ENDPOINT"
+
+_AWS_HOST = re.compile(r"[a-z0-9-]+\.execute-api\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The base address of a deployed scheduler, without a trailing slash."""
+
+    url: str
+
+    def __post_init__(self) -> None:
+        try:
+            parsed = httpx.URL(self.url)
+        except httpx.InvalidURL as error:
+            raise NoEndpoint(f"{self.url!r} is not an address: {error}") from None
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise NoEndpoint(f"{self.url!r} is not an address: write https://API.execute-api.REGION.amazonaws.com")
+        object.__setattr__(self, "url", self.url.rstrip("/"))
+
+    @property
+    def host(self) -> str:
+        """The name in the address, without its port."""
+        return httpx.URL(self.url).host
+
+    @property
+    def region(self) -> str | None:
+        """The region that an address of API Gateway names, or None behind a name of one's own."""
+        named = _AWS_HOST.fullmatch(self.host)
+        return named["region"] if named else None
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether the name can only mean this machine."""
+        return self.host in ("127.0.0.1", "::1", "localhost") or self.host.endswith(".localhost")
+
+    @property
+    def is_local_cloud(self) -> bool:
+        """Whether this is the local cloud, which knows only its own test credentials."""
+        return self.host.endswith(".execute-api.localhost")
+
+
+def find_endpoint(endpoint: str | None) -> Endpoint:
+    """The argument, else the environment, else the local cloud that runs in this checkout."""
+    named = endpoint or os.environ.get(ENVIRONMENT_VARIABLE)
+    if named:
+        return Endpoint(named)
+    running = read_running()
+    if running is not None and running.api_endpoint:
+        return Endpoint(running.api_endpoint)
+    raise NoEndpoint(
+        f"no endpoint: pass one, set {ENVIRONMENT_VARIABLE} to the ApiEndpoint that the deployment printed, or start "
+        "the local cloud with `tickwheel local up`"
+    )
+
+
+class LoopbackTransport(httpx.BaseTransport):
+    """Connects names below `localhost` to 127.0.0.1 and leaves their Host header alone.
+
+    RFC 6761 reserves those names for the loopback, and many resolvers still do not know them.
+    """
+
+    def __init__(self, transport: httpx.BaseTransport) -> None:
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Sends the request; the address changes after the signature covered the name."""
+        if request.url.host.endswith(".localhost"):
+            request.url = request.url.copy_with(host="127.0.0.1")
+        return self._transport.handle_request(request)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._transport.close()

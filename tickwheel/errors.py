@@ -1,0 +1,153 @@
+"""Everything that Tickwheel's client raises on purpose.
+
+    TickwheelError
+    ├── InvalidJob          the job cannot be sent as it is (also a ValueError)
+    ├── NoEndpoint          nothing says where the scheduler is
+    ├── NoCredentials       the default credential chain found nothing to sign with
+    ├── Unreachable         no usable answer; knows whether the request may have been applied
+    ├── ApiProblem          the scheduler answered with a problem (RFC 9457)
+    └── LocalCloudError     the local cloud
+        ├── NotACheckout    not inside a checkout of the repository
+        ├── MissingTool     a tool that `make setup` installs is not there
+        ├── CloudDidNotStart
+        ├── DeployFailed
+        └── NotLoopback     refused: the deployment could have left this machine
+
+The text of an error says what was wrong, with which value, and what to do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class TickwheelError(Exception):
+    """The root of the tree: catch it to catch everything below."""
+
+
+@dataclass(frozen=True)
+class FieldProblem:
+    """One field of a request and what is wrong with it."""
+
+    field: str
+    message: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.field}: {self.message}"
+        return f"{self.field}: {self.message} (got {self.value!r})"
+
+
+class InvalidJob(TickwheelError, ValueError):
+    """A job that cannot be sent; `problems` names every field at once."""
+
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(str(problem) for problem in problems))
+
+
+class NoEndpoint(TickwheelError):
+    """Neither an argument, nor the environment, nor a running local cloud names an endpoint."""
+
+
+class NoCredentials(TickwheelError):
+    """The default credential chain found nothing to sign with."""
+
+
+class Unreachable(TickwheelError):
+    """No usable answer came back.
+
+    `may_have_been_applied` is False only when the request provably never reached the scheduler.
+    """
+
+    def __init__(self, message: str, *, may_have_been_applied: bool) -> None:
+        self.may_have_been_applied = may_have_been_applied
+        super().__init__(message)
+
+
+class ApiProblem(TickwheelError):
+    """The scheduler's answer when it did not do what was asked, as RFC 9457 problem details."""
+
+    def __init__(
+        self, *, status: int, code: str, title: str, detail: str = "", errors: Sequence[FieldProblem] = ()
+    ) -> None:
+        self.status = status
+        self.code = code
+        self.title = title
+        self.detail = detail
+        self.errors = tuple(errors)
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        said = self.detail or self.title
+        named = "; ".join(str(error) for error in self.errors)
+        return f"{said} [{self.status} {self.code}]" + (f": {named}" if named else "")
+
+    @classmethod
+    def from_json(cls, body: Any, *, status: int) -> "ApiProblem":
+        """Reads problem details, and what a gateway in front of the scheduler answers (`{"message": ...}`)."""
+        body = body if isinstance(body, dict) else {}
+        listed = body.get("errors")
+        errors = [
+            FieldProblem(str(error.get("field", "")), str(error.get("message", "")), error.get("value"))
+            for error in (listed if isinstance(listed, list) else [])
+            if isinstance(error, dict)
+        ]
+        title = str(
+            body.get("title")
+            or body.get("message")
+            or body.get("Message")
+            or body.get("errorMessage")
+            or f"HTTP {status}"
+        )
+        return cls(
+            status=int(body.get("status") or status),
+            code=str(body.get("code") or f"http_{status}"),
+            title=title,
+            detail=str(body.get("detail") or ""),
+            errors=errors,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The problem as the scheduler words it, for a script to read."""
+        return {
+            "status": self.status,
+            "code": self.code,
+            "title": self.title,
+            "detail": self.detail,
+            "errors": [{"field": error.field, "message": error.message, "value": error.value} for error in self.errors],
+        }
+
+
+class LocalCloudError(TickwheelError):
+    """Something about the cloud on this machine."""
+
+
+class NotACheckout(LocalCloudError):
+    """The local cloud deploys from a checkout of the repository, and there is none here."""
+
+
+class MissingTool(LocalCloudError):
+    """A tool that `make setup` installs is not there."""
+
+
+class CloudDidNotStart(LocalCloudError):
+    """The process ended or did not answer in time; `log` says why."""
+
+    def __init__(self, message: str, *, log: Path) -> None:
+        self.log = log
+        super().__init__(f"{message}; its log is {log}")
+
+
+class DeployFailed(LocalCloudError):
+    """The CDK CLI failed; `lines` are the last it printed."""
+
+    def __init__(self, message: str, *, lines: Sequence[str]) -> None:
+        self.lines = tuple(lines)
+        super().__init__("\n".join([message, *(f"  {line}" for line in lines)]))
+
+
+class NotLoopback(LocalCloudError):
+    """Refused before anything ran: the endpoint is not this machine's loopback."""

@@ -1,0 +1,346 @@
+"""What is asked of the scheduler and what it answers, as values that are valid from birth.
+
+Instants are aware datetimes in UTC and durations are timedeltas; numbers and strings exist only on the wire.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, cast, get_args
+
+from tickwheel.durations import parse_duration, seconds
+from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
+
+Priority = Literal["critical", "high", "normal", "low"]
+Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
+Precision = Literal["default", "exact"]
+Strategy = Literal["exponential", "fixed", "linear", "decorrelated_jitter"]
+Ring = Literal["near", "far"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """When a failed attempt is tried again; a field left None takes the scheduler's default.
+
+    The defaults are `decorrelated_jitter`, 5 attempts, a base of 2 s and a cap of 10 minutes.
+    """
+
+    strategy: Strategy | None = None
+    attempts: int | None = None
+    base: timedelta | None = None
+    cap: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        problems = [
+            *_choice_problems("retry.strategy", self.strategy, Strategy),
+            *_duration_problems("retry.base", self.base),
+            *_duration_problems("retry.cap", self.cap),
+        ]
+        if self.attempts is not None and (isinstance(self.attempts, bool) or not isinstance(self.attempts, int)):
+            problems.append(FieldProblem("retry.attempts", "is a whole number", self.attempts))
+        _refuse(problems)
+
+    def as_json(self) -> dict[str, Any]:
+        """The policy on the wire, without what is left to the scheduler."""
+        return _without_none(
+            {
+                "strategy": self.strategy,
+                "attempts": self.attempts,
+                "base": _optional_seconds(self.base),
+                "cap": _optional_seconds(self.cap),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """A job to submit: `target` is a URL or `handler:NAME`, and one of `run_at` and `delay`, or neither for now.
+
+    A field left None takes the scheduler's default. An `idempotency_key` makes a repeated submission answer with
+    the first job, and so makes it safe to send again when an answer was lost; it costs one write unit.
+    Raises InvalidJob, naming every problem at once.
+    """
+
+    target: str
+    _: KW_ONLY
+    tenant: str
+    payload: Any = None
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    idempotency_key: str | None = None
+    priority: Priority | None = None
+    delivery: Delivery | None = None
+    precision: Precision | None = None
+    retry: RetryPolicy | None = None
+    timeout: timedelta | None = None
+    expires_after: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        problems = [
+            *_text_problems("target", self.target),
+            *_text_problems("tenant", self.tenant),
+            *_payload_problems(self.payload),
+            *_instant_problems("run_at", self.run_at),
+            *_duration_problems("delay", self.delay),
+            *_choice_problems("priority", self.priority, Priority),
+            *_choice_problems("delivery", self.delivery, Delivery),
+            *_choice_problems("precision", self.precision, Precision),
+            *_duration_problems("timeout", self.timeout),
+            *_duration_problems("expires_after", self.expires_after),
+        ]
+        if self.idempotency_key is not None:
+            problems += _text_problems("idempotency_key", self.idempotency_key)
+        if self.run_at is not None and self.delay is not None:
+            problems.append(FieldProblem("run_at", "give run_at or delay, not both"))
+        _refuse(problems)
+        if self.run_at is not None:
+            object.__setattr__(self, "run_at", self.run_at.astimezone(UTC))
+
+    def as_json(self) -> dict[str, Any]:
+        """The body of a submission, without what is left to the scheduler."""
+        return _without_none(
+            {
+                "tenant": self.tenant,
+                "target": self.target,
+                "payload": self.payload,
+                "run_at": self.run_at and format_instant(self.run_at),
+                "delay": _optional_seconds(self.delay),
+                "idempotency_key": self.idempotency_key,
+                "priority": self.priority,
+                "delivery": self.delivery,
+                "precision": self.precision,
+                "retry": self.retry and self.retry.as_json(),
+                "timeout": _optional_seconds(self.timeout),
+                "expires_after": _optional_seconds(self.expires_after),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, body: Any) -> "NewJob":
+        """Reads the body of a submission, as a line of a jobs file has it; raises InvalidJob with every problem."""
+        if not isinstance(body, dict):
+            raise InvalidJob([FieldProblem("job", "is a JSON object", body)])
+        reader = _Reader(body)
+        fields = {
+            "target": reader.take("target"),
+            "tenant": reader.take("tenant"),
+            "payload": reader.take("payload"),
+            "run_at": reader.take("run_at", parse_instant),
+            "delay": reader.take("delay", parse_duration),
+            "idempotency_key": reader.take("idempotency_key"),
+            "priority": reader.take("priority"),
+            "delivery": reader.take("delivery"),
+            "precision": reader.take("precision"),
+            "retry": reader.take("retry", _parse_retry),
+            "timeout": reader.take("timeout", parse_duration),
+            "expires_after": reader.take("expires_after", parse_duration),
+        }
+        reader.refuse_the_rest()
+        try:
+            job = cls(**fields)
+        except InvalidJob as invalid:
+            unread = {problem.field for problem in reader.problems}
+            reader.problems += [problem for problem in invalid.problems if problem.field not in unread]
+        else:
+            if not reader.problems:
+                return job
+        raise InvalidJob(reader.problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submitted:
+    """The scheduler has taken the job: it is durable and will fire at `due_at`.
+
+    `replayed` says that its idempotency key had been seen before and this is the first job's answer.
+    """
+
+    id: str
+    tenant: str
+    due_at: datetime
+    state: str
+    ring: Ring
+    replayed: bool
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Submitted":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            due_at=parse_instant(body["due_at"]),
+            state=body["state"],
+            ring=body["ring"],
+            replayed=bool(body.get("replayed", False)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A job of a batch that the scheduler did not take."""
+
+    job: NewJob
+    problem: ApiProblem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unanswered:
+    """A job of a batch without an answer after all retries: it may or may not have been taken."""
+
+    job: NewJob
+    error: Unreachable | ApiProblem
+
+
+Submission = Submitted | Refused | Unanswered
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is known about a job; a field is None where the scheduler has nothing to say yet."""
+
+    id: str
+    tenant: str
+    state: str
+    due_at: datetime
+    priority: str | None = None
+    delivery: str | None = None
+    attempt: int | None = None
+    fence: int | None = None
+    rescues: int | None = None
+    result: Any = None
+    error: Any = None
+    updated_at: datetime | None = None
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Job":
+        """Reads the scheduler's answer; fields of a newer scheduler are ignored."""
+        updated_at = body.get("updated_at")
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            state=body["state"],
+            due_at=parse_instant(body["due_at"]),
+            priority=body.get("priority"),
+            delivery=body.get("delivery"),
+            attempt=body.get("attempt"),
+            fence=body.get("fence"),
+            rescues=body.get("rescues"),
+            result=body.get("result"),
+            error=body.get("error"),
+            updated_at=parse_instant(updated_at) if updated_at else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancellation:
+    """`cancelled`: it will not run. `cancel_requested`: an attempt is running and is told to stop."""
+
+    id: str
+    state: Literal["cancelled", "cancel_requested"]
+
+
+def parse_instant(value: Any) -> datetime:
+    """Reads RFC 3339 with an offset, as aware UTC; raises ValueError on anything else, a naive time above all."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a time: write RFC 3339, such as 2030-01-31T09:00:00Z")  # noqa: TRY004
+    try:
+        instant = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not a time: write RFC 3339, such as 2030-01-31T09:00:00Z") from None
+    if instant.tzinfo is None:
+        raise ValueError(f"{value!r} has no offset: write {value}Z for UTC, or {value}+02:00")
+    return instant.astimezone(UTC)
+
+
+def format_instant(instant: datetime) -> str:
+    """An aware instant as RFC 3339 in UTC."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+class _Reader:
+    """Takes the fields of a JSON object one by one and gathers what is wrong with them."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self._left = dict(body)
+        self.problems: list[FieldProblem] = []
+
+    def take(self, field: str, parse: Callable[[Any], Any] | None = None) -> Any:
+        value = self._left.pop(field, None)
+        if value is None or parse is None:
+            return value
+        try:
+            return parse(value)
+        except InvalidJob as invalid:
+            self.problems += invalid.problems
+        except ValueError as error:
+            self.problems.append(FieldProblem(field, str(error)))
+        return None
+
+    def refuse_the_rest(self) -> None:
+        self.problems += [FieldProblem(field, "is not a field of a job") for field in self._left]
+
+
+def _parse_retry(body: Any) -> RetryPolicy:
+    if not isinstance(body, dict):
+        raise InvalidJob([FieldProblem("retry", "is a JSON object", body)])
+    reader = _Reader({f"retry.{name}": value for name, value in body.items()})
+    fields = {
+        "strategy": reader.take("retry.strategy"),
+        "attempts": reader.take("retry.attempts"),
+        "base": reader.take("retry.base", parse_duration),
+        "cap": reader.take("retry.cap", parse_duration),
+    }
+    reader.refuse_the_rest()
+    _refuse(reader.problems)
+    return RetryPolicy(**fields)
+
+
+def _refuse(problems: list[FieldProblem]) -> None:
+    if problems:
+        raise InvalidJob(problems)
+
+
+def _text_problems(field: str, value: Any) -> list[FieldProblem]:
+    if isinstance(value, str) and value:
+        return []
+    return [FieldProblem(field, "is required" if value in (None, "") else "is a string", value or None)]
+
+
+def _choice_problems(field: str, value: Any, choices: Any) -> list[FieldProblem]:
+    allowed = cast("tuple[str, ...]", get_args(choices))
+    return [] if value is None or value in allowed else [FieldProblem(field, f"is one of {', '.join(allowed)}", value)]
+
+
+def _instant_problems(field: str, value: Any) -> list[FieldProblem]:
+    if value is None:
+        return []
+    if not isinstance(value, datetime):
+        return [FieldProblem(field, "is a datetime", value)]
+    if value.tzinfo is None or value.utcoffset() is None:
+        message = "has no time zone: use an aware datetime, such as datetime.now(UTC)"
+        return [FieldProblem(field, message, value.isoformat())]
+    return []
+
+
+def _duration_problems(field: str, value: Any) -> list[FieldProblem]:
+    if value is None:
+        return []
+    if not isinstance(value, timedelta):
+        return [FieldProblem(field, "is a timedelta", value)]
+    return [FieldProblem(field, "is not negative", str(value))] if value < timedelta(0) else []
+
+
+def _payload_problems(payload: Any) -> list[FieldProblem]:
+    try:
+        json.dumps(payload, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        return [FieldProblem("payload", f"is not JSON: {error}")]
+    return []
+
+
+def _optional_seconds(duration: timedelta | None) -> int | float | None:
+    return None if duration is None else seconds(duration)
+
+
+def _without_none(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,146 @@
+"""The real CDK CLI, deploying to the local cloud and unable to reach anything else."""
+
+import collections
+import ipaddress
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tickwheel.errors import DeployFailed, NotLoopback
+from tickwheel.local.checkout import Checkout
+from tickwheel.local.processes import end_group
+from tickwheel.local.settings import LOCAL_ACCOUNT, LOCAL_REGION, AwsSettings
+
+Progress = Callable[[str], None]
+
+API_ENDPOINT_OUTPUT = "ApiEndpoint"
+
+_LAST_LINES = 40
+
+
+def quietly(_line: str) -> None:
+    """Tells nobody."""
+
+
+def deploy(
+    checkout: Checkout,
+    aws: AwsSettings,
+    *,
+    folder: Path,
+    progress: Progress = quietly,
+    app_folder: Path | None = None,
+    bootstrap: bool = True,
+) -> Mapping[str, str]:
+    """Bootstraps and deploys every stack with the context `stage=local`; returns the outputs of all stacks by name.
+
+    `folder` takes the synthesised app and the CDK's own files; `app_folder` is where cdk.json is, the checkout
+    unless told. Raises NotLoopback before anything runs, or DeployFailed with the last lines of the CLI.
+    """
+    refuse_other_machines(aws.endpoint_url)
+    environment = _environment(checkout, aws, folder)
+    cdk = _cdk(checkout)
+    if bootstrap:
+        progress("bootstrapping the local account")
+        # Not in the app's folder, where the CLI would synthesise the app first.
+        _run([*cdk, "bootstrap", f"aws://{LOCAL_ACCOUNT}/{LOCAL_REGION}"], environment, folder, progress)
+    progress("deploying the stacks")
+    outputs = folder / "outputs.json"
+    outputs.unlink(missing_ok=True)
+    command = [*cdk, "deploy", "--all", "--require-approval", "never", "--context", "stage=local"]
+    command += ["--output", str(folder / "cdk.out"), "--outputs-file", str(outputs), "--progress", "events"]
+    _run(command, environment, app_folder or checkout.root, progress)
+    return _read_outputs(outputs)
+
+
+def destroy(checkout: Checkout, aws: AwsSettings, *, folder: Path, progress: Progress = quietly) -> None:
+    """Deletes every stack that was deployed from `folder`; what the stacks retain stays. Errors as `deploy`."""
+    refuse_other_machines(aws.endpoint_url)
+    progress("deleting the stacks")
+    command = [*_cdk(checkout), "destroy", "--all", "--force", "--context", "stage=local"]
+    _run([*command, "--app", str(folder / "cdk.out")], _environment(checkout, aws, folder), checkout.root, progress)
+
+
+def api_endpoint_of(outputs: Mapping[str, str]) -> str:
+    """The address of the API among the outputs; raises DeployFailed when the stacks have none."""
+    endpoint = outputs.get(API_ENDPOINT_OUTPUT)
+    if not endpoint:
+        message = f"the deployed stacks have no output {API_ENDPOINT_OUTPUT}; they have {', '.join(outputs) or 'none'}"
+        raise DeployFailed(message, lines=())
+    return endpoint.rstrip("/")
+
+
+def refuse_other_machines(endpoint_url: str) -> None:
+    """Raises NotLoopback unless the address is a number of the loopback: a name could be made to mean anything."""
+    host = urlsplit(endpoint_url).hostname or ""
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise NotLoopback(
+            f"refusing to deploy to {endpoint_url!r}: the local stage goes to a loopback address only; "
+            "for an AWS account use `make deploy STAGE=...`"
+        )
+
+
+def _cdk(checkout: Checkout) -> list[str]:
+    return [str(checkout.cdk), "--no-color", "--no-notices", "--no-version-reporting", "--ci"]
+
+
+def _environment(checkout: Checkout, aws: AwsSettings, folder: Path) -> dict[str, str]:
+    # What names an account, a profile or another endpoint is dropped, not overridden: the SDK knows one variable
+    # per service, and a profile can carry an endpoint of its own.
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(("AWS_", "CDK_"))}
+    nowhere = str(folder / "no-such-file")
+    return kept | {
+        **aws.as_environment(),
+        "PATH": checkout.search_path,
+        "AWS_CONFIG_FILE": nowhere,
+        "AWS_SHARED_CREDENTIALS_FILE": nowhere,
+        "CDK_DEFAULT_ACCOUNT": LOCAL_ACCOUNT,
+        "CDK_DEFAULT_REGION": LOCAL_REGION,
+        "CDK_HOME": str(folder / "cdk"),  # it caches which account a key belongs to, and `test` is not such a key
+        "CDK_DISABLE_VERSION_CHECK": "1",
+        "CDK_DISABLE_CLI_TELEMETRY": "1",
+        "NO_PROXY": ",".join(filter(None, [kept.get("NO_PROXY", ""), "127.0.0.1", "localhost"])),
+    }
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], cwd: Path, progress: Progress) -> None:
+    last = collections.deque[str](maxlen=_LAST_LINES)
+    process = subprocess.Popen(  # noqa: S603
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if text := line.rstrip():
+                    last.append(text)
+                    progress(text)
+            code = process.wait()
+        except BaseException:
+            end_group(process.pid, grace_seconds=1.0)
+            raise
+    if code != 0:
+        verb = next(word for word in command[1:] if not word.startswith("-"))
+        raise DeployFailed(f"`cdk {verb}` failed with code {code}; its last lines:", lines=last)
+
+
+def _read_outputs(file: Path) -> dict[str, str]:
+    try:
+        by_stack = json.loads(file.read_text())
+    except FileNotFoundError:
+        return {}
+    return {name: value for outputs in by_stack.values() for name, value in outputs.items()}

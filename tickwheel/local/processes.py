@@ -1,0 +1,51 @@
+"""Process groups: ours to start, to recognise and to end, with everything they started."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+
+def group_exists(group: int) -> bool:
+    """Whether any process of the group is left; a zombie that nobody has collected yet counts as gone."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(group, os.WNOHANG)
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def end_group(group: int, *, grace_seconds: float) -> None:
+    """Asks every process of the group to end, waits, and kills what is left. No error when it is already gone."""
+    for kind, wait_seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, 5.0)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, kind)
+        until = time.monotonic() + wait_seconds
+        while group_exists(group):
+            if time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        else:
+            return
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process, or an empty string when there is none: a process id may be reused."""
+    proc = Path("/proc") / str(pid) / "cmdline"
+    if Path("/proc/self").exists():
+        try:
+            return proc.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            return ""
+    listed = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    return listed.stdout.strip()

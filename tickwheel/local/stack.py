@@ -1,0 +1,112 @@
+"""Tickwheel itself, deployed to a local cloud."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tickwheel.local.checkout import Checkout, find_checkout
+from tickwheel.local.cloud import LocalCloud, stop_group
+from tickwheel.local.deploy import Progress, api_endpoint_of, deploy, destroy, quietly
+from tickwheel.local.settings import AwsSettings
+from tickwheel.local.state import Running, forget_running, read_running, write_running
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A deployed scheduler: where its API is, how boto3 reaches the cloud below it, and what the stacks put out."""
+
+    api_endpoint: str
+    port: int
+    aws: AwsSettings
+    log: Path
+    outputs: Mapping[str, str]
+    checkout: Checkout
+    folder: Path
+
+    def redeploy(self, *, progress: Progress = quietly) -> "Stack":
+        """Deploys the checkout as it is now over what is deployed; state and jobs stay."""
+        outputs = deploy(self.checkout, self.aws, folder=self.folder, progress=progress, bootstrap=False)
+        return replace(self, outputs=outputs, api_endpoint=api_endpoint_of(outputs))
+
+    def destroy(self, *, progress: Progress = quietly) -> None:
+        """Deletes the stacks as `cdk destroy` does in an account; the cloud stays."""
+        destroy(self.checkout, self.aws, folder=self.folder, progress=progress)
+
+
+@contextmanager
+def local_stack(*, progress: Progress = quietly, checkout: Checkout | None = None) -> Iterator[Stack]:
+    """A cloud of one's own with the scheduler deployed to it; on exit everything is stopped and only the log stays.
+
+    Several may run side by side. `progress` is called with lines for people. It ends with the process that asked
+    for it, also when that is killed. Raises a LocalCloudError.
+    """
+    checkout = checkout or find_checkout()
+    progress("starting the local cloud")
+    with LocalCloud(checkout) as cloud:
+        yield _deploy_to(cloud.port, cloud.aws, cloud.log, checkout=checkout, progress=progress)
+
+
+def up(*, progress: Progress = quietly) -> Running:
+    """Starts a cloud that stays and deploys to it; one that runs already gets the checkout as it is now.
+
+    A new cloud whose deployment fails or is interrupted is stopped again.
+    """
+    checkout = find_checkout()
+    running = read_running(checkout)
+    if running is not None:
+        progress(f"the local cloud already runs on port {running.port}; deploying what has changed")
+        return _deploy_and_write(checkout, running, progress, bootstrap=running.api_endpoint is None)
+    progress("starting the local cloud")
+    cloud = LocalCloud(checkout, detached=True)
+    cloud.start()
+    try:
+        running = Running(pid=cloud.pid, port=cloud.port, log=str(cloud.log))
+        write_running(checkout, running)
+        deployed = _deploy_and_write(checkout, running, progress, bootstrap=True)
+    except BaseException:
+        cloud.stop()
+        forget_running(checkout)
+        raise
+    cloud.let_go()
+    return deployed
+
+
+def down() -> Running | None:
+    """Stops the cloud that stays, its Lambdas with it; returns what ran, or None when nothing did."""
+    checkout = find_checkout()
+    running = read_running(checkout)
+    if running is not None:
+        stop_group(checkout, pid=running.pid, port=running.port)
+        forget_running(checkout)
+    return running
+
+
+def _deploy_and_write(checkout: Checkout, running: Running, progress: Progress, *, bootstrap: bool) -> Running:
+    stack = _deploy_to(
+        running.port,
+        AwsSettings(f"http://127.0.0.1:{running.port}"),
+        Path(running.log),
+        checkout=checkout,
+        progress=progress,
+        bootstrap=bootstrap,
+    )
+    deployed = replace(running, api_endpoint=stack.api_endpoint)
+    write_running(checkout, deployed)
+    return deployed
+
+
+def _deploy_to(
+    port: int, aws: AwsSettings, log: Path, *, checkout: Checkout, progress: Progress, bootstrap: bool = True
+) -> Stack:
+    folder = checkout.folder_of(port) / "data"
+    outputs = deploy(checkout, aws, folder=folder, progress=progress, bootstrap=bootstrap)
+    return Stack(
+        api_endpoint=api_endpoint_of(outputs),
+        port=port,
+        aws=aws,
+        log=log,
+        outputs=outputs,
+        checkout=checkout,
+        folder=folder,
+    )
