@@ -1,0 +1,108 @@
+"""Draw the life of a job from the transition table: docs/job-lifecycle.md and its picture.
+
+`python scripts/draw_lifecycle.py` writes both; a test compares the page with the table. The picture needs Graphviz,
+and is left as it is where there is none.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from functions.domain.lifecycle import TERMINAL, TRANSITIONS, Event, State
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "job-lifecycle.md"
+PICTURE = PAGE.parent / "pictures" / "job-lifecycle.svg"
+
+MEANING = {
+    State.ABSENT: "there is no row: a job without an idempotency key that no worker has claimed",
+    State.SCHEDULED: "an idempotency key is registered, the job waits for its first attempt",
+    State.RUNNING: "a worker has an attempt, under a lease and a fence",
+    State.RETRYING: "an attempt failed, and the next one is in the wheel",
+    State.SUCCEEDED: "the target took the job",
+    State.FAILED: "the last attempt failed, or too many workers died; there is a dead letter",
+    State.CANCELLED: "somebody stopped it",
+    State.EXPIRED: "it was still waiting when its `expires_after` was over",
+    State.ATTEMPTED: "an `at_most_once` job was started, whatever came of it",
+}
+
+CAUSE = {
+    Event.REGISTER: "a submission with an idempotency key writes its row first",
+    Event.CLAIM: "a worker takes an attempt; from `retrying` only a higher one than the row's",
+    Event.RESCUE: "the lease is over by more than SKEW: another worker takes the attempt, with a larger fence; counted, at most 3 times",
+    Event.ATTEMPT: "a worker starts an `at_most_once` job",
+    Event.SUCCEED: "the target answered well; conditional on the fence",
+    Event.RETRY: "the attempt failed: the next one is placed first, then this is written; refused when a cancel is requested",
+    Event.FAIL: "the last attempt failed: the dead letter is written first, then this",
+    Event.EXPIRE: "claimed after its `expires_after`: settled without running",
+    Event.CANCEL: "the tombstone: conditional on the job neither running nor settled",
+    Event.WITHDRAW: "a running job with a requested cancel fails, or is rescued: no attempt follows",
+    Event.BURY: "the message reached a dead-letter queue, or its workers died 4 times; a live lease refuses it",
+}
+
+
+def page() -> str:
+    """The page as the table has it."""
+    states = "\n".join(
+        f"| `{state}` | {'the end' if state in TERMINAL else ''} | {MEANING[state]} |" for state in State
+    )
+    events = "\n".join(
+        f"| {event} | {', '.join(f'`{source}`' for source in sources)} | `{target}` | {CAUSE[event]} |"
+        for event, (sources, target) in TRANSITIONS.items()
+    )
+    return f"""# The life of a job
+
+Made by `python scripts/draw_lifecycle.py` from the table in `functions/domain/lifecycle.py`; a test keeps the two equal.
+
+One row of the ledger is one logical execution. Every arrow is one conditional write with an owner token, so a write
+whose answer was lost recognises itself, and losing to another worker is a normal result. An `at_least_once` job without
+an idempotency key has no row and so no states: it is run, and leaves a line in the log.
+
+![The states of a job](pictures/job-lifecycle.svg)
+
+| state | | meaning |
+|---|---|---|
+{states}
+
+| event | from | to | when |
+|---|---|---|---|
+{events}
+"""
+
+
+def drawing() -> str:
+    """The same as a graph in Graphviz's language."""
+    nodes = "\n".join(
+        f'  "{state}" [{"peripheries=2, fillcolor=" + chr(34) + "#e8f3ec" + chr(34) if state in TERMINAL else ""}];'
+        for state in State
+    )
+    edges: dict[tuple[State, State], list[str]] = {}
+    for event, (sources, target) in TRANSITIONS.items():
+        for source in sources:
+            edges.setdefault((source, target), []).append(event)
+    arrows = "\n".join(
+        f'  "{source}" -> "{target}" [label="{", ".join(events)}"];' for (source, target), events in edges.items()
+    )
+    return f"""digraph lifecycle {{
+  rankdir=LR; nodesep=0.35; ranksep=0.9; bgcolor="white";
+  node [shape=box, style="rounded,filled", fillcolor="#eef2fa", fontname="Helvetica", fontsize=12];
+  edge [fontname="Helvetica", fontsize=10, color="#555555"];
+{nodes}
+{arrows}
+}}
+"""
+
+
+def main() -> None:
+    """Write the page, and the picture where Graphviz is."""
+    PAGE.write_text(page())
+    dot = shutil.which("dot")
+    if dot is None:
+        print("Graphviz is not here: the picture stays as it is")
+        return
+    PICTURE.parent.mkdir(exist_ok=True)
+    drawn = subprocess.run([dot, "-Tsvg"], input=drawing(), capture_output=True, text=True, check=True)
+    PICTURE.write_text(drawn.stdout)
+
+
+if __name__ == "__main__":
+    main()
