@@ -142,8 +142,8 @@ class Ledger(Protocol):
         """Take an attempt from a worker whose lease is over, if the fence is still the one that was seen."""
         ...
 
-    def attempt(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
-        """Start an at_most_once job, if it has never been started."""
+    def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
+        """End an at_most_once job by its start (ATTEMPT) or without one (LAPSE), if it has never been started."""
         ...
 
     def settle(

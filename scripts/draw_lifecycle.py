@@ -30,6 +30,7 @@ CAUSE = {
     Event.CLAIM: "a worker takes an attempt; from `retrying` only a higher one than the row's",
     Event.RESCUE: "the lease is over by more than SKEW: another worker takes the attempt, with a larger fence; counted, at most 3 times",
     Event.ATTEMPT: "a worker starts an `at_most_once` job",
+    Event.LAPSE: "an `at_most_once` job comes after its `expires_after`: it is never started",
     Event.SUCCEED: "the target answered well; conditional on the fence",
     Event.RETRY: "the attempt failed: the next one is placed first, then this is written; refused when a cancel is requested",
     Event.FAIL: "the last attempt failed: the dead letter is written first, then this",

@@ -199,12 +199,12 @@ class InMemoryLedger:
             return Refused(row)
         return self._take(timer, row, owner=owner, lease_until=lease_until, now=now, rescued=1)
 
-    def attempt(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+    def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         row = self.rows.get(timer.job.key)
-        is_mine = row is not None and row.state is target(Event.ATTEMPT) and row.owner == owner
-        if _state(row) not in sources(Event.ATTEMPT) and not is_mine:
+        is_mine = row is not None and row.state is target(event) and row.owner == owner
+        if _state(row) not in sources(event) and not is_mine:
             return Refused(row)
-        row = replace(row or LedgerRow(state=State.ABSENT), state=target(Event.ATTEMPT), owner=owner)
+        row = replace(row or LedgerRow(state=State.ABSENT), state=target(event), owner=owner)
         row = replace(row, attempt=timer.attempt, due_at=_kept(timer.due_at), job_id=str(job_id_of(timer.job)))
         return self._write(timer.job.key, row, now=now)
 

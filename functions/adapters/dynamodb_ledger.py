@@ -91,14 +91,14 @@ class DynamoDBLedger:
             values={":fence": {"N": str(fence)}, ":over": _ms(now - self._skew)},
         )
 
-    def attempt(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+    def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, and the only one of an at_most_once job."""
         never_started = "attribute_not_exists(k) OR s = :scheduled"
         return self._update(
             timer.job.key,
             condition=f"{never_started} OR (s = :state AND o = :owner)",
             assignments="d = :due, a = :attempt, i = :id",
-            state=target(Event.ATTEMPT),
+            state=target(event),
             owner=owner,
             due_at=timer.due_at,
             now=now,

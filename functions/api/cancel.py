@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from functions.domain.errors import AlreadySettled, TooLate
+from functions.domain.claims import LEDGER_LIFE
+from functions.domain.errors import AlreadySettled, JobNotFound, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
@@ -30,8 +31,10 @@ class Canceller:
     def cancel(self, job_id: JobId) -> bool:
         """True when the job will not run. False when it is running: it is asked not to be tried again.
 
-        Raises AlreadySettled, TooLate (an at_least_once job near its time).
+        Raises JobNotFound (it is long over), AlreadySettled, TooLate (an at_least_once job near its time).
         """
+        if job_id.due_at + LEDGER_LIFE < self.clock.now():
+            raise JobNotFound(str(job_id))
         return self._bury_the_key(job_id) if job_id.is_ledgered else self._delete(job_id)
 
     def _bury_the_key(self, job_id: JobId) -> bool:

@@ -24,6 +24,10 @@ KEYED = "k"
 """The first letter of an identity that was made from an idempotency key."""
 
 
+REPLAY_WINDOW = timedelta(minutes=15)
+"""How long after its time a submission of an at_least_once job may be repeated, and still place what it did not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """A job as its tenant asked for it: checked, not yet placed. payload: compact JSON, None for none."""
@@ -111,7 +115,9 @@ class Submitter:
                 row = answer.row
                 assert row is not None  # only an existing row refuses
                 first = parse_job_id(row.job_id)
-                if row.state is not State.SCHEDULED or row.fingerprint != fingerprint:
+                # An at_least_once job never touches its row: long after it was due, it has surely been placed.
+                is_over = not job.is_ledgered and now > first.due_at + REPLAY_WINDOW
+                if row.state is not State.SCHEDULED or row.fingerprint != fingerprint or is_over:
                     # Settled, under way, or another job under a used key: nothing is placed for it.
                     return Accepted(
                         job_id=row.job_id,

@@ -39,6 +39,9 @@ class Event(StrEnum):
     FAIL = "fail"
     """The last attempt failed and the dead letter is written."""
     EXPIRE = "expire"
+    """The attempt is claimed too late to run."""
+    LAPSE = "lapse"
+    """An at_most_once job comes too late to be started."""
     CANCEL = "cancel"
     WITHDRAW = "withdraw"
     """A running job that was asked to cancel fails: it is not tried again."""
@@ -53,6 +56,7 @@ TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
     Event.CLAIM: (_STARTABLE, State.RUNNING),
     Event.RESCUE: ((State.RUNNING,), State.RUNNING),
     Event.ATTEMPT: ((State.ABSENT, State.SCHEDULED), State.ATTEMPTED),
+    Event.LAPSE: ((State.ABSENT, State.SCHEDULED), State.EXPIRED),
     Event.SUCCEED: ((State.RUNNING,), State.SUCCEEDED),
     Event.RETRY: ((State.RUNNING,), State.RETRYING),
     Event.FAIL: ((State.RUNNING,), State.FAILED),

@@ -14,6 +14,7 @@ from functions.sweeper.sweep import Sweeper
 
 settings = SweeperSettings.from_environment()
 wiring = Wiring(settings)
+wiring.confirm()
 sweeper = Sweeper(
     wheel=wiring.wheel,
     clock=wiring.clock,

@@ -156,14 +156,16 @@ class Worker:
                 return self._claim_exactly_once(timer, claim, message, now=now)
 
     def _start_once(self, timer: Timer, claim: _Claim, *, now: datetime) -> bool:
-        if timer.job.expires_at is not None and now >= timer.job.expires_at:
-            self._note_end(timer, "expired")
-            return False
-        answer = self.ledger.attempt(timer, owner=claim.owner, now=now)
+        is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
+        event = Event.LAPSE if is_expired else Event.ATTEMPT
+        answer = self.ledger.attempt(timer, event, owner=claim.owner, now=now)
         if isinstance(answer, Refused):
             self._drop(timer, answer.row, "started before")
             return False
-        return True
+        if is_expired:
+            self._forget_payload(timer)
+            self._note_end(timer, str(target(event)))
+        return not is_expired
 
     def _claim_exactly_once(
         self, timer: Timer, claim: _Claim, message: Message, *, now: datetime

@@ -240,16 +240,16 @@ def test_fences_only_grow_through_claims_retries_rescues_and_lost_answers(ledger
 def test_an_at_most_once_job_is_started_where_there_is_no_row(ledger: Ledger):
     timer = a_timer()
 
-    assert isinstance(ledger.attempt(timer, owner="me", now=NOON), Applied)
+    assert isinstance(ledger.attempt(timer, Event.ATTEMPT, owner="me", now=NOON), Applied)
     row = row_of(ledger, timer.job)
     assert (row.state, row.attempt, row.owner, row.lease_until) == (State.ATTEMPTED, 1, "me", None)
 
 
 def test_an_at_most_once_job_is_never_started_twice(ledger: Ledger):
     timer = a_timer()
-    ledger.attempt(timer, owner="first", now=NOON)
+    ledger.attempt(timer, Event.ATTEMPT, owner="first", now=NOON)
 
-    answer = ledger.attempt(timer, owner="second", now=NOON + timedelta(days=1))
+    answer = ledger.attempt(timer, Event.ATTEMPT, owner="second", now=NOON + timedelta(days=1))
 
     assert isinstance(answer, Refused)
     assert answer.row == ledger.get(timer.job.key)
@@ -257,16 +257,16 @@ def test_an_at_most_once_job_is_never_started_twice(ledger: Ledger):
 
 def test_a_start_whose_answer_was_lost_recognises_itself(ledger: Ledger):
     timer = a_timer()
-    ledger.attempt(timer, owner="me", now=NOON)
+    ledger.attempt(timer, Event.ATTEMPT, owner="me", now=NOON)
 
-    assert isinstance(ledger.attempt(timer, owner="me", now=NOON), Applied)
+    assert isinstance(ledger.attempt(timer, Event.ATTEMPT, owner="me", now=NOON), Applied)
 
 
 def test_an_at_most_once_job_with_a_key_is_started_from_its_registered_row(ledger: Ledger):
     timer = a_timer()
     register(ledger, timer.job, owner="api")
 
-    assert isinstance(ledger.attempt(timer, owner="me", now=NOON), Applied)
+    assert isinstance(ledger.attempt(timer, Event.ATTEMPT, owner="me", now=NOON), Applied)
     assert row_of(ledger, timer.job).fingerprint == "f1"
 
 
@@ -366,7 +366,7 @@ def test_a_tombstone_stops_the_claim_of_every_attempt(ledger: Ledger):
 
     assert isinstance(claim(ledger, timer, owner="me"), Refused)
     assert isinstance(claim(ledger, a_next(timer, attempt=7), owner="me"), Refused)
-    assert isinstance(ledger.attempt(timer, owner="me", now=NOON), Refused)
+    assert isinstance(ledger.attempt(timer, Event.ATTEMPT, owner="me", now=NOON), Refused)
 
 
 def test_a_cancel_of_a_retrying_job_keeps_its_fence_and_its_error(ledger: Ledger):
@@ -559,7 +559,7 @@ def test_a_rescue_renews_the_life_of_a_row(ledger_subject: LedgerSubject):
 def test_an_attempted_row_lives_15_days_from_its_start(ledger_subject: LedgerSubject):
     timer = a_timer()
 
-    ledger_subject.ledger.attempt(timer, owner="me", now=NOON + timedelta(days=1))
+    ledger_subject.ledger.attempt(timer, Event.ATTEMPT, owner="me", now=NOON + timedelta(days=1))
 
     assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=1))
 

@@ -82,7 +82,7 @@ def _settled(event: Event) -> Callable[[Ledger, Timer], None]:
 
 
 def _attempted(ledger: Ledger, timer: Timer) -> None:
-    ledger.attempt(timer, owner="arranger", now=NOON)
+    ledger.attempt(timer, Event.ATTEMPT, owner="arranger", now=NOON)
 
 
 ARRANGE: dict[State, Callable[[Ledger, Timer], object]] = {
@@ -117,7 +117,11 @@ def _rescue(ledger: Ledger, timer: Timer) -> Claimed | Refused:
 
 
 def _attempt(ledger: Ledger, timer: Timer) -> Applied | Refused:
-    return ledger.attempt(timer, owner="performer", now=LONG_AFTER)
+    return ledger.attempt(timer, Event.ATTEMPT, owner="performer", now=LONG_AFTER)
+
+
+def _lapse(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.attempt(timer, Event.LAPSE, owner="performer", now=LONG_AFTER)
 
 
 def _cancel(ledger: Ledger, timer: Timer) -> Applied | Refused:
@@ -138,6 +142,7 @@ PERFORM: dict[Event, Step] = {
     Event.CLAIM: _claim,
     Event.RESCUE: _rescue,
     Event.ATTEMPT: _attempt,
+    Event.LAPSE: _lapse,
     Event.SUCCEED: _settle(Event.SUCCEED),
     Event.RETRY: _settle(Event.RETRY),
     Event.FAIL: _settle(Event.FAIL),

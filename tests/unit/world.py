@@ -78,14 +78,20 @@ class ObservedTimers:
 
 @dataclass
 class ObservedReadyQueue(InMemoryReadyQueue):
-    """A ready queue that remembers what was sent and deferred."""
+    """A ready queue that remembers what was sent and deferred.
+
+    dies_after: so many messages, whoever sends more dies before they are sent.
+    """
 
     sent: list[Timer] = field(default_factory=list)
     deferred: list[tuple[str, datetime]] = field(default_factory=list)
     send_takes: timedelta = timedelta(0)
+    dies_after: int | None = None
 
     def send(self, timers: Sequence[Timer]) -> list[Rejected]:
-        self.clock.tick(self.send_takes)
+        if timers and self.dies_after is not None and len(self.sent) >= self.dies_after:
+            raise CrashError
+        self.clock.tick(self.send_takes if timers else timedelta(0))
         rejected = super().send(timers)
         refused = {id(rejection.timer) for rejection in rejected}
         self.sent.extend(timer for timer in timers if id(timer) not in refused)

@@ -1,0 +1,161 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.claims import LedgerRow
+from functions.domain.envelope import encode_envelope
+from functions.domain.job import Delivery, Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
+from functions.ports import Refused
+from tests.builders import NOON, a_timer
+from tests.fakes import InMemoryLedger
+from tests.unit.world import World
+
+SENT_AT = NOON - timedelta(hours=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_message_that_no_worker_finished_is_kept_and_its_job_settled_as_failed(world: World):
+    timer = a_timer(attempt=2)
+
+    assert bury(world, timer)
+
+    letter = world.buried[0]
+    assert (letter.tenant, letter.identity, letter.dead_at) == ("acme", timer.job.identity, SENT_AT)
+    assert (letter.attempt, letter.job_id, letter.timer) == (2, str(job_id_of(timer.job)), timer)
+    assert letter.error.startswith("its message was received 10 times without an end")
+    assert world.row(timer.job).state is State.FAILED
+
+
+def test_a_message_that_is_buried_again_changes_nothing(world: World):
+    timer = a_timer()
+
+    bury(world, timer)
+    assert bury(world, timer)
+
+    assert len(world.buried) == 1
+
+
+def test_a_body_that_tickwheel_did_not_write_is_kept_as_it_is(world: World):
+    assert world.burier().bury("hello", message_id="m-7", sent_at=SENT_AT, receive_count=10)
+
+    letter = world.buried[0]
+    assert (letter.tenant, letter.identity, letter.raw, letter.timer) == ("?", "m-7", "hello", None)
+    assert letter.error.startswith("undecodable: ")
+    assert world.ledger.rows == {}
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED])
+def test_a_message_of_a_settled_job_is_dropped(world: World, state: State):
+    timer = a_timer()
+    world.ledger.rows[timer.job.key] = LedgerRow(state=state, attempt=1)
+
+    assert bury(world, timer)
+    assert world.buried == []
+    assert world.row(timer.job).state is state
+
+
+def test_a_message_of_an_attempt_that_was_followed_by_another_is_dropped(world: World):
+    timer = a_timer()
+    world.ledger.rows[timer.job.key] = a_running_row(attempt=2)
+
+    assert bury(world, timer)
+    assert world.buried == []
+
+
+def test_a_message_whose_next_attempt_is_on_its_way_is_dropped(world: World):
+    timer = a_timer()
+    world.ledger.rows[timer.job.key] = LedgerRow(state=State.RETRYING, attempt=1)
+
+    assert bury(world, timer)
+    assert world.buried == []
+    assert world.row(timer.job).state is State.RETRYING
+
+
+def test_the_message_of_the_next_attempt_is_buried(world: World):
+    timer = a_timer(attempt=2)
+    world.ledger.rows[timer.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=1)
+
+    assert bury(world, timer)
+    assert world.row(timer.job).state is State.FAILED
+
+
+def test_a_message_whose_job_a_worker_still_has_comes_back(world: World):
+    timer = a_timer()
+    world.ledger.rows[timer.job.key] = a_running_row(lease_until=NOON - world.wheel.skew)
+
+    assert not bury(world, timer)
+    assert world.buried == []
+    assert world.row(timer.job).state is State.RUNNING
+
+
+def test_a_message_whose_worker_died_is_buried_when_its_lease_is_over(world: World):
+    timer = a_timer()
+    world.ledger.rows[timer.job.key] = a_running_row(lease_until=NOON - world.wheel.skew - timedelta(milliseconds=1))
+
+    assert bury(world, timer)
+    assert world.row(timer.job).state is State.FAILED
+
+
+def test_the_dead_letter_of_an_at_least_once_job_needs_no_ledger_row(world: World):
+    assert bury(world, a_timer(delivery=Delivery.AT_LEAST_ONCE))
+    assert len(world.buried) == 1
+    assert world.ledger.rows == {}
+
+
+def test_an_at_most_once_job_that_was_never_started_settles_as_failed(world: World):
+    timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
+
+    assert bury(world, timer)
+    assert world.row(timer.job).state is State.FAILED
+
+
+def test_a_message_whose_row_keeps_changing_comes_back(world: World):
+    class Contested(InMemoryLedger):
+        def bury(self, job: Any, **_: Any) -> Refused:
+            return Refused(None)
+
+    world.ledger = Contested(skew=world.wheel.skew)
+
+    assert not bury(world, a_timer())
+
+
+def test_the_dead_letter_is_kept_before_the_job_is_settled(world: World):
+    timer = a_timer()
+
+    class Dying(InMemoryLedger):
+        def bury(self, job: Any, **_: Any) -> Refused:
+            raise ConnectionError
+
+    world.ledger = Dying(skew=world.wheel.skew)
+    with pytest.raises(ConnectionError):
+        bury(world, timer)
+
+    assert len(world.buried) == 1
+
+
+def test_an_envelope_comes_back_whole_when_one_of_its_jobs_is_still_run(world: World):
+    mine, busy = a_timer(), a_timer()
+    world.ledger.rows[busy.job.key] = a_running_row(lease_until=NOON)
+
+    answer = world.burier().bury(
+        encode_envelope([mine, busy]), message_id="m-1", sent_at=SENT_AT, receive_count=10
+    )
+
+    assert not answer
+    assert world.row(mine.job).state is State.FAILED
+
+
+def bury(world: World, timer: Timer) -> bool:
+    return world.burier().bury(encode_envelope([timer]), message_id="m-1", sent_at=SENT_AT, receive_count=10)
+
+
+def a_running_row(**overrides: Any) -> LedgerRow:
+    fields: dict[str, Any] = {"attempt": 1, "fence": 1, "owner": "w", "lease_until": NOON - timedelta(hours=1)}
+    return LedgerRow(state=State.RUNNING, **{**fields, **overrides})

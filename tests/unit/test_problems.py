@@ -1,0 +1,111 @@
+import json
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+
+import functions.domain.errors as tree
+from functions.api.problems import TABLE, problem, problem_of
+from functions.api.requests import JobBody, Rules
+from functions.domain.errors import (
+    AlreadySettled,
+    ClockSkewed,
+    InvalidJob,
+    InvalidJobId,
+    JobNotFound,
+    NotPlaced,
+    TickwheelError,
+    TooLate,
+    Undecodable,
+    WheelChanged,
+)
+from tests.builders import NOON
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (InvalidJob("is bad", field="tenant"), 422, "invalid_input"),
+        (InvalidJobId("x"), 404, "not_a_job_id"),
+        (JobNotFound("j1~x"), 404, "job_not_found"),
+        (AlreadySettled("j1~x", state="failed"), 409, "already_settled"),
+        (TooLate("j1~x"), 409, "too_late"),
+        (NotPlaced(["throttled"]), 503, "not_placed"),
+        (WheelChanged("BUCKET"), 503, "wheel_changed"),
+        (Undecodable("?"), 500, "internal"),
+        (ClockSkewed(offset=timedelta(seconds=40), limit=timedelta(seconds=30)), 500, "internal"),
+    ],
+)
+def test_an_error_is_told_by_the_nearest_row_of_the_table(error: TickwheelError, status: int, code: str):
+    told = problem_of(error)
+
+    assert (told["status"], told["code"], told["type"]) == (status, code, f"urn:tickwheel:problem:{code}")
+    assert told["detail"] == str(error)
+    assert told["title"]
+
+
+def test_every_error_of_the_tree_has_a_status():
+    errors = [kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, TickwheelError)]
+
+    assert len(errors) > 10
+    for kind in errors:
+        assert any(base in TABLE for base in kind.__mro__)
+
+
+def test_codes_are_told_apart():
+    codes = [code for _, code, _ in TABLE.values()]
+
+    assert len(codes) == len(set(codes))
+
+
+def test_a_problem_may_have_members_of_its_own():
+    assert problem(problem_status(), "gone", "It is gone", hint="look elsewhere") == {
+        "type": "urn:tickwheel:problem:gone",
+        "title": "It is gone",
+        "status": 422,
+        "code": "gone",
+        "hint": "look elsewhere",
+    }
+
+
+def test_a_refused_value_is_shown_cut_when_it_is_long():
+    shown = refused({"tenant": "x" * 5_000, "target": "handler:x"})[0]["value"]
+
+    assert len(shown) <= 201
+    assert shown.endswith("…")
+
+
+def test_a_refused_payload_is_never_shown_because_it_may_be_secret():
+    errors = refused({"tenant": "acme", "target": "handler:x", "payload": float("inf")})
+
+    assert "value" not in errors[0]
+
+
+def test_a_password_in_a_target_stays_in_its_own_request():
+    error = InvalidJob("must not carry a user name or password", field="target", value="https://…@example.com")
+
+    assert "secret" not in json.dumps(problem_of(error))
+
+
+def test_a_number_that_json_cannot_say_is_shown_as_text():
+    errors = refused({"tenant": "acme", "target": "handler:x", "delay": json.loads("1e999")})
+
+    assert errors[0]["value"] == "Infinity"
+    json.dumps(errors, allow_nan=False)
+
+
+def test_half_a_surrogate_pair_can_be_told():
+    errors = refused({"tenant": json.loads('"\\ud800"'), "target": "handler:x"})
+
+    assert json.loads(json.dumps(errors)) == errors
+
+
+def refused(body: object) -> list[dict[str, str]]:
+    rules = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
+    with pytest.raises(ValidationError) as error:
+        JobBody.model_validate(body, context=rules)
+    return problem_of(error.value)["errors"]
+
+
+def problem_status():
+    return TABLE[ValidationError][0]

@@ -1,0 +1,298 @@
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from functions.api.problems import problem_of
+from functions.api.requests import BATCH_LIMIT, BatchBody, JobBody, Rules, check_key, compact_json, parse_body
+from functions.domain.envelope import PAYLOAD_LIMIT
+from functions.domain.errors import InvalidInput
+from functions.domain.job import Delivery, Precision, Priority
+from functions.domain.retry import RetryPolicy, Strategy
+from tests.builders import NOON
+
+RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
+INSTANT = "must be an RFC 3339 instant such as 2027-01-31T09:00:00+01:00"
+SECONDS = "must be seconds, or an ISO 8601 duration such as PT90S or P1DT2H, without years or months"
+
+
+def test_a_job_needs_only_a_tenant_and_a_target_and_is_due_now():
+    submission = a_body().submission(now=NOON)
+
+    assert (submission.tenant, submission.target, submission.payload) == ("acme", "https://example.com/hook", None)
+    assert (submission.due_at, submission.idempotency_key, submission.expires_after) == (NOON, None, None)
+    assert (submission.priority, submission.delivery, submission.precision) == (
+        Priority.NORMAL,
+        Delivery.EXACTLY_ONCE,
+        Precision.DEFAULT,
+    )
+    assert (submission.retry, submission.timeout) == (RetryPolicy(), timedelta(seconds=30))
+
+
+def test_a_job_may_say_everything():
+    submission = a_body(
+        payload={"b": [1, "é"], "a": None},
+        run_at="2027-03-01T14:00:00+01:00",
+        idempotency_key="order-7",
+        priority="critical",
+        delivery="at_most_once",
+        precision="exact",
+        retry={"strategy": "linear", "attempts": 9, "base": 1.5, "cap": "PT1M"},
+        timeout="PT45S",
+        expires_after=3600,
+    ).submission(now=NOON)
+
+    assert submission.payload == '{"b":[1,"é"],"a":null}'
+    assert submission.due_at == NOON + timedelta(hours=1)
+    assert (submission.idempotency_key, submission.priority) == ("order-7", Priority.CRITICAL)
+    assert (submission.delivery, submission.precision) == (Delivery.AT_MOST_ONCE, Precision.EXACT)
+    assert submission.retry == RetryPolicy(
+        strategy=Strategy.LINEAR, attempts=9, base=timedelta(seconds=1.5), cap=timedelta(minutes=1)
+    )
+    assert (submission.timeout, submission.expires_after) == (timedelta(seconds=45), timedelta(hours=1))
+
+
+@pytest.mark.parametrize("delay", [90, 90.0, "PT90S", "PT1M30S"])
+def test_a_delay_counts_from_the_request(delay: Any):
+    assert a_body(delay=delay).submission(now=NOON).due_at == NOON + timedelta(seconds=90)
+
+
+def test_a_key_in_the_body_goes_before_one_in_the_header():
+    assert a_body(idempotency_key="body").submission(now=NOON, idempotency_key="header").idempotency_key == "body"
+    assert a_body().submission(now=NOON, idempotency_key="header").idempotency_key == "header"
+
+
+def test_a_job_may_be_due_up_to_a_minute_ago():
+    assert a_body(run_at="2027-03-01T11:59:00Z").submission(now=NOON).due_at == NOON - timedelta(minutes=1)
+
+
+def test_a_null_payload_is_none():
+    assert a_body(payload=None).submission(now=NOON).payload is None
+
+
+def test_a_default_cap_makes_way_for_a_longer_base():
+    assert a_body(retry={"base": "PT1H"}).submission(now=NOON).retry.cap == timedelta(hours=1)
+
+
+def test_a_payload_of_256_kb_is_taken():
+    body = a_body(payload="x" * (PAYLOAD_LIMIT - 2))
+
+    assert len(body.submission(now=NOON).payload or "") == PAYLOAD_LIMIT
+
+
+def test_plain_http_is_taken_where_a_stage_allows_it():
+    rules = RULES.model_copy(update={"allow_plain_http": True})
+
+    assert JobBody.model_validate({"tenant": "a", "target": "http://localhost:8000/x"}, context=rules)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "message"),
+    [
+        ("tenant", "", "must match [A-Za-z0-9._-]{1,64}"),
+        ("tenant", "a#b", "must match [A-Za-z0-9._-]{1,64}"),
+        ("tenant", "é", "must match [A-Za-z0-9._-]{1,64}"),
+        ("tenant", "acme\n", "must match [A-Za-z0-9._-]{1,64}"),
+        ("tenant", "a" * 65, "must match [A-Za-z0-9._-]{1,64}"),
+        ("tenant", 7, "Input should be a valid string"),
+        ("tenant", None, "Input should be a valid string"),
+        ("target", "", "has an unknown scheme: known are https:// and handler:"),
+        ("target", "ftp://example.com", "has an unknown scheme: known are https:// and handler:"),
+        ("target", "http://example.com", "http:// is not allowed in this stage: use https://"),
+        ("target", "https:example.com", "is not a URL with a host"),
+        ("target", "https://", "is not a URL with a host"),
+        ("target", "https://exa mple.com", "is not a URL with a host"),
+        ("target", "https://example.com/\r\nX: y", "is not a URL with a host"),
+        ("target", "https://münchen.example", "is not a URL with a host"),
+        ("target", "https://example.com:99999", "is not a URL: Port out of range 0-65535"),
+        ("target", "https://[::1", "is not a URL: Invalid IPv6 URL"),
+        ("target", "https://me:secret@example.com", "must not carry a user name or password"),
+        ("target", "handler:", "handler: must be followed by a name of [A-Za-z0-9_.-]{1,64}"),
+        ("target", "handler:a/b", "handler: must be followed by a name of [A-Za-z0-9_.-]{1,64}"),
+        ("target", "https://example.com/" + "a" * 2_030, "is longer than 2048 characters"),
+        ("run_at", "tomorrow", INSTANT),
+        ("run_at", 1_803_902_400, "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00"),
+        (
+            "run_at",
+            "2027-03-02T09:00:00",
+            "has no offset from UTC: append Z or one such as +01:00, a naive time means nothing here",
+        ),
+        ("run_at", "2027-02-30T09:00:00Z", "is not a time that exists: day is out of range for month"),
+        ("run_at", "2027-03-01T23:59:60Z", "is not a time that exists: second must be in 0..59"),
+        (
+            "run_at",
+            "2027-03-01T11:58:59.999Z",
+            "is in the past by more than 60 s: it is now 2027-03-01T12:00:00.000Z",
+        ),
+        ("run_at", "2037-03-02T12:00:00Z", "is more than ten years ahead"),
+        ("delay", -1, "must be a number of seconds from 0 up"),
+        ("delay", "soon", SECONDS),
+        ("delay", "P1Y", SECONDS),
+        ("delay", "P1M", SECONDS),
+        ("delay", "PT", SECONDS),
+        ("delay", "", SECONDS),
+        ("delay", "-PT1S", SECONDS),
+        ("delay", True, "must be seconds, or an ISO 8601 duration such as PT90S"),
+        ("delay", [1], "must be seconds, or an ISO 8601 duration such as PT90S"),
+        ("delay", float("nan"), "must be a number of seconds from 0 up"),
+        ("delay", float("inf"), "must be a number of seconds that a calendar can hold"),
+        ("delay", 10**400, "must be a number of seconds that a calendar can hold"),
+        ("delay", "P3654D", "is more than ten years"),
+        ("idempotency_key", "", "String should have at least 1 character"),
+        ("idempotency_key", "k" * 256, "String should have at most 255 characters"),
+        ("idempotency_key", "a\nb", "must be printable characters"),
+        ("priority", "urgent", "must be one of critical, high, normal, low"),
+        ("priority", "NORMAL", "must be one of critical, high, normal, low"),
+        ("delivery", "twice", "Input should be 'exactly_once', 'at_least_once' or 'at_most_once'"),
+        ("precision", "vague", "Input should be 'default' or 'exact'"),
+        ("timeout", 0, "must be at least a millisecond and at most 50 s in this stage"),
+        ("timeout", 0.0009, "must be at least a millisecond and at most 50 s in this stage"),
+        ("timeout", 50.001, "must be at least a millisecond and at most 50 s in this stage"),
+        ("expires_after", 0, "must be above 0 and at most 14 days"),
+        ("expires_after", "P14DT1S", "must be above 0 and at most 14 days"),
+        ("payload", float("inf"), "is not JSON: Out of range float values are not JSON compliant: inf"),
+        ("payload", {"a": "x" * PAYLOAD_LIMIT}, f"is {PAYLOAD_LIMIT + 8} bytes as compact JSON, but at most"),
+        ("payload", "é" * (PAYLOAD_LIMIT // 2), f"is {PAYLOAD_LIMIT + 2} bytes as compact JSON, but at most"),
+        ("payload", "\ud800", "is not JSON: 'utf-8' codec can't encode character"),
+        ("payload", {"\udfff": 1}, "is not JSON: 'utf-8' codec can't encode character"),
+        ("run_att", "2027-03-01T12:00:00Z", "Extra inputs are not permitted"),
+        ("retry", "often", "Input should be a valid dictionary or instance of RetryBody"),
+        ("retry.strategy", "hope", "Input should be 'exponential', 'fixed', 'linear' or 'decorrelated_jitter'"),
+        ("retry.attempts", 0, "Input should be greater than or equal to 1"),
+        ("retry.attempts", 101, "Input should be less than or equal to 100"),
+        ("retry.attempts", "3", "Input should be a valid integer"),
+        ("retry.attempts", True, "Input should be a valid integer"),
+        ("retry.base", -1, "must be a number of seconds from 0 up"),
+        ("retry.base", "PT12H1S", "must be at most 12 hours"),
+        ("retry.cap", "PT13H", "must be at most 12 hours"),
+        ("retry.cap", 1, "must not be smaller than base"),
+        ("retry.pause", 1, "Extra inputs are not permitted"),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_field_and_what_is_wrong(field: str, given: Any, message: str):
+    body: dict[str, Any] = {"tenant": "acme", "target": "https://example.com/hook"}
+    part, _, inner = field.partition(".")
+    body[part] = {inner: given} if inner else given
+
+    errors = problems_in(body)
+
+    assert [error["field"] for error in errors] == [field]
+    assert errors[0]["message"].startswith(message)
+
+
+@pytest.mark.parametrize("missing", ["tenant", "target"])
+def test_a_missing_field_is_named(missing: str):
+    body = {"tenant": "acme", "target": "https://example.com/hook"}
+    del body[missing]
+
+    assert problems_in(body) == [{"field": missing, "message": "Field required"}]
+
+
+def test_run_at_and_delay_exclude_each_other():
+    errors = problems_in(
+        {"tenant": "acme", "target": "handler:x", "run_at": "2027-03-01T12:00:00Z", "delay": 5}
+    )
+
+    assert errors == [
+        {"field": "delay", "message": "excludes run_at: give one of them, or neither for now", "value": 5}
+    ]
+
+
+def test_several_problems_of_one_body_are_all_named():
+    errors = problems_in(
+        {
+            "tenant": "a b",
+            "target": "gopher://x",
+            "run_at": "now",
+            "priority": "asap",
+            "timeout": -1,
+            "retry": {"attempts": 0, "base": "x"},
+            "colour": "red",
+        }
+    )
+
+    assert [error["field"] for error in errors] == [
+        "tenant",
+        "target",
+        "run_at",
+        "priority",
+        "retry.attempts",
+        "retry.base",
+        "timeout",
+        "colour",
+    ]
+
+
+@pytest.mark.parametrize("body", [None, 7, "text", [], [{"tenant": "acme"}]])
+def test_a_body_that_is_no_object_is_refused_as_a_whole(body: Any):
+    errors = problems_in(body)
+
+    assert [error["field"] for error in errors] == ["body"]
+
+
+@pytest.mark.parametrize("body", [None, "", "{", "{'a': 1}", "\x00", "[" * 100_000, '{"a":1}x'])
+def test_a_body_that_is_not_json_is_refused(body: str | None):
+    with pytest.raises(InvalidInput, match="the body is not JSON"):
+        parse_body(body)
+
+
+def test_a_body_that_came_as_base64_is_read():
+    assert parse_body("eyJhIjoxfQ==", is_base64=True) == {"a": 1}
+
+
+@pytest.mark.parametrize("body", ["!", "/w==", "eyJh"])
+def test_a_body_that_is_not_json_behind_its_base64_is_refused(body: str):
+    with pytest.raises(InvalidInput, match="the body is not JSON"):
+        parse_body(body, is_base64=True)
+
+
+@pytest.mark.parametrize("jobs", [[], [{}] * (BATCH_LIMIT + 1), "jobs", [1]])
+def test_a_batch_takes_from_1_to_500_objects(jobs: Any):
+    with pytest.raises(ValidationError):
+        BatchBody.model_validate({"jobs": jobs})
+
+
+def test_a_batch_leaves_the_check_of_each_job_to_itself():
+    assert BatchBody.model_validate({"jobs": [{}] * BATCH_LIMIT}).jobs == [{}] * BATCH_LIMIT
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "a\tb"])
+def test_a_key_in_the_header_is_under_the_rules_of_the_body_s(key: str):
+    with pytest.raises(ValidationError):
+        check_key(key)
+
+
+def test_a_request_without_a_key_has_none():
+    assert check_key(None) is None
+    assert check_key("order 7") == "order 7"
+
+
+def test_a_payload_is_kept_without_spaces_and_without_escapes():
+    assert compact_json({"a": [1, 2.5, "é"], "b": {"c": None}}) == '{"a":[1,2.5,"é"],"b":{"c":null}}'
+
+
+def test_a_payload_that_is_nested_too_deeply_is_refused():
+    payload: list[Any] = []
+    for _ in range(100_000):
+        payload = [payload]
+
+    errors = problems_in({"tenant": "acme", "target": "handler:x", "payload": payload})
+
+    assert errors[0]["message"].startswith("is not JSON: ")
+
+
+def a_body(**fields: Any) -> JobBody:
+    return JobBody.model_validate({"tenant": "acme", "target": "https://example.com/hook", **fields}, context=RULES)
+
+
+def problems_in(body: Any) -> list[dict[str, Any]]:
+    """What the API answers to a body, after its way through JSON."""
+    with pytest.raises(ValidationError) as refused:
+        JobBody.model_validate(body, context=RULES)
+    problem = json.loads(json.dumps(problem_of(refused.value), allow_nan=False))
+    assert problem["status"] == 422
+    for error in problem["errors"]:
+        assert f"{error['field']} {error['message']}" in problem["detail"]
+    return problem["errors"]

@@ -1,0 +1,307 @@
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.cursor import Position, first_cursors
+from functions.domain.instants import SECOND
+from functions.domain.job import Priority, Timer
+from functions.domain.job_id import job_id_of
+from functions.ports import Rejected
+from functions.scanner.scan import CHECKPOINT_SENDS, LEASE, PAGE
+from tests.builders import NOON, a_timer
+from tests.fakes import sort_key
+from tests.unit.world import CrashError, World
+
+
+@pytest.fixture
+def world() -> World:
+    """A shard that was scanned up to now."""
+    world = World()
+    recorded(world, world.wheel.bucket_of(NOON))
+    return world
+
+
+def test_a_far_timer_is_promoted_to_the_ready_queue_with_the_delay_that_is_left(world: World):
+    timer = a_row(world, due_at=NOON + 80 * SECOND)
+
+    report = world.scan()
+
+    assert (report.sent, report.buried, report.stopped_by) == (1, 0, "")
+    assert world.ready.sent == [timer]
+    assert [message.visible_at for message in world.ready.messages.values()] == [NOON + 80 * SECOND]
+
+
+def test_a_promoted_timer_is_not_promoted_again(world: World):
+    a_row(world, due_at=NOON + 80 * SECOND)
+
+    world.scan()
+    world.clock.tick(timedelta(minutes=1))
+
+    assert world.scan().sent == 0
+    assert len(world.ready.sent) == 1
+
+
+def test_a_bucket_is_opened_when_its_start_comes_within_the_lookahead(world: World):
+    a_row(world, due_at=NOON + 120 * SECOND)
+
+    world.clock.tick(timedelta(seconds=29))
+    assert world.scan().sent == 0
+    world.clock.tick(timedelta(seconds=1))
+    assert world.scan().sent == 1
+
+
+def test_the_first_tick_of_a_shard_starts_24_hours_back():
+    world = World()
+    missed = a_row(world, due_at=NOON - timedelta(hours=23, minutes=59))
+    a_row(world, due_at=NOON - timedelta(hours=24, minutes=1))
+
+    world.scan()
+
+    assert world.ready.sent == [missed]
+
+
+def test_a_shard_that_was_not_scanned_for_hours_is_caught_up_oldest_first():
+    world = World()
+    recorded(world, world.wheel.bucket_of(NOON - timedelta(hours=30)))
+    timers = [a_row(world, due_at=NOON - timedelta(hours=hours)) for hours in (1, 29, 12)]
+
+    world.scan()
+
+    assert world.ready.sent == [timers[1], timers[2], timers[0]]
+
+
+def test_classes_are_outermost_and_within_a_class_the_oldest_bucket_goes_first(world: World):
+    recorded(world, world.wheel.bucket_of(NOON) - 120)
+    old, fresh = NOON - 120 * SECOND, NOON
+    low_old = a_row(world, due_at=old, priority=Priority.LOW)
+    critical_fresh = a_row(world, due_at=fresh, priority=Priority.CRITICAL)
+    normal_fresh = a_row(world, due_at=fresh)
+    critical_old = a_row(world, due_at=old, priority=Priority.CRITICAL)
+    normal_old = a_row(world, due_at=old)
+    high_old = a_row(world, due_at=old, priority=Priority.HIGH)
+
+    world.scan()
+
+    assert world.ready.sent == [critical_old, critical_fresh, high_old, normal_old, normal_fresh, low_old]
+
+
+def test_a_quiet_tick_reads_each_open_bucket_once(world: World):
+    for priority in Priority:
+        a_row(world, due_at=NOON, priority=priority)
+
+    world.scan()
+
+    opened = world.wheel.bucket_of(NOON)
+    assert world.timers.reads == [(opened, ""), (opened + 60, "")]
+
+
+def test_a_bucket_of_many_pages_is_read_page_by_page_and_sent_whole(world: World):
+    timers = [
+        a_row(world, due_at=NOON + (number % 60) * SECOND, priority=Priority(number % 4))
+        for number in range(3 * PAGE + 1)
+    ]
+
+    report = world.scan()
+
+    assert report.sent == len(timers)
+    assert sorted(map(sort_key, world.ready.sent)) == sorted(map(sort_key, timers))
+
+
+def test_a_shard_that_another_scanner_has_is_left_alone(world: World):
+    a_row(world)
+    world.shards.acquire(0, owner="other", now=NOON, lease_until=NOON + LEASE, skew=world.wheel.skew)
+
+    assert world.scan().stopped_by == "another scanner has the shard"
+    assert world.ready.sent == []
+    assert world.timers.reads == []
+
+
+def test_a_tick_gives_its_lease_back(world: World):
+    world.scan()
+
+    assert world.shards.acquire(0, owner="next", now=NOON, lease_until=NOON + LEASE, skew=world.wheel.skew)
+
+
+def test_a_crashed_tick_is_repeated_from_its_last_checkpoint(world: World):
+    first, second = a_row(world, due_at=NOON), a_row(world, due_at=NOON + 60 * SECOND)
+    world.ready.dies_after = 1
+    with pytest.raises(CrashError):
+        world.scan()
+
+    world.ready.dies_after = None
+    world.clock.tick(LEASE + world.wheel.skew + SECOND)
+    world.scan()
+
+    assert world.ready.sent == [first, first, second]
+
+
+def test_progress_is_recorded_every_2000_sends(world: World):
+    for _ in range(CHECKPOINT_SENDS + 3 * PAGE):
+        a_row(world, due_at=NOON)
+    world.ready.dies_after = CHECKPOINT_SENDS + PAGE
+
+    with pytest.raises(CrashError):
+        world.scan()
+
+    at = world.shards.cursors([0])[0][Priority.NORMAL].at
+    keys = sorted(sort_key(timer) for timer in world.ready.sent)
+    assert at == Position(world.wheel.bucket_of(NOON), keys[CHECKPOINT_SENDS - 1])
+
+
+def test_progress_is_recorded_every_five_seconds(world: World):
+    a_row(world, due_at=NOON, priority=Priority.CRITICAL)
+    a_row(world, due_at=NOON + 60 * SECOND, priority=Priority.CRITICAL)
+    world.ready.send_takes = timedelta(seconds=5)
+    world.ready.dies_after = 1
+
+    with pytest.raises(CrashError):
+        world.scan()
+
+    assert world.shards.cursors([0])[0][Priority.CRITICAL].at == Position(world.wheel.bucket_of(NOON) + 60)
+
+
+def test_a_scanner_whose_shard_was_taken_over_stops_at_its_next_checkpoint_and_records_nothing(world: World):
+    for _ in range(CHECKPOINT_SENDS + PAGE):
+        a_row(world, due_at=NOON)
+    before = world.shards.cursors([0])
+    taken = iter([True])
+
+    def take_over() -> None:
+        if next(taken, False):
+            late = NOON + timedelta(hours=1)
+            assert world.shards.acquire(0, owner="other", now=late, lease_until=late + LEASE, skew=world.wheel.skew)
+
+    world.timers.before_read = take_over
+    report = world.scan()
+
+    assert report.stopped_by == "another scanner has taken the shard over"
+    assert report.sent == CHECKPOINT_SENDS
+    assert world.shards.cursors([0]) == before
+
+
+def test_a_row_that_cannot_be_decoded_is_a_dead_letter_and_is_passed(world: World):
+    timer = a_row(world, due_at=NOON + SECOND)
+    bucket = world.wheel.bucket_of(NOON)
+    world.rows.rows[bucket, 0]["2#acme#1803902400000#broken"] = '{"i":'
+
+    report = world.scan()
+
+    assert (report.sent, report.buried) == (1, 1)
+    assert world.ready.sent == [timer]
+    assert [(letter.tenant, letter.identity, letter.raw) for letter in world.buried] == [("acme", "broken", '{"i":')]
+    assert "could not be promoted: not a timer record" in world.buried[0].error
+    assert world.journal.counts["dead_lettered"] == 1
+    assert world.scan().buried == 0
+
+
+def test_a_row_under_a_foreign_key_is_a_dead_letter_of_no_tenant(world: World):
+    bucket = world.wheel.bucket_of(NOON)
+    world.rows.rows[bucket, 0] = {"2#foreign": "hello"}
+
+    world.scan()
+
+    assert [(letter.tenant, letter.identity, letter.raw) for letter in world.buried] == [("?", "2#foreign", "hello")]
+
+
+def test_a_timer_that_the_queue_will_never_take_is_a_dead_letter_and_is_passed(world: World):
+    bad = a_row(world, identity="bad", due_at=NOON)
+    good = a_row(world, due_at=NOON + SECOND)
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True) if timer == bad else None
+
+    report = world.scan()
+
+    assert world.ready.sent == [good]
+    assert (report.sent, report.buried) == (1, 1)
+    letter = world.buried[0]
+    assert (letter.job_id, letter.timer, letter.error) == (
+        str(job_id_of(bad.job)),
+        bad,
+        "could not be promoted: too long",
+    )
+    assert world.scan().sent == 0
+
+
+def test_a_transient_refusal_leaves_the_cursor_before_the_first_row_that_was_not_sent(world: World):
+    timers = [a_row(world, due_at=NOON + number * SECOND, identity=f"j{number}") for number in range(5)]
+    world.ready.refuses = (
+        lambda timer: Rejected(timer, "throttled", is_permanent=False) if timer in (timers[1], timers[3]) else None
+    )
+
+    report = world.scan()
+
+    assert report.stopped_by == "the ready queue refuses messages"
+    assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON), sort_key(timers[0]))
+    assert world.ready.sent == [timers[0], timers[2], timers[4]]
+
+    world.ready.refuses = lambda _: None
+    world.scan()
+    assert world.ready.sent[3:] == timers[1:]
+
+
+def test_a_refusal_of_the_first_row_moves_no_cursor(world: World):
+    a_row(world)
+    before = world.shards.cursors([0])[0]
+    world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+
+    report = world.scan()
+
+    assert report.cursors[Priority.NORMAL] == before[Priority.NORMAL]
+
+
+def test_a_tick_ends_at_80_percent_of_its_time_limit_and_the_next_one_goes_on(world: World):
+    timers = [a_row(world, due_at=NOON - number * 60 * SECOND) for number in range(9, -1, -1)]
+    recorded(world, world.wheel.bucket_of(timers[0].due_at))
+    world.ready.send_takes = timedelta(seconds=4)
+
+    report = world.scan(time_limit=timedelta(seconds=40))
+
+    assert report.stopped_by == "80 % of the time limit is used"
+    assert world.clock.instant == NOON + 32 * SECOND
+    world.ready.send_takes = timedelta(0)
+    world.scan()
+    assert world.ready.sent == timers
+
+
+def test_a_tick_tells_how_old_the_oldest_open_bucket_is(world: World):
+    world.scan()
+    assert world.journal.values["oldest_bucket_age_s"] == [0.0]
+
+    behind = World()
+    recorded(behind, behind.wheel.bucket_of(NOON - timedelta(hours=1)))
+    behind.scan(time_limit=timedelta(0))
+    assert behind.journal.values["oldest_bucket_age_s"] == [3600.0 + 90]
+
+
+def test_a_tick_notes_what_it_promoted(world: World):
+    a_row(world)
+
+    world.scan()
+
+    assert world.journal.counts["promoted"] == 1
+    assert world.events("shard_scanned") == [{"shard": 0, "sent": 1, "buried": 0, "stopped_by": ""}]
+
+
+def test_each_shard_is_scanned_apart(world: World):
+    mine, other = a_row(world), a_row(world, shard=1)
+
+    world.scan(0)
+    assert world.ready.sent == [mine]
+    world.scan(1)
+    assert world.ready.sent == [mine, other]
+
+
+def a_row(world: World, *, shard: int = 0, **overrides: Any) -> Timer:
+    """A far row of a shard."""
+    timer = a_timer(**overrides)
+    timer = replace(timer, job=replace(timer.job, shard=shard))
+    world.rows.put([timer])
+    return timer
+
+
+def recorded(world: World, bucket: int) -> None:
+    """The shard has been scanned up to the start of a bucket."""
+    lease = world.shards.acquire(0, owner="before", now=NOON, lease_until=NOON, skew=world.wheel.skew)
+    assert lease is not None
+    world.shards.checkpoint(lease, first_cursors(bucket), lease_until=None)

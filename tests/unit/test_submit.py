@@ -1,0 +1,291 @@
+import random
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.api.submit import Accepted, keyed_identity
+from functions.domain.envelope import INLINE_LIMIT
+from functions.domain.errors import NotPlaced
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.job_id import job_id_of, parse_job_id
+from functions.domain.lifecycle import Event, State
+from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.wheel import Ring
+from functions.placing import Placer
+from functions.ports import Rejected
+from tests.builders import NOON, a_submission
+from tests.unit.world import CrashError, World
+
+SOON = NOON + 30 * SECOND
+LATER = NOON + timedelta(hours=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_near_job_is_in_the_ready_queue_when_it_is_accepted(world: World):
+    accepted = world.submit(a_submission(due_at=SOON))
+
+    assert (accepted.tenant, accepted.due_at, accepted.state) == ("acme", SOON, State.SCHEDULED)
+    assert (accepted.ring, accepted.is_replay) == (Ring.NEAR, False)
+    assert [str(job_id_of(timer.job)) for timer in world.ready.sent] == [accepted.job_id]
+
+
+def test_a_far_job_is_found_by_the_id_that_was_answered(world: World):
+    accepted = world.submit(a_submission(due_at=LATER))
+
+    timer = world.rows.get(parse_job_id(accepted.job_id))
+    assert accepted.ring is Ring.FAR
+    assert timer is not None
+    assert (timer.due_at, timer.attempt) == (LATER, 1)
+
+
+def test_a_job_is_all_that_its_tenant_asked_for(world: World):
+    submission = a_submission(
+        tenant="globex",
+        target="handler:invoice",
+        payload='{"a":1}',
+        due_at=LATER,
+        priority=Priority.HIGH,
+        delivery=Delivery.AT_LEAST_ONCE,
+        precision=Precision.EXACT,
+        retry=RetryPolicy(strategy=Strategy.LINEAR, attempts=7, base=SECOND, cap=2 * SECOND),
+        timeout=timedelta(seconds=3),
+        expires_after=timedelta(minutes=5),
+    )
+
+    job = placed(world, world.submit(submission)).job
+
+    assert job == Job(
+        tenant="globex",
+        identity=job.identity,
+        bucket=world.wheel.bucket_of(LATER),
+        shard=world.wheel.shard_of("globex", job.identity),
+        target="handler:invoice",
+        payload=Payload(text='{"a":1}'),
+        scheduled_at=LATER,
+        priority=Priority.HIGH,
+        delivery=Delivery.AT_LEAST_ONCE,
+        precision=Precision.EXACT,
+        retry=submission.retry,
+        timeout=timedelta(seconds=3),
+        expires_at=LATER + timedelta(minutes=5),
+    )
+
+
+def test_a_job_without_a_key_costs_no_ledger_row_and_is_a_new_one_each_time(world: World):
+    first, second = world.submit(a_submission(due_at=SOON)), world.submit(a_submission(due_at=SOON))
+
+    assert first.job_id != second.job_id
+    assert world.ledger.rows == {}
+
+
+def test_a_due_time_is_kept_to_the_millisecond_and_never_earlier(world: World):
+    accepted = world.submit(a_submission(due_at=LATER + timedelta(microseconds=1)))
+
+    assert accepted.due_at == LATER + MILLISECOND
+    assert parse_job_id(accepted.job_id).due_at == accepted.due_at
+
+
+def test_a_batch_answers_in_order_and_names_what_was_not_placed(world: World):
+    world.ready.refuses = lambda timer: (
+        Rejected(timer, "throttled", is_permanent=False) if timer.job.tenant == "unlucky" else None
+    )
+
+    answers = world.submitter().submit(
+        [a_submission(due_at=SOON), a_submission(due_at=SOON, tenant="unlucky"), a_submission(due_at=LATER)]
+    )
+
+    assert isinstance(answers[0], Accepted)
+    assert isinstance(answers[1], NotPlaced)
+    assert answers[1].reasons == ["throttled"]
+    assert isinstance(answers[2], Accepted)
+    assert (answers[0].ring, answers[2].ring) == (Ring.NEAR, Ring.FAR)
+
+
+def test_an_empty_batch_is_answered_with_nothing(world: World):
+    assert world.submitter().submit([]) == []
+
+
+def test_submissions_are_counted(world: World):
+    world.submitter().submit([a_submission(), a_submission()])
+
+    assert world.journal.counts == {"jobs_submitted": 2}
+
+
+class TestKeys:
+    def test_a_keyed_job_has_its_ledger_row_before_it_is_placed(self, world: World):
+        accepted = world.submit(a_submission(due_at=SOON, idempotency_key="order-7"))
+
+        row = world.ledger.rows[f"acme#{keyed_identity('acme', 'order-7')}"]
+        assert (row.state, row.job_id, row.due_at) == (State.SCHEDULED, accepted.job_id, SOON)
+
+    def test_the_same_key_answers_with_the_first_id_and_time_whatever_time_it_asks_for(self, world: World):
+        first = world.submit(a_submission(due_at=LATER, idempotency_key="order-7"))
+        world.clock.tick(timedelta(seconds=5))
+
+        second = world.submit(a_submission(due_at=LATER + timedelta(days=30), idempotency_key="order-7"))
+
+        assert second == replace(first, is_replay=True)
+        assert [len(rows) for rows in world.rows.rows.values()] == [1]
+        assert placed(world, first).due_at == LATER
+
+    def test_a_crash_between_register_and_place_is_mended_by_the_next_submission_at_the_first_s_time(
+        self, world: World
+    ):
+        submission = a_submission(due_at=LATER, idempotency_key="order-7", expires_after=timedelta(minutes=5))
+        with pytest.raises(CrashError):
+            replace(world.submitter(), placer=DyingPlacer(world)).submit([submission])
+        assert world.rows.rows == {}
+
+        accepted = world.submit(replace(submission, due_at=LATER + timedelta(hours=9)))
+
+        timer = placed(world, accepted)
+        assert (timer.due_at, timer.job.scheduled_at) == (LATER, LATER)
+        assert timer.job.expires_at == LATER + timedelta(minutes=5)
+        assert (accepted.due_at, accepted.is_replay) == (LATER, True)
+
+    def test_a_repeated_submission_that_is_near_by_now_runs_once(self, world: World):
+        submission = a_submission(due_at=SOON, idempotency_key="order-7")
+        for _ in range(3):
+            world.submit(submission)
+            world.clock.tick(timedelta(seconds=11))
+
+        world.receive_and_work()
+
+        assert len(world.ready.sent) == 3
+        assert len(world.calls) == 1
+
+    def test_another_job_under_a_used_key_places_nothing_and_is_told_the_first_id(self, world: World):
+        first = world.submit(a_submission(due_at=SOON, idempotency_key="order-7"))
+
+        other = world.submit(a_submission(due_at=SOON, idempotency_key="order-7", payload='{"other":true}'))
+
+        assert (other.job_id, other.ring, other.is_replay) == (first.job_id, None, True)
+        assert len(world.ready.sent) == 1
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"target": "handler:other"},
+            {"payload": None},
+            {"priority": Priority.LOW},
+            {"delivery": Delivery.AT_MOST_ONCE},
+            {"precision": Precision.EXACT},
+            {"retry": RetryPolicy(attempts=9)},
+            {"timeout": timedelta(seconds=11)},
+            {"expires_after": timedelta(days=1)},
+        ],
+    )
+    def test_whatever_differs_but_the_time_makes_another_job(self, world: World, change: dict[str, Any]):
+        world.submit(a_submission(due_at=SOON, idempotency_key="order-7"))
+
+        assert world.submit(a_submission(due_at=SOON, idempotency_key="order-7", **change)).ring is None
+
+    def test_a_settled_job_is_not_placed_again(self, world: World):
+        submission = a_submission(due_at=NOON, idempotency_key="order-7")
+        first = world.submit(submission)
+        world.receive_and_work()
+
+        again = world.submit(submission)
+
+        assert (again.job_id, again.state, again.ring) == (first.job_id, State.SUCCEEDED, None)
+        assert len(world.ready.sent) == 1
+
+    def test_a_cancelled_job_is_not_placed_again(self, world: World):
+        submission = a_submission(due_at=LATER, idempotency_key="order-7")
+        first = world.submit(submission)
+        world.canceller().cancel(parse_job_id(first.job_id))
+
+        again = world.submit(submission)
+
+        assert (again.state, again.ring) == (State.CANCELLED, None)
+        assert world.rows.get(parse_job_id(first.job_id)) is None
+
+    def test_a_job_that_is_under_way_is_not_placed_again(self, world: World):
+        submission = a_submission(due_at=SOON, idempotency_key="order-7")
+        timer = placed(world, world.submit(submission))
+        world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
+        assert world.submit(submission).state is State.RUNNING
+
+        world.ledger.settle(timer.job, Event.RETRY, fence=1, owner="w", due_at=LATER, now=NOON)
+        assert world.submit(submission).state is State.RETRYING
+        assert len(world.ready.sent) == 1
+
+    def test_two_tenants_may_use_the_same_key(self, world: World):
+        mine = world.submit(a_submission(idempotency_key="order-7"))
+        theirs = world.submit(a_submission(idempotency_key="order-7", tenant="globex"))
+
+        assert not theirs.is_replay
+        assert mine.job_id != theirs.job_id
+
+    def test_the_same_key_twice_in_a_batch_is_one_job(self, world: World):
+        submission = a_submission(due_at=LATER, idempotency_key="order-7")
+
+        first, second = world.submitter().submit([submission, submission])
+
+        assert isinstance(first, Accepted)
+        assert isinstance(second, Accepted)
+        assert second == replace(first, is_replay=True)
+        assert len(world.rows.rows) == 1
+
+
+class TestPayloads:
+    def test_a_large_payload_goes_to_the_store_and_the_job_points_at_it(self, world: World):
+        large = noise(INLINE_LIMIT + 1)
+
+        timer = placed(world, world.submit(a_submission(due_at=LATER, payload=large)))
+
+        assert timer.job.payload.text is None
+        assert timer.job.payload.pointer is not None
+        assert world.payloads.get(timer.job.payload.pointer) == large
+
+    def test_a_payload_at_the_limit_stays_with_the_job(self, world: World):
+        payload = noise(INLINE_LIMIT)
+
+        timer = placed(world, world.submit(a_submission(due_at=LATER, payload=payload)))
+
+        assert timer.job.payload == Payload(text=payload)
+        assert world.payloads.objects == {}
+
+    def test_a_large_payload_that_compresses_well_stays_with_the_job(self, world: World):
+        payload = '"' + "ab" * INLINE_LIMIT + '"'
+
+        timer = placed(world, world.submit(a_submission(due_at=LATER, payload=payload)))
+
+        assert timer.job.payload == Payload(text=payload)
+
+    def test_a_job_without_a_payload_has_none(self, world: World):
+        timer = placed(world, world.submit(a_submission(due_at=LATER, payload=None)))
+
+        assert timer.job.payload == Payload()
+
+
+def placed(world: World, accepted: Accepted) -> Timer:
+    """The timer of an accepted job, wherever it went."""
+    found = [timer for timer in world.ready.sent if str(job_id_of(timer.job)) == accepted.job_id]
+    timer = found[-1] if found else world.rows.get(parse_job_id(accepted.job_id))
+    assert timer is not None
+    return timer
+
+
+def noise(size: int) -> str:
+    """A JSON text of this size that does not compress."""
+    printable = [letter for letter in map(chr, range(33, 127)) if letter not in '"\\']
+    letters = random.Random(7).choices(printable, k=size - 2)
+    return f'"{"".join(letters)}"'
+
+
+class DyingPlacer(Placer):
+    """A placer in front of which the process dies."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(wheel=world.wheel, clock=world.clock, timers=world.timers, ready=world.ready)
+
+    def place(self, timers: Any) -> Any:
+        raise CrashError
