@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from functions.domain.claims import LedgerRow
-from functions.domain.cursor import Cursors
+from functions.domain.cursor import AuditPosition, Cursors
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import Event
@@ -67,6 +67,10 @@ class TimerStore(Protocol):
         """Rows of a bucket and shard behind a sort key, in order: critical first."""
         ...
 
+    def put_registered(self, timer: Timer) -> bool | None:
+        """Write a timer once, if its ledger row still waits and no cancel is requested; None when that is not known."""
+        ...
+
     def get(self, job_id: JobId) -> Timer | None:
         """The first timer of a job, while it is in the far ring."""
         ...
@@ -111,6 +115,7 @@ class Claimed:
 
     fence: int
     rescue_count: int = 0
+    cancel_requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +142,9 @@ class Ledger(Protocol):
         ...
 
     def rescue(
-        self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime
+        self, timer: Timer, *, row: LedgerRow, owner: str, lease_until: datetime, now: datetime
     ) -> Claimed | Refused:
-        """Take an attempt from a worker whose lease is over, if the fence is still the one that was seen."""
+        """Take an attempt from a worker whose lease is over, if the row is still the one that was seen."""
         ...
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
@@ -161,20 +166,24 @@ class Ledger(Protocol):
         """End an attempt under its fence. RETRY loses against a requested cancel."""
         ...
 
+    def fail(
+        self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime
+    ) -> Applied | Refused:
+        """End the last attempt under its fence and keep its dead letter: both or neither."""
+        ...
+
     def cancel(self, job_id: JobId, *, owner: str, now: datetime) -> Applied | Refused:
         """Write the tombstone, if the job is not running and not settled."""
         ...
 
-    def cancel_registered(self, job_id: JobId, *, now: datetime) -> None:
-        """Mark the row of a keyed submission as cancelled, if there is one that waits."""
+    def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
+        """Ask that nothing follows what the row says, if it is still the one that was seen."""
         ...
 
-    def request_cancel(self, job_id: JobId, *, fence: int, now: datetime) -> Applied | Refused:
-        """Ask the running attempt with this fence not to be followed by another."""
-        ...
-
-    def bury(self, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, error: str) -> Applied | Refused:
-        """Settle as failed what no worker has, if the row is still the one that was seen."""
+    def bury(
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+    ) -> Applied | Refused:
+        """Settle as failed what no worker has, if the row is still the one that was seen, and keep its dead letter."""
         ...
 
     def get(self, key: str) -> LedgerRow | None:
@@ -213,12 +222,12 @@ class ShardStore(Protocol):
         """The recorded cursors of those shards that have any."""
         ...
 
-    def audited(self) -> int | None:
-        """The next bucket to audit; None before the first audit."""
+    def audited(self) -> AuditPosition | None:
+        """How far the audit has come; None before the first."""
         ...
 
-    def advance_audit(self, *, before: int | None, to: int) -> bool:
-        """Record the next bucket to audit, if it is still `before`."""
+    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+        """Record how far the audit has come, if it still stands at `before`."""
         ...
 
     def confirm(self, wheel: Wheel) -> None:

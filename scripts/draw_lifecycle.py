@@ -15,7 +15,7 @@ PICTURE = PAGE.parent / "pictures" / "job-lifecycle.svg"
 
 MEANING = {
     State.ABSENT: "there is no row: a job without an idempotency key that no worker has claimed",
-    State.SCHEDULED: "an idempotency key is registered, the job waits for its first attempt",
+    State.SCHEDULED: "an idempotency key is registered, or an attempt was released: the attempt waits for a worker",
     State.RUNNING: "a worker has an attempt, under a lease and a fence",
     State.RETRYING: "an attempt failed, and the next one is in the wheel",
     State.SUCCEEDED: "the target took the job",
@@ -31,13 +31,14 @@ CAUSE = {
     Event.RESCUE: "the lease is over by more than SKEW: another worker takes the attempt, with a larger fence; counted, at most 3 times",
     Event.ATTEMPT: "a worker starts an `at_most_once` job",
     Event.LAPSE: "an `at_most_once` job comes after its `expires_after`: it is never started",
+    Event.RELEASE: "something failed around the target, a store or a queue: the attempt is given back, for the same or a higher one",
     Event.SUCCEED: "the target answered well; conditional on the fence",
     Event.RETRY: "the attempt failed: the next one is placed first, then this is written; refused when a cancel is requested",
-    Event.FAIL: "the last attempt failed: the dead letter is written first, then this",
+    Event.FAIL: "the last attempt failed: this and the dead letter are one transaction",
     Event.EXPIRE: "claimed after its `expires_after`: settled without running",
     Event.CANCEL: "the tombstone: conditional on the job neither running nor settled",
     Event.WITHDRAW: "a running job with a requested cancel fails, or is rescued: no attempt follows",
-    Event.BURY: "the message reached a dead-letter queue, or its workers died 4 times; a live lease refuses it",
+    Event.BURY: "the attempt's workers died 4 times, or its message reached a dead-letter queue after one died: this and the dead letter are one transaction",
 }
 
 

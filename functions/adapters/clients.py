@@ -38,13 +38,29 @@ _TRANSIENT = frozenset(
     }
 )
 
+_TRANSIENT_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+
 
 def is_transient(error: Exception) -> bool:
     """Whether a call may succeed, or may have succeeded, although this error was seen."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+        if reasons & _TRANSIENT_REASONS:
+            return True
         return error.response.get("Error", {}).get("Code") in _TRANSIENT or status >= 500  # noqa: PLR2004
     return isinstance(error, HTTPClientError | NotConnected)
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether a conditional write, or a transaction with one, met a row that it may not change."""
+    if not isinstance(error, ClientError):
+        return False
+    code = error.response.get("Error", {}).get("Code")
+    if code != "TransactionCanceledException":
+        return code == "ConditionalCheckFailedException"
+    reasons = error.response.get("CancellationReasons", [])
+    return any(reason.get("Code") == "ConditionalCheckFailed" for reason in reasons)
 
 
 def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:

@@ -26,6 +26,10 @@ class DynamoDBDeadLetters:
 
     def put(self, letter: DeadLetter) -> None:
         """Repeating it with the same instant changes nothing."""
+        self._client.put_item(**self.put_request(letter))
+
+    def put_request(self, letter: DeadLetter) -> Any:
+        """The same as a part of a transaction."""
         dead_at = format_instant(letter.dead_at)
         item: dict[str, Any] = {
             "p": {"S": f"{letter.tenant}#{dead_at[:13]}"},
@@ -40,4 +44,4 @@ class DynamoDBDeadLetters:
             item["j"] = {"S": encode_timer(letter.timer)}
         if letter.raw:
             item["w"] = {"S": letter.raw[:_RAW_LIMIT]}
-        self._client.put_item(TableName=self._table, Item=item)
+        return {"TableName": self._table, "Item": item}

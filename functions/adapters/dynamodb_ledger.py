@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from functions.adapters.clients import is_refused
+from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.domain.claims import LedgerRow, expires_at
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.domain.retry import MAX_BACKOFF
-from functions.ports import Applied, Claimed, Refused
+from functions.ports import Applied, Claimed, DeadLetter, Refused
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,10 +33,13 @@ class DynamoDBLedger:
     i: job id, h: fingerprint, z: result, e: error, u: updated, x: ttl}; instants in ms, the ttl in s.
     """
 
-    def __init__(self, client: DynamoDBClient, table: str, *, skew: timedelta) -> None:
+    def __init__(
+        self, client: DynamoDBClient, table: str, *, skew: timedelta, dead_letters: DynamoDBDeadLetters | None = None
+    ) -> None:
         self._client = client
         self._table = table
         self._skew = skew
+        self._dead_letters = dead_letters
 
     def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, refused or not."""
@@ -63,7 +67,8 @@ class DynamoDBLedger:
 
     def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
         """One write unit, refused or not."""
-        nobody_has_it = "attribute_not_exists(k) OR s = :scheduled OR (s = :retrying AND a < :attempt)"
+        waits = "(s = :scheduled AND (attribute_not_exists(a) OR a <= :attempt))"
+        nobody_has_it = f"attribute_not_exists(k) OR {waits} OR (s = :retrying AND a < :attempt)"
         mine = "(s = :state AND o = :owner AND a = :attempt)"
         return self._take(
             timer,
@@ -71,12 +76,18 @@ class DynamoDBLedger:
             lease_until=lease_until,
             now=now,
             condition=f"{nobody_has_it} OR {mine}",
+            assignments="r = :none",
             additions="f :one",
-            values={":scheduled": {"S": State.SCHEDULED}, ":retrying": {"S": State.RETRYING}},
+            values={
+                ":scheduled": {"S": State.SCHEDULED},
+                ":retrying": {"S": State.RETRYING},
+                ":none": {"N": "0"},
+                ":one": {"N": "1"},
+            },
         )
 
     def rescue(
-        self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime
+        self, timer: Timer, *, row: LedgerRow, owner: str, lease_until: datetime, now: datetime
     ) -> Claimed | Refused:
         """A second write after a refused claim, for a worker that died."""
         lease_is_over = "(s = :state AND f = :fence AND l < :over AND a <= :attempt)"
@@ -87,14 +98,20 @@ class DynamoDBLedger:
             lease_until=lease_until,
             now=now,
             condition=f"{lease_is_over} OR {mine}",
-            additions="f :one, r :one",
-            values={":fence": {"N": str(fence)}, ":over": _ms(now - self._skew)},
+            # Set, not added: a repeat after a lost answer counts one death once.
+            assignments="f = :next_fence, r = :rescues",
+            values={
+                ":fence": {"N": str(row.fence)},
+                ":next_fence": {"N": str(row.fence + 1)},
+                ":rescues": {"N": str(row.rescue_count + 1)},
+                ":over": _ms(now - self._skew),
+            },
         )
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, and the only one of an at_most_once job."""
         never_started = "attribute_not_exists(k) OR s = :scheduled"
-        return self._update(
+        return self._write(
             timer.job.key,
             condition=f"{never_started} OR (s = :state AND o = :owner)",
             assignments="d = :due, a = :attempt, i = :id",
@@ -126,7 +143,7 @@ class DynamoDBLedger:
         if event is Event.RETRY:
             running_under_my_fence += " AND attribute_not_exists(c)"
         mine = "f = :fence AND o = :owner AND s = :state"
-        return self._update(
+        return self._write(
             job.key,
             condition=f"({running_under_my_fence}) OR ({mine})",
             assignments="d = :due, z = :result, e = :error",
@@ -146,7 +163,7 @@ class DynamoDBLedger:
         """The tombstone: it stops a message that is already on its way."""
         states = sources(Event.CANCEL) - {State.ABSENT} | {target(Event.CANCEL)}
         names = {f":s{number}": {"S": state} for number, state in enumerate(sorted(states))}
-        return self._update(
+        return self._write(
             job_id.key,
             condition=f"attribute_not_exists(k) OR s IN ({', '.join(names)})",
             assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id)",
@@ -162,61 +179,43 @@ class DynamoDBLedger:
             },
         )
 
-    def cancel_registered(self, job_id: JobId, *, now: datetime) -> None:
-        """A job without an idempotency key has no row, and gets none."""
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key={"k": {"S": job_id.key}},
-                UpdateExpression="SET s = :state, u = :now",
-                ConditionExpression="s = :scheduled",
-                ExpressionAttributeValues={
-                    ":state": {"S": State.CANCELLED},
-                    ":scheduled": {"S": State.SCHEDULED},
-                    ":now": _ms(now),
-                },
-            )
-        except ClientError as error:
-            _refused(error)
-
-    def request_cancel(self, job_id: JobId, *, fence: int, now: datetime) -> Applied | Refused:
-        """One write unit; the attempt runs to its end, and no other follows."""
+    def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
+        """One write unit."""
+        unchanged, seen = _unchanged(row)
         try:
             self._client.update_item(
                 TableName=self._table,
                 Key={"k": {"S": job_id.key}},
                 UpdateExpression="SET c = :yes, u = :now",
-                ConditionExpression="s = :running AND f = :fence",
-                ExpressionAttributeValues={
-                    ":yes": {"BOOL": True},
-                    ":running": {"S": State.RUNNING},
-                    ":fence": {"N": str(fence)},
-                    ":now": _ms(now),
-                },
+                ConditionExpression=unchanged,
+                ExpressionAttributeValues={":yes": {"BOOL": True}, ":now": _ms(now), **seen},
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as error:
             return _refused(error)
         return Applied()
 
-    def bury(self, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, error: str) -> Applied | Refused:
-        """One write unit; refused when a worker has touched the row since it was seen."""
+    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
+        """Four write units, for what fails for good."""
+        return self._end_with_letter(
+            letter,
+            job,
+            condition="f = :fence AND s = :running",
+            event=Event.FAIL,
+            owner=owner,
+            now=now,
+            values={":fence": {"N": str(fence)}, ":running": {"S": State.RUNNING}},
+        )
+
+    def bury(
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+    ) -> Applied | Refused:
+        """Four write units; refused when a worker has touched the row since it was seen."""
         if row is not None and row.state not in sources(Event.BURY):
             return Refused(row)
-        seen: dict[str, Any] = {}
-        unchanged = "attribute_not_exists(k)"
-        if row is not None:
-            unchanged = "s = :seen AND " + ("f = :fence" if row.fence else "attribute_not_exists(f)")
-            seen = {":seen": {"S": row.state}} | ({":fence": {"N": str(row.fence)}} if row.fence else {})
-        return self._update(
-            job.key,
-            condition=f"({unchanged}) OR (s = :state AND o = :owner)",
-            assignments="d = if_not_exists(d, :due), e = :error, i = if_not_exists(i, :id)",
-            state=target(Event.BURY),
-            owner=owner,
-            due_at=(row.due_at if row else None) or job.scheduled_at,
-            now=now,
-            values=seen | {":error": {"S": error[:_TEXT_LIMIT]}, ":id": {"S": str(job_id_of(job))}},
+        unchanged, seen = _unchanged(row)
+        return self._end_with_letter(
+            letter, job, condition=unchanged, event=Event.BURY, owner=owner, now=now, values=seen
         )
 
     def get(self, key: str) -> LedgerRow | None:
@@ -244,14 +243,16 @@ class DynamoDBLedger:
         lease_until: datetime,
         now: datetime,
         condition: str,
-        additions: str,
+        assignments: str,
         values: Mapping[str, Any],
+        additions: str = "",
     ) -> Claimed | Refused:
         answer = self._update(
             timer.job.key,
             condition=condition,
-            assignments="d = :due, a = :attempt, l = :lease, i = :id",
+            assignments=f"d = :due, a = :attempt, l = :lease, i = :id, {assignments}",
             additions=additions,
+            returns="ALL_NEW",
             state=target(Event.CLAIM),
             owner=owner,
             due_at=timer.due_at,
@@ -261,13 +262,56 @@ class DynamoDBLedger:
                 ":attempt": {"N": str(timer.attempt)},
                 ":lease": _ms(lease_until),
                 ":id": {"S": str(job_id_of(timer.job))},
-                ":one": {"N": "1"},
                 **values,
             },
         )
-        return answer if isinstance(answer, Refused) else Claimed(answer.fence, answer.rescue_count)
+        if isinstance(answer, Refused):
+            return answer
+        row = _read(answer)
+        return Claimed(row.fence, row.rescue_count, row.cancel_requested)
 
-    def _update(
+    def _end_with_letter(
+        self,
+        letter: DeadLetter,
+        job: Job,
+        *,
+        condition: str,
+        event: Event,
+        owner: str,
+        now: datetime,
+        values: Mapping[str, Any],
+    ) -> Applied | Refused:
+        """In one transaction: a letter of a job that went on, or a job that failed without one, would be a lie."""
+        assert self._dead_letters is not None  # only where a function has the table
+        update = self._request(
+            job.key,
+            condition=f"({condition}) OR (s = :state AND o = :owner)",
+            assignments="d = if_not_exists(d, :due), e = :error, i = if_not_exists(i, :id)",
+            state=target(event),
+            owner=owner,
+            due_at=letter.timer.due_at if letter.timer else job.scheduled_at,
+            now=now,
+            values={**values, ":error": {"S": letter.error[:_TEXT_LIMIT]}, ":id": {"S": str(job_id_of(job))}},
+        )
+        put = self._dead_letters.put_request(letter)
+        try:
+            self._client.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
+        except ClientError as error:
+            return _refused(error)
+        return Applied()
+
+    def _write(self, key: str, **request: Any) -> Applied | Refused:
+        answer = self._update(key, **request)
+        return answer if isinstance(answer, Refused) else Applied()
+
+    def _update(self, key: str, *, returns: Any = "NONE", **request: Any) -> Mapping[str, Any] | Refused:
+        try:
+            answer = self._client.update_item(**self._request(key, **request), ReturnValues=returns)
+        except ClientError as error:
+            return _refused(error)
+        return answer.get("Attributes", {})
+
+    def _request(
         self,
         key: str,
         *,
@@ -280,45 +324,42 @@ class DynamoDBLedger:
         values: Mapping[str, Any],
         additions: str = "",
         lease_until: datetime | None = None,
-    ) -> _Written | Refused:
-        try:
-            answer = self._client.update_item(
-                TableName=self._table,
-                Key={"k": {"S": key}},
-                UpdateExpression=f"SET s = :state, o = :owner, u = :now, x = :ttl, {assignments}"
-                + (f" ADD {additions}" if additions else ""),
-                ConditionExpression=condition,
-                ExpressionAttributeValues={
-                    ":state": {"S": state},
-                    ":owner": {"S": owner},
-                    ":due": _ms(due_at),
-                    ":now": _ms(now),
-                    ":ttl": _ttl(now=now, due_at=due_at, lease_until=lease_until),
-                    **values,
-                },
-                ReturnValues="ALL_NEW" if additions else "NONE",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            return _refused(error)
-        attributes: Any = answer.get("Attributes", {})
-        return _Written(fence=_number(attributes, "f"), rescue_count=_number(attributes, "r"))
+    ) -> Any:
+        return {
+            "TableName": self._table,
+            "Key": {"k": {"S": key}},
+            "UpdateExpression": f"SET s = :state, o = :owner, u = :now, x = :ttl, {assignments}"
+            + (f" ADD {additions}" if additions else ""),
+            "ConditionExpression": condition,
+            "ExpressionAttributeValues": {
+                ":state": {"S": state},
+                ":owner": {"S": owner},
+                ":due": _ms(due_at),
+                ":now": _ms(now),
+                ":ttl": _ttl(now=now, due_at=due_at, lease_until=lease_until),
+                **values,
+            },
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written(Applied):
-    """A write that holds, with what the row then said."""
-
-    fence: int
-    rescue_count: int
+def _unchanged(row: LedgerRow | None) -> tuple[str, dict[str, Any]]:
+    """The condition that a row is still the one that was seen, and its values."""
+    if row is None:
+        return "attribute_not_exists(k)", {}
+    if not row.fence:
+        return "s = :seen AND attribute_not_exists(f)", {":seen": {"S": row.state}}
+    return "s = :seen AND f = :fence", {":seen": {"S": row.state}, ":fence": {"N": str(row.fence)}}
 
 
 def _refused(error: ClientError) -> Refused:
     """The row that a refused write met; any other error is raised again."""
-    if error.response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
+    if not is_refused(error):
         raise error
-    item: Any = error.response.get("Item")
-    return Refused(_read(item) if item else None)
+    answer: Any = error.response
+    items = [answer.get("Item"), *(reason.get("Item") for reason in answer.get("CancellationReasons", []))]
+    met = next((item for item in items if item), None)
+    return Refused(_read(met) if met else None)
 
 
 def _read(item: Mapping[str, Any]) -> LedgerRow:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from functions.domain.cursor import Cursors, decode_cursors, encode_cursors
+from functions.adapters.clients import is_refused
+from functions.domain.cursor import AuditPosition, Cursors, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import SECOND, to_ms
 from functions.domain.wheel import Wheel
@@ -23,7 +25,7 @@ _BATCH = 100
 
 
 class DynamoDBShardStore:
-    """Rows {k: shard, o: owner, e: epoch, l: lease until (ms), c: cursors}, {k: audit, b} and {k: wheel, b, w}."""
+    """Rows {k: shard, o: owner, e: epoch, l: lease until (ms), c: cursors}, {k: audit, b: position} and {k: wheel, b, w}."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
@@ -48,7 +50,7 @@ class DynamoDBShardStore:
                 ReturnValues="ALL_NEW",
             )
         except ClientError as error:
-            if _is_refusal(error):
+            if is_refused(error):
                 return None
             raise
         row: Mapping[str, Any] = answer.get("Attributes", {})
@@ -76,18 +78,18 @@ class DynamoDBShardStore:
             wanted = [*tables.get(self._table, {}).get("Keys", []), *wanted[_BATCH:]]
         return found
 
-    def audited(self) -> int | None:
+    def audited(self) -> AuditPosition | None:
         """One read unit."""
         row = self._get(_AUDIT)
-        return int(row["b"]["N"]) if row else None
+        return AuditPosition(*json.loads(row["b"]["S"])) if row else None
 
-    def advance_audit(self, *, before: int | None, to: int) -> bool:
-        """One write unit."""
-        values = {":to": {"N": str(to)}}
-        condition = "attribute_not_exists(k)"
+    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+        """One write unit. Repeating it changes nothing."""
+        values = {":to": {"S": json.dumps(to)}}
+        condition = "attribute_not_exists(k) OR b = :to"
         if before is not None:
-            condition = "b = :before"
-            values[":before"] = {"N": str(before)}
+            condition = "b IN (:before, :to)"
+            values[":before"] = {"S": json.dumps(before)}
         return self._write(_AUDIT, "SET b = :to", condition=condition, values=values)
 
     def confirm(self, wheel: Wheel) -> None:
@@ -132,11 +134,7 @@ class DynamoDBShardStore:
                 ExpressionAttributeValues=values,
             )
         except ClientError as error:
-            if _is_refusal(error):
+            if is_refused(error):
                 return False
             raise
         return True
-
-
-def _is_refusal(error: ClientError) -> bool:
-    return error.response.get("Error", {}).get("Code") == "ConditionalCheckFailedException"

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.adapters.clients import is_transient
+from functions.adapters.clients import is_refused, is_transient
 from functions.domain.claims import TIMER_LIFE
 from functions.domain.envelope import decode_timer, encode_timer
 from functions.domain.errors import Undecodable
 from functions.domain.instants import to_ms, to_seconds
 from functions.domain.job import Timer
 from functions.domain.job_id import JobId
+from functions.domain.lifecycle import State
+from functions.domain.timer_key import key_of, owner_of, timer_key
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, Page, StoredTimer
 
@@ -27,13 +29,25 @@ _BATCH = 25
 class DynamoDBTimerStore:
     """Rows {p, s, j: record, w: written at (ms), x: ttl (s)}.
 
-    client: makes one attempt a call, because `Placer` decides anew before each. pool: sends the batches of a put
-    side by side.
+    client: for what may be repeated. writer: makes one attempt a call, because where a timer belongs is decided anew
+    before each. pool: sends the batches of a put side by side. ledger_table: for timers of registered jobs.
     """
 
-    def __init__(self, client: DynamoDBClient, table: str, *, wheel: Wheel, clock: Clock, pool: Executor) -> None:
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        table: str,
+        *,
+        writer: DynamoDBClient,
+        wheel: Wheel,
+        clock: Clock,
+        pool: Executor,
+        ledger_table: str = "",
+    ) -> None:
         self._client = client
+        self._writer = writer
         self._table = table
+        self._ledger_table = ledger_table
         self._wheel = wheel
         self._clock = clock
         self._pool = pool
@@ -65,12 +79,31 @@ class DynamoDBTimerStore:
 
     def delete(self, job_id: JobId) -> StoredTimer | None:
         """One write unit, whether there is a row or not."""
-        answer = self._client.delete_item(TableName=self._table, Key=_key_of(job_id), ReturnValues="ALL_OLD")
+        answer = self._writer.delete_item(TableName=self._table, Key=_key_of(job_id), ReturnValues="ALL_OLD")
         return _read(answer["Attributes"]) if "Attributes" in answer else None
+
+    def put_registered(self, timer: Timer) -> bool | None:
+        """Four write units, for a submission that is repeated."""
+        waits = {
+            "TableName": self._ledger_table,
+            "Key": {"k": {"S": timer.job.key}},
+            "ConditionExpression": "s = :scheduled AND attribute_not_exists(c)",
+            "ExpressionAttributeValues": {":scheduled": {"S": State.SCHEDULED}},
+        }
+        put = {"TableName": self._table, "Item": self._item(timer)}
+        try:
+            self._writer.transact_write_items(TransactItems=[{"ConditionCheck": waits}, {"Put": put}])
+        except (ClientError, BotoCoreError) as error:
+            if is_refused(error):
+                return False
+            if not is_transient(error):
+                raise
+            return None
+        return True
 
     def _put_one(self, timer: Timer) -> list[Timer]:
         try:
-            self._client.put_item(TableName=self._table, Item=self._item(timer))
+            self._writer.put_item(TableName=self._table, Item=self._item(timer))
         except (ClientError, BotoCoreError) as error:
             if not is_transient(error):
                 raise
@@ -81,7 +114,7 @@ class DynamoDBTimerStore:
         # A batch may not name a key twice; equal keys are equal jobs, and one row is enough for them.
         items = {(item["p"]["S"], item["s"]["S"]): item for item in map(self._item, timers)}
         try:
-            answer = self._client.batch_write_item(
+            answer = self._writer.batch_write_item(
                 RequestItems={self._table: [{"PutRequest": {"Item": item}} for item in items.values()]}
             )
         except (ClientError, BotoCoreError) as error:
@@ -109,12 +142,11 @@ def _partition(bucket: int, shard: int) -> str:
 
 
 def _sort(timer: Timer) -> str:
-    job = timer.job
-    return f"{job.priority.value}#{job.tenant}#{to_ms(timer.due_at):013d}#{job.identity}"
+    return timer_key(timer.job, due_at=timer.due_at)
 
 
 def _key_of(job_id: JobId) -> dict[str, Any]:
-    sort = f"{job_id.priority.value}#{job_id.tenant}#{to_ms(job_id.due_at):013d}#{job_id.identity}"
+    sort = key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity)
     return {"p": {"S": _partition(job_id.bucket, job_id.shard)}, "s": {"S": sort}}
 
 
@@ -122,6 +154,6 @@ def _read(item: Mapping[str, Any]) -> StoredTimer:
     key = item["s"]["S"]
     record = item.get("j", {}).get("S", "")
     try:
-        return StoredTimer(key, decode_timer(record, tenant=key.split("#")[1]))
-    except (Undecodable, IndexError) as error:
+        return StoredTimer(key, decode_timer(record, tenant=owner_of(key)[0]))
+    except Undecodable as error:
         return StoredTimer(key, None, raw=record, fault=str(error))

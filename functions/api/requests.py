@@ -26,7 +26,7 @@ from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import MILLISECOND, format_instant, parse_duration, parse_instant
 from functions.domain.job import Delivery, Precision, Priority, check_target, check_tenant
-from functions.domain.retry import MAX_ATTEMPTS, MAX_BACKOFF, RetryPolicy, Strategy
+from functions.domain.retry import MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
 
 PAST_GRACE = timedelta(minutes=1)
 """How far in the past a job may be due: clocks differ, and a request takes time. It runs at once."""
@@ -107,8 +107,8 @@ class RetryBody(BaseModel):
     @field_validator("base", "cap")
     @classmethod
     def _is_in_range(cls, value: timedelta) -> timedelta:
-        if value > MAX_BACKOFF:
-            raise PydanticCustomError("backoff", "must be at most 12 hours")
+        if not MIN_BACKOFF <= value <= MAX_BACKOFF:
+            raise PydanticCustomError("backoff", "must be from 1 second to 12 hours")
         return value
 
     @field_validator("cap")

@@ -12,7 +12,10 @@ from datetime import datetime, timedelta
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
 
 MAX_RESCUES = 3
-"""An attempt whose worker has died this often is a dead letter: it is not run again."""
+"""How often an attempt is rescued. When its worker dies once more it is a dead letter: it is not run again."""
+
+LEASE_MARGIN = timedelta(seconds=5)
+"""What a lease, and a worker's time, has beyond the timeout of an attempt: to settle in."""
 
 LEDGER_LIFE = timedelta(days=15)
 """How long a row lives after its last transition, due time or lease: a day longer than any message."""
@@ -69,9 +72,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Rescue:
-    """The lease is over: the attempt may be taken, if the fence is still this one."""
-
-    fence: int
+    """The lease is over: the attempt may be taken, if the row is still the one that was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +89,17 @@ Verdict = Defer | Drop | Rescue | Bury | Again
 
 
 def may_claim(row: LedgerRow | None, *, attempt: int, owner: str) -> bool:
-    """Whether the plain claim of an attempt succeeds: no row; scheduled; retrying after a lower attempt; or its own."""
+    """Whether the plain claim of an attempt succeeds.
+
+    There is no row; it is scheduled for this attempt or a lower one; retrying after a lower one; or running as its own.
+    """
     if row is None:
         return State.ABSENT in sources(Event.CLAIM)
     if row.state is State.RUNNING:
         return row.owner == owner and row.attempt == attempt
-    return row.state in sources(Event.CLAIM) and (row.state is not State.RETRYING or row.attempt < attempt)
+    if row.state is State.RETRYING:
+        return row.attempt < attempt
+    return row.state in sources(Event.CLAIM) and row.attempt <= attempt
 
 
 def judge_claim(row: LedgerRow | None, *, attempt: int, owner: str, now: datetime, skew: timedelta) -> Verdict:
@@ -107,9 +113,14 @@ def judge_claim(row: LedgerRow | None, *, attempt: int, owner: str, now: datetim
     if is_leased(row, now=now, skew=skew):
         assert row.lease_until is not None
         return Defer(row.lease_until + skew)
-    if row.rescue_count >= MAX_RESCUES:
+    if row.rescue_count >= MAX_RESCUES and not row.cancel_requested:
         return Bury()
-    return Rescue(row.fence)
+    return Rescue()
+
+
+def lease_of(timeout: timedelta, *, now: datetime) -> datetime:
+    """Until when an attempt with this timeout belongs to a worker that claims it now."""
+    return now + timeout + LEASE_MARGIN
 
 
 def is_leased(row: LedgerRow, *, now: datetime, skew: timedelta) -> bool:

@@ -17,6 +17,14 @@ class Position(NamedTuple):
     key: str = ""
 
 
+class AuditPosition(NamedTuple):
+    """Earlier buckets, earlier shards of this bucket, and its rows up to this sort key have been audited."""
+
+    bucket: int
+    shard: int = 0
+    key: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ClassCursor:
     """at: the position for everybody. own: positions of tenants that are behind, which `at` passes over."""

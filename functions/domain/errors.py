@@ -7,6 +7,7 @@ TickwheelError
 │   ├── InvalidJob          a job breaks a rule
 │   └── InvalidJobId        a text is not a job id
 ├── Undecodable             a stored or queued body was not written by Tickwheel
+├── KeyReused               an idempotency key belongs to another job
 ├── JobNotFound             no trace of a job
 ├── AlreadySettled          the job came to its end before it could be cancelled
 ├── TooLate                 the job may be on its way, so a cancel cannot be promised
@@ -61,8 +62,19 @@ class Undecodable(TickwheelError):
     """A stored or queued body was not written by Tickwheel, or by a newer one."""
 
 
+class KeyReused(TickwheelError):
+    """An idempotency key belongs to another job than the one that was submitted with it."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"the idempotency key belongs to job {job_id}, which differs in more than its time: use another key, or submit "
+            "the same job"
+        )
+        self.job_id = job_id
+
+
 class JobNotFound(TickwheelError):
-    """No trace of a job: it never existed, or its ledger row has expired."""
+    """No trace of a job: every row of it would have expired, or was removed."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"there is no job {job_id}")
@@ -83,7 +95,8 @@ class TooLate(TickwheelError):
 
     def __init__(self, job_id: str) -> None:
         super().__init__(
-            f"job {job_id} is at_least_once and may be on its way: such a job can be cancelled only while it is far from due"
+            f"job {job_id} may be on its way: an at_least_once job can be cancelled only while it is far from due, "
+            "and with an idempotency key not in the first minute"
         )
         self.job_id = job_id
 

@@ -33,6 +33,8 @@ class Event(StrEnum):
     """A worker takes an attempt whose lease is over."""
     ATTEMPT = "attempt"
     """A worker starts an at_most_once job; there is no second start."""
+    RELEASE = "release"
+    """Something failed around the target: the attempt is given back as if it had not been taken."""
     SUCCEED = "succeed"
     RETRY = "retry"
     """The attempt failed and the next one is placed."""
@@ -57,6 +59,7 @@ TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
     Event.RESCUE: ((State.RUNNING,), State.RUNNING),
     Event.ATTEMPT: ((State.ABSENT, State.SCHEDULED), State.ATTEMPTED),
     Event.LAPSE: ((State.ABSENT, State.SCHEDULED), State.EXPIRED),
+    Event.RELEASE: ((State.RUNNING,), State.SCHEDULED),
     Event.SUCCEED: ((State.RUNNING,), State.SUCCEEDED),
     Event.RETRY: ((State.RUNNING,), State.RETRYING),
     Event.FAIL: ((State.RUNNING,), State.FAILED),

@@ -9,6 +9,9 @@ from enum import StrEnum
 from functions.domain.errors import InvalidJob
 
 MAX_ATTEMPTS = 100
+MIN_BACKOFF = timedelta(seconds=1)
+"""An attempt is placed before the failed one is settled: sooner than this, it would meet that one's lease."""
+
 MAX_BACKOFF = timedelta(hours=12)
 """With the 14 days that a queue keeps a message, still less than the life of a ledger row."""
 
@@ -34,8 +37,8 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MAX_ATTEMPTS:
             raise InvalidJob(f"must be from 1 to {MAX_ATTEMPTS}", field="retry.attempts", value=self.attempts)
-        if not timedelta(0) <= self.base <= MAX_BACKOFF:
-            raise InvalidJob("must be from 0 seconds to 12 hours", field="retry.base", value=self.base.total_seconds())
+        if not MIN_BACKOFF <= self.base <= MAX_BACKOFF:
+            raise InvalidJob("must be from 1 second to 12 hours", field="retry.base", value=self.base.total_seconds())
         if not self.base <= self.cap <= MAX_BACKOFF:
             raise InvalidJob(
                 f"must be from base ({self.base.total_seconds():g} s) to 12 hours",

@@ -122,6 +122,10 @@ class Wheel:
         """
         return due_at - self.lookahead - self.bucket - self.skew
 
+    def is_surely_far(self, due_at: datetime, *, now: datetime) -> bool:
+        """Whether no message of a timer that was placed before now can be on its way, whoever's clock counts."""
+        return due_at - now >= self.guard + self.skew
+
     def shard_of(self, tenant: str, identity: str, *, subshards: int = 1) -> int:
         """The shard of a job: by tenant, so that fairness is local; only a whale has more than one subshard."""
         spread = xxhash.xxh3_64_intdigest(identity.encode()) % subshards

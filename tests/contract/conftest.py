@@ -157,4 +157,3 @@ def _item(client: "DynamoDBClient", table: str, key: Any) -> Mapping[str, Any]:
     item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
     assert item is not None
     return item
-

@@ -262,6 +262,16 @@ def test_a_start_whose_answer_was_lost_recognises_itself(ledger: Ledger):
     assert isinstance(ledger.attempt(timer, Event.ATTEMPT, owner="me", now=NOON), Applied)
 
 
+def test_an_at_most_once_job_that_lapsed_is_never_started(ledger: Ledger):
+    timer = a_timer()
+    ledger.attempt(timer, Event.LAPSE, owner="first", now=NOON)
+
+    answer = ledger.attempt(timer, Event.ATTEMPT, owner="first", now=NOON)
+
+    assert isinstance(answer, Refused)
+    assert row_of(ledger, timer.job).state is State.EXPIRED
+
+
 def test_an_at_most_once_job_with_a_key_is_started_from_its_registered_row(ledger: Ledger):
     timer = a_timer()
     register(ledger, timer.job, owner="api")

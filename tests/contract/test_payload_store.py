@@ -1,6 +1,7 @@
 """What every payload store keeps: one object a job, as long as the job."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -11,13 +12,15 @@ from functions.ports import PayloadStore
 from tests.builders import a_job
 from tests.fakes import InMemoryPayloadStore
 
+_WITHOUT_A_NEW_SESSION: Any = {"core": {"reset_boto3_session": False}}
+
 
 @pytest.fixture(params=["memory", "moto"])
 def payloads(request: pytest.FixtureRequest) -> Iterator[PayloadStore]:
     if request.param == "memory":
         yield InMemoryPayloadStore()
         return
-    with mock_aws():
+    with mock_aws(config=_WITHOUT_A_NEW_SESSION):
         client = boto3.client("s3", region_name="us-east-1")
         client.create_bucket(Bucket="payloads")
         yield S3PayloadStore(client, "payloads")
@@ -37,9 +40,7 @@ def test_a_payload_put_twice_is_one_object(payloads: PayloadStore):
 
 
 def test_jobs_and_tenants_have_objects_of_their_own(payloads: PayloadStore):
-    jobs = [
-        a_job(tenant=tenant, identity=identity) for tenant, identity in [("a", "x:1"), ("a", "x+1"), ("a.x", "1")]
-    ]
+    jobs = [a_job(tenant=tenant, identity=identity) for tenant, identity in [("a", "x:1"), ("a", "x+1"), ("a.x", "1")]]
 
     pointers = [payloads.put(job, job.key) for job in jobs]
 

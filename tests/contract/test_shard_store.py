@@ -39,9 +39,7 @@ def test_a_lease_is_broken_only_when_it_is_over_by_more_than_the_skew(shards: Sh
     over = NOON + LEASE + SKEW
 
     early = shards.acquire(0, owner="second", now=over, lease_until=over + LEASE, skew=SKEW)
-    late = shards.acquire(
-        0, owner="third", now=over + MILLISECOND, lease_until=over + MILLISECOND + LEASE, skew=SKEW
-    )
+    late = shards.acquire(0, owner="third", now=over + MILLISECOND, lease_until=over + MILLISECOND + LEASE, skew=SKEW)
 
     assert early is None
     assert late is not None
@@ -66,9 +64,7 @@ def test_a_checkpoint_prolongs_the_lease(shards: ShardStore):
     shards.checkpoint(lease, some_cursors(), lease_until=NOON + 2 * LEASE)
     after_the_first = NOON + LEASE + SKEW + MILLISECOND
 
-    answer = shards.acquire(
-        0, owner="second", now=after_the_first, lease_until=after_the_first + LEASE, skew=SKEW
-    )
+    answer = shards.acquire(0, owner="second", now=after_the_first, lease_until=after_the_first + LEASE, skew=SKEW)
 
     assert answer is None
 

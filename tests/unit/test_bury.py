@@ -144,9 +144,7 @@ def test_an_envelope_comes_back_whole_when_one_of_its_jobs_is_still_run(world: W
     mine, busy = a_timer(), a_timer()
     world.ledger.rows[busy.job.key] = a_running_row(lease_until=NOON)
 
-    answer = world.burier().bury(
-        encode_envelope([mine, busy]), message_id="m-1", sent_at=SENT_AT, receive_count=10
-    )
+    answer = world.burier().bury(encode_envelope([mine, busy]), message_id="m-1", sent_at=SENT_AT, receive_count=10)
 
     assert not answer
     assert world.row(mine.job).state is State.FAILED

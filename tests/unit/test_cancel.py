@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LedgerRow
-from functions.domain.errors import AlreadySettled, TooLate
+from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.errors import AlreadySettled, JobNotFound, TooLate
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Timer
 from functions.domain.job_id import job_id_of, parse_job_id
@@ -116,6 +116,15 @@ class TestLedgeredJobs:
         assert world.calls == []
 
 
+@pytest.mark.parametrize("delivery", Delivery)
+def test_a_job_whose_row_would_have_expired_is_not_there_to_be_cancelled(world: World, delivery: Delivery):
+    timer = a_timer(due_at=NOON - LEDGER_LIFE - MILLISECOND, delivery=delivery)
+
+    with pytest.raises(JobNotFound):
+        cancel(world, timer)
+    assert world.ledger.rows == {}
+
+
 class TestAtLeastOnceJobs:
     def test_a_far_job_is_cancelled_by_removing_its_timer(self, world: World):
         timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
@@ -179,9 +188,7 @@ class TestAtLeastOnceJobs:
         assert world.canceller().cancel(job_id)
 
     def test_a_cancelled_job_s_payload_is_forgotten(self, world: World):
-        timer = a_placed(
-            world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE, payload=Payload(pointer="acme/large")
-        )
+        timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE, payload=Payload(pointer="acme/large"))
         world.payloads.objects["acme/large"] = "1"
 
         cancel(world, timer)

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from functions.ports import Applied, Failed, Receipt, Refused, Rejected, Succeed
 from functions.worker.execute import MARGIN, Message
 from tests.builders import NOON, a_timer
 from tests.fakes import InMemoryLedger
-from tests.unit.world import CrashError, World
+from tests.unit.world import CrashError, DeathError, World
 
 
 @pytest.fixture
@@ -86,10 +86,13 @@ def test_a_message_that_cannot_be_decoded_is_returned_until_its_dead_letter_queu
 def test_a_message_that_was_received_before_runs_alone_after_the_rest_of_its_batch(world: World):
     timers = [a_timer(identity=f"j{number}") for number in range(4)]
     side_by_side: list[int] = []
-    worker = replace(
-        world.worker(),
-        side_by_side=lambda jobs: (side_by_side.append(len(jobs)), [job() for job in jobs]) and None,
-    )
+
+    def run_side_by_side(jobs: Sequence[Callable[[], None]]) -> None:
+        side_by_side.append(len(jobs))
+        for job in jobs:
+            job()
+
+    worker = replace(world.worker(), side_by_side=run_side_by_side)
     counts = [3, 1, 2, 1]
     messages = [
         a_message(timer, f"m{number}", receive_count=count)
@@ -232,7 +235,7 @@ class TestClaims:
             world.targets.answer = lambda *_: _die()
             try:
                 world.receive_and_work()
-            except KeyboardInterrupt:
+            except DeathError:
                 deaths += 1
             world.clock.tick(timedelta(minutes=2))
 
@@ -241,9 +244,7 @@ class TestClaims:
         assert len(world.buried) == 1
         assert world.ready.messages == {}
 
-    @pytest.mark.parametrize(
-        "state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED]
-    )
+    @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED])
     def test_a_duplicate_of_a_settled_job_is_dropped(self, world: World, state: State):
         timer = a_timer()
         world.ledger.rows[timer.job.key] = LedgerRow(state=state, attempt=1)
@@ -482,7 +483,7 @@ class TestDeliveries:
     def test_an_at_most_once_job_whose_worker_dies_is_not_run_again(self, world: World):
         timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
         world.targets.answer = lambda *_: _die()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(DeathError):
             world.work(a_message(timer))
 
         world.clock.tick(timedelta(days=1))
@@ -505,6 +506,15 @@ class TestDeliveries:
         assert world.work(a_message(timer)) == []
         assert world.calls == []
         assert world.journal.counts == {"expired": 1}
+
+    def test_an_at_most_once_job_that_lapsed_is_settled_as_expired_and_forgets_its_payload(self, world: World):
+        timer = a_stored(world, "1", delivery=Delivery.AT_MOST_ONCE, expires_at=NOON)
+
+        world.work(a_message(timer, "m1"), a_message(timer, "m2"))
+
+        assert world.row(timer.job).state is State.EXPIRED
+        assert world.payloads.objects == {}
+        assert world.journal.counts == {"expired": 1, "duplicates_dropped": 1}
 
     def test_an_at_least_once_job_writes_nothing_to_the_ledger(self, world: World):
         timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
@@ -684,5 +694,4 @@ def _raise() -> Succeeded:
 
 
 def _die() -> Succeeded:
-    # Passes every `except Exception`, as the end of a process would.
-    raise KeyboardInterrupt
+    raise DeathError

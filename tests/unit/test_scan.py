@@ -225,8 +225,8 @@ def test_a_timer_that_the_queue_will_never_take_is_a_dead_letter_and_is_passed(w
 
 def test_a_transient_refusal_leaves_the_cursor_before_the_first_row_that_was_not_sent(world: World):
     timers = [a_row(world, due_at=NOON + number * SECOND, identity=f"j{number}") for number in range(5)]
-    world.ready.refuses = (
-        lambda timer: Rejected(timer, "throttled", is_permanent=False) if timer in (timers[1], timers[3]) else None
+    world.ready.refuses = lambda timer: (
+        Rejected(timer, "throttled", is_permanent=False) if timer in (timers[1], timers[3]) else None
     )
 
     report = world.scan()

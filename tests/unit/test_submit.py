@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.submit import Accepted, keyed_identity
+from functions.api.submit import REPLAY_WINDOW, Accepted, keyed_identity
 from functions.domain.envelope import INLINE_LIMIT
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import MILLISECOND, SECOND
@@ -216,6 +216,17 @@ class TestKeys:
         world.ledger.settle(timer.job, Event.RETRY, fence=1, owner="w", due_at=LATER, now=NOON)
         assert world.submit(submission).state is State.RETRYING
         assert len(world.ready.sent) == 1
+
+    @pytest.mark.parametrize(("late", "placements"), [(REPLAY_WINDOW, 2), (REPLAY_WINDOW + MILLISECOND, 1)])
+    def test_an_at_least_once_job_is_placed_again_only_while_it_may_have_been_lost(
+        self, world: World, late: timedelta, placements: int
+    ):
+        submission = a_submission(due_at=NOON, idempotency_key="order-7", delivery=Delivery.AT_LEAST_ONCE)
+        first = world.submit(submission)
+        world.clock.tick(late)
+
+        assert world.submit(submission).job_id == first.job_id
+        assert len(world.ready.sent) == placements
 
     def test_two_tenants_may_use_the_same_key(self, world: World):
         mine = world.submit(a_submission(idempotency_key="order-7"))

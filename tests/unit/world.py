@@ -42,6 +42,10 @@ class CrashError(Exception):
     """The process dies here."""
 
 
+class DeathError(BaseException):
+    """The process dies here, past every `except Exception`."""
+
+
 @dataclass
 class ObservedTimers:
     """A timer store that counts its reads, stalls, and fails when it is told to."""

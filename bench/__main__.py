@@ -1,0 +1,39 @@
+"""`python -m bench [units] [promotion] [lag]`: measure, print, write bench/results; without a name, all three.
+
+Exits with 1 when a figure breaks its budget, and names it.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console
+
+from bench import lag, promotion, units
+
+PARTS: Mapping[str, Callable[[Console], list[str]]] = {
+    "units": units.run,
+    "promotion": promotion.run,
+    "lag": lag.run,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Tickwheel.")
+    parser.add_argument("part", nargs="*", help=f"{', '.join(PARTS)}; all when none is named")
+    parts: Sequence[str] = parser.parse_args(arguments).part or list(PARTS)
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
+    console = Console()
+    broken: list[str] = []
+    for part in parts:
+        console.rule(part)
+        broken += PARTS[part](console)
+    for sentence in broken:
+        console.print(f"[bold red]budget broken:[/bold red] {sentence}", highlight=False, soft_wrap=True)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,72 @@
+"""What a job may cost, how many a core promotes, how late they fire: the numbers that `make bench` holds."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import NamedTuple
+
+from functions.domain.job import Delivery, Precision
+from functions.domain.wheel import Ring
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What one job, or one tick, uses of what AWS bills by the request."""
+
+    writes: float
+    reads: float
+    sqs_requests: float
+
+    def __add__(self, other: "Units") -> "Units":
+        return Units(self.writes + other.writes, self.reads + other.reads, self.sqs_requests + other.sqs_requests)
+
+
+class Path(NamedTuple):
+    """One way through the system. keyed: submitted with an idempotency key."""
+
+    ring: Ring
+    delivery: Delivery
+    keyed: bool
+
+    @property
+    def name(self) -> str:
+        """As tables and files have it."""
+        return f"{self.ring}, {self.delivery}{', keyed' if self.keyed else ''}"
+
+
+_UNKEYED = {
+    (Ring.NEAR, Delivery.AT_LEAST_ONCE): Units(0, 0, 0.3),
+    (Ring.NEAR, Delivery.AT_MOST_ONCE): Units(1, 0, 0.3),
+    (Ring.NEAR, Delivery.EXACTLY_ONCE): Units(2, 0, 0.3),
+    (Ring.FAR, Delivery.AT_LEAST_ONCE): Units(1, 0.3, 0.3),
+    (Ring.FAR, Delivery.AT_MOST_ONCE): Units(2, 0.3, 0.3),
+    (Ring.FAR, Delivery.EXACTLY_ONCE): Units(3, 0.3, 0.3),
+}
+_KEY = Units(1, 0, 0)
+
+UNITS: Mapping[Path, Units] = {
+    Path(ring, delivery, keyed): units + _KEY if keyed else units
+    for (ring, delivery), units in _UNKEYED.items()
+    for keyed in (False, True)
+}
+"""A job with a payload of up to 512 bytes, in full batches."""
+
+TICK = Units(2, 0.5, 0)
+"""A tick of a shard in which nothing comes due: its lease, its checkpoint, and one look into the bucket that opens."""
+
+PROMOTED_A_SECOND = 3_000
+"""By one core."""
+
+LAG_P99 = {Precision.DEFAULT: timedelta(seconds=2.5), Precision.EXACT: timedelta(milliseconds=50)}
+"""On the local stack. Told, not enforced: how late a shared machine is says little about the code. Never early is
+enforced."""
+
+ROUNDING = 1e-9
+
+
+def over_budget(name: str, used: Units, budget: Units) -> Iterator[str]:
+    """A sentence for each figure that is above its budget."""
+    for figure in fields(Units):
+        value, limit = getattr(used, figure.name), getattr(budget, figure.name)
+        if value > limit + ROUNDING:
+            yield f"{name}: {figure.name} are {value:g} a job, above the budget of {limit:g}"

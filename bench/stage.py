@@ -1,0 +1,33 @@
+"""The stage that is measured: the constants of a stage on AWS, and the composition root that is deployed."""
+
+from bench.clock import SettableClock
+from bench.queues import QUEUE_URLS
+from functions.adapters.system_clock import SystemClock
+from functions.adapters.tables import ALL_TABLES
+from functions.runtime.settings import ApiSettings, ScannerSettings, SweeperSettings, WorkerSettings
+from functions.runtime.wiring import Wiring
+
+
+class _Settings(ApiSettings, ScannerSettings, WorkerSettings, SweeperSettings):
+    """What all Lambdas are told."""
+
+
+def wiring(clock: SystemClock | None = None) -> Wiring:
+    """The adapters as the Lambdas have them."""
+    tables = {f"{table.name.upper()}_TABLE": table.name for table in ALL_TABLES}
+    settings = {
+        "STAGE": "bench",
+        "BUCKET_SECONDS": 60,
+        "LOOKAHEAD_SECONDS": 120,
+        "SKEW_SECONDS": 60,
+        "GUARD_SECONDS": 240,
+        "WRITE_SHARDS": 4,
+        "SCAN_SHARDS": 4,
+        "READY_QUEUE_URLS": QUEUE_URLS,
+        "PAYLOAD_BUCKET": "payloads",
+        "ALLOW_PLAIN_HTTP": False,
+        "MAX_TIMEOUT_SECONDS": 50,
+        "AUDIT_SAMPLE": 1.0,
+        **tables,
+    }
+    return Wiring(_Settings.model_validate(settings), clock=clock or SettableClock())

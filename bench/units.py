@@ -1,0 +1,282 @@
+"""What a job uses on every path, by DynamoDB Local's own count, and what a million of them cost.
+
+The Submitter, the Scanner and the Worker run as they are deployed, on a clock that the benchmark sets.
+"""
+
+import itertools
+import random
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import track
+from rich.table import Table
+
+from bench import budgets, stage
+from bench.boundary import hearing
+from bench.budgets import ROUNDING, Path, Units, over_budget
+from bench.clock import SettableClock
+from bench.journal import SilentJournal
+from bench.meter import Meter
+from bench.prices import price_of_a_million, read_prices
+from bench.queues import HeldQueues
+from bench.results import write_result
+from functions.adapters import clients
+from functions.adapters.tables import ALL_TABLES, SHARDS
+from functions.api.submit import Accepted, Submission, Submitter
+from functions.domain.instants import MILLISECOND, SECOND, from_seconds
+from functions.domain.job import Precision, Priority
+from functions.domain.retry import RetryPolicy
+from functions.domain.wheel import Ring
+from functions.ports import Receipt
+from functions.runtime.wiring import identity, jitter, token
+from functions.scanner.scan import Scanner
+from functions.worker.execute import Message, Worker
+from tests.dynamodb_local import DynamoDBLocal
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+JOBS = 1_000
+PAYLOAD_BYTES = 512
+_REQUEST = 500
+"""Jobs in one call of the API: its limit."""
+
+_APART = 10 * MILLISECOND
+_TENANT = "acme"
+_TIME_LIMIT = timedelta(minutes=1)
+_TICK = timedelta(minutes=1)
+_OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
+"""Tables whose units a job pays for; those of the shards table belong to a tick, however many jobs it promotes."""
+
+
+# Printable characters at random: a payload that zlib cannot make smaller.
+_LETTERS = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_`{|}~"
+_PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Units of one job on every path, and of one tick that promotes nothing."""
+
+    paths: Mapping[Path, Units]
+    tick: Units
+
+
+def run(console: Console) -> list[str]:
+    """Measure, print, write units.json; a sentence for each figure above its budget."""
+    with DynamoDBLocal() as engine:
+        measured = measure(engine.endpoint_url, console, jobs=JOBS)
+    prices = read_prices()
+    _print(console, measured, prices)
+    write_result("units.json", _as_json(measured, prices))
+    return above_budget(measured)
+
+
+def above_budget(measured: Measured) -> list[str]:
+    """A sentence for each figure above its budget."""
+    found = [
+        sentence
+        for path, used in measured.paths.items()
+        for sentence in over_budget(path.name, used, budgets.UNITS[path])
+    ]
+    return [*found, *over_budget("an idle tick of a shard", measured.tick, budgets.TICK)]
+
+
+def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
+    """Run so many jobs on every path, against the engine at that address."""
+    rig = _Rig()
+    with hearing(rig.handlers, endpoints={"dynamodb": endpoint_url}):
+        rig.build()
+        tick = rig.measure_tick()
+        progress = track(budgets.UNITS, description="units", console=console, transient=True)
+        return Measured({path: rig.measure(path, jobs) for path in progress}, tick)
+
+
+class _Rig:
+    def __init__(self) -> None:
+        self.clock = SettableClock()
+        self._meter = Meter()
+        self._queues = HeldQueues(self.clock)
+        self._numbers = itertools.count(1)
+        self._ran: list[str] = []
+        self.handlers = {**self._meter.handlers, **self._queues.handlers}
+
+    def build(self) -> None:
+        """Create the tables, and make the services as their handlers do."""
+        self._wiring = wiring = stage.wiring(self.clock)
+        _create_tables(clients.dynamodb(self.clock))
+        wiring.confirm()
+        journal = SilentJournal()
+        self._submitter = Submitter(
+            wheel=wiring.wheel,
+            clock=self.clock,
+            ledger=wiring.ledger,
+            payloads=wiring.payloads,
+            placer=wiring.placer,
+            journal=journal,
+            identity=identity,
+            token=token,
+            side_by_side=wiring.map_side_by_side,
+        )
+        self._scanner = Scanner(
+            wheel=wiring.wheel,
+            clock=self.clock,
+            shards=wiring.shards,
+            timers=wiring.timers,
+            ready=wiring.ready,
+            dead_letters=wiring.dead_letters,
+            journal=journal,
+            token=token,
+        )
+        self._worker = Worker(
+            wheel=wiring.wheel,
+            clock=self.clock,
+            ledger=wiring.ledger,
+            placer=wiring.placer,
+            ready=wiring.ready,
+            dead_letters=wiring.dead_letters,
+            payloads=wiring.payloads,
+            targets=wiring.targets({"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}),
+            journal=journal,
+            side_by_side=wiring.run_side_by_side,
+            token=token,
+            jitter=jitter,
+        )
+        self._scan()  # a shard's first tick looks a day back
+
+    def measure_tick(self) -> Units:
+        """One tick, a minute after the one before, of a shard that has nothing."""
+        self._take(*_OF_JOBS, SHARDS.name)
+        self.clock.sleep(_TICK)
+        self._scan()
+        return self._take(*_OF_JOBS, SHARDS.name)
+
+    def measure(self, path: Path, jobs: int) -> Units:
+        """Units of one of so many jobs, from submission to settlement."""
+        wheel = self._wiring.wheel
+        due_at = self.clock.now() + wheel.guard / 2
+        if path.ring is Ring.FAR:
+            due_at = from_seconds(wheel.next_bucket(wheel.bucket_of(self.clock.now() + wheel.guard)))
+        self._ran.clear()
+        self._take(*_OF_JOBS)
+        self._submit([self._submission(path, due_at + number * _APART) for number in range(jobs)], path)
+        used = self._take(*_OF_JOBS)
+        if path.ring is Ring.FAR:
+            opens_at = due_at - wheel.lookahead
+            self.clock.set(opens_at - SECOND)
+            self._scan()  # the ticks in between are idle, and measured as such
+            self._take(*_OF_JOBS)
+            self.clock.set(opens_at)
+            self._scan()
+            used += self._take(*_OF_JOBS)
+        self._execute()
+        used += self._take(*_OF_JOBS)
+        assert len(self._ran) == len(set(self._ran)) == jobs, f"{path.name}: {len(self._ran)} runs of {jobs} jobs"
+        return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+
+    def _submission(self, path: Path, due_at: datetime) -> Submission:
+        return Submission(
+            tenant=_TENANT,
+            target="handler:note",
+            payload=_PAYLOAD,
+            due_at=due_at,
+            idempotency_key=f"order-{next(self._numbers)}" if path.keyed else None,
+            priority=Priority.NORMAL,
+            delivery=path.delivery,
+            precision=Precision.DEFAULT,
+            retry=RetryPolicy(),
+            timeout=timedelta(seconds=10),
+            expires_after=None,
+        )
+
+    def _submit(self, submissions: Sequence[Submission], path: Path) -> None:
+        for start in range(0, len(submissions), _REQUEST):
+            for outcome in self._submitter.submit(submissions[start : start + _REQUEST]):
+                assert isinstance(outcome, Accepted), f"{path.name}: {outcome}"
+                assert outcome.ring is path.ring, f"{path.name}: placed {outcome.ring}"
+
+    def _scan(self) -> None:
+        report = self._scanner.scan(self._wiring.wheel.shard_of(_TENANT, ""), time_limit=_TIME_LIMIT)
+        assert not report.stopped_by, report.stopped_by
+
+    def _execute(self) -> None:
+        receipt = Receipt("arn:aws:sqs:us-east-1:000000000000:n", "handle")
+        for number, batch in enumerate(self._queues.deliver()):
+            messages = [
+                Message(message_id=f"{number}-{index}", body=message.body, receipt=receipt, receive_count=1)
+                for index, message in enumerate(batch)
+            ]
+            returned = self._worker.execute(messages, ends_at=self.clock.now() + _TIME_LIMIT)
+            assert not returned, f"messages came back: {returned}"
+
+    def _take(self, *tables: str) -> Units:
+        return Units(*self._meter.take(*tables), sqs_requests=self._queues.take_requests())
+
+
+def _create_tables(client: "DynamoDBClient") -> None:
+    for table in ALL_TABLES:
+        keys = [(table.partition_key, "HASH"), *([(table.sort_key, "RANGE")] if table.sort_key else [])]
+        schema: Any = {
+            "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys],
+            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+        }
+        client.create_table(TableName=table.name, BillingMode="PAY_PER_REQUEST", **schema)
+
+
+def _print(console: Console, measured: Measured, prices: Mapping[str, float]) -> None:
+    table = Table(title=f"Units of a job (payload of {PAYLOAD_BYTES} bytes, {JOBS:,} jobs a path)", box=SIMPLE)
+    table.add_column("used / budget", no_wrap=True)
+    for heading in ("write units", "read units", "SQS requests", "USD/M"):
+        table.add_column(heading, justify="right")
+    for path, used in measured.paths.items():
+        budget = budgets.UNITS[path]
+        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
+        table.add_row(path.name, *cells, f"{price_of_a_million(used, prices):.2f}")
+    cells = [_beside(getattr(measured.tick, field.name), getattr(budgets.TICK, field.name)) for field in fields(Units)]
+    table.add_row("an idle tick of a shard", *cells, f"{price_of_a_million(measured.tick, prices):.2f}", style="dim")
+    console.print(table)
+    ingress = prices["http_api_request"] + prices["lambda_request"]
+    notes = [*_NOTES, f"Ingress on top: {ingress:.2f} USD a million HTTP requests, of one to {_REQUEST} jobs each."]
+    for note in notes:
+        console.print(Padding(f"- {note}", (0, 0, 0, 2)), highlight=False)
+    console.print()
+
+
+_NOTES = (
+    "USD/M: a million of them, of DynamoDB's and SQS's requests alone; Lambda, storage, logs and ingress come on top.",
+    f"Submitted {_REQUEST} jobs a request, so that every batch is full; a job submitted alone is 1.2 SQS requests.",
+    "SQS: sends are counted; a receive and a delete are 0.1 each, made by the event source mapping in batches of ten.",
+    "DynamoDB Local reports nothing for a lost condition and for a query without rows: counted as 1 and 0.5, as billed.",
+    "A tick's lease and checkpoint are its own, however many jobs it promotes: a shard ticks 43,200 times in 30 days.",
+)
+
+
+def _beside(used: float, budget: float) -> str:
+    text = f"{used:.3f}".rstrip("0").rstrip(".")
+    shown = f"{text} / {budget:g}"
+    return f"[red]{shown}[/red]" if used > budget + ROUNDING else shown
+
+
+def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
+    def described(used: Units, budget: Units) -> dict[str, Any]:
+        return {
+            **{figure: round(value, 4) for figure, value in asdict(used).items()},
+            "budget": asdict(budget),
+            "usd_a_million": round(price_of_a_million(used, prices), 3),
+        }
+
+    return {
+        "jobs_a_path": JOBS,
+        "payload_bytes": PAYLOAD_BYTES,
+        "jobs_a_request": _REQUEST,
+        "notes": _NOTES,
+        "paths": {path.name: described(used, budgets.UNITS[path]) for path, used in measured.paths.items()},
+        "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
+        "usd_a_million_http_requests": prices["http_api_request"] + prices["lambda_request"],
+    }

@@ -1,0 +1,34 @@
+"""The sort key of a far row: class, tenant, due time, identity, so that a bucket is read in the order of its classes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from functions.domain.instants import to_ms
+from functions.domain.job import Job, Priority
+
+NO_TENANT = "?"
+"""Whose something is that Tickwheel did not write: no tenant can be called so."""
+
+_PARTS = 4
+
+
+def timer_key(job: Job, *, due_at: datetime) -> str:
+    """The key of a timer of a job."""
+    return key_of(job.priority, job.tenant, due_at, job.identity)
+
+
+def key_of(priority: Priority, tenant: str, due_at: datetime, identity: str) -> str:
+    """The key, from its parts."""
+    return f"{priority.value}#{tenant}#{to_ms(due_at):013d}#{identity}"
+
+
+def class_bounds(priority: Priority) -> tuple[str, str]:
+    """The keys of a class lie between these two."""
+    return f"{priority.value}#", f"{priority.value + 1}#"
+
+
+def owner_of(key: str) -> tuple[str, str]:
+    """Tenant and identity; of a key that Tickwheel did not write, no tenant and the whole key."""
+    parts = key.split("#")
+    return (parts[1], parts[3]) if len(parts) == _PARTS else (NO_TENANT, key)

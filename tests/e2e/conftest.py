@@ -1,0 +1,170 @@
+"""One deployment for all tests of this folder: the real CDK CLI, a real HTTP sink, real time.
+
+The far ring needs minutes. Its jobs are submitted first, then the stack is updated under them, the other tests run while
+they wait, and what became of them is asserted last: `LAST` sees to that, whatever order the tests were shuffled into.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.builders import LOCAL_WHEEL
+from tests.e2e.deployment import Deployment
+from tests.e2e.sink import Sink
+from tests.e2e.waiting import CancelledFar, FarJobs, Sent, Update, send
+from tickwheel.client import Client
+from tickwheel.endpoint import LoopbackTransport
+from tickwheel.jobs import NewJob, RetryPolicy, Submitted
+from tickwheel.local import local_stack
+from tickwheel.local.checkout import Checkout, find_checkout
+
+HERE = Path(__file__).parent
+LAST = ("test_far_ring", "test_update", "test_rescue", "test_whole_run", "test_destroy")
+
+NEW_HANDLER = '''
+"""A handler that the deployed code does not have yet."""
+
+from functions.worker.handlers.registry import handler
+
+
+@handler("new")
+def new(payload, invocation):
+    return {"said by": "the updated code", "payload": payload}
+'''
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ours = [item for item in items if HERE in item.path.parents]
+    names = ["", *LAST]
+
+    def position(item: pytest.Item) -> int:
+        return names.index(item.path.stem if item.path.stem in names else "")
+
+    # Together, and at the end: between others, the deployment would be taken down and made again.
+    items[:] = [item for item in items if item not in ours] + sorted(ours, key=position)
+
+
+@pytest.fixture(scope="package")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A copy of what is deployed, because one of the tests changes it."""
+    ours = find_checkout()
+    root = tmp_path_factory.mktemp("checkout")
+    for file in ("app.py", "cdk.json"):
+        shutil.copy(ours.root / file, root / file)
+    for folder in ("functions", "infra"):
+        shutil.copytree(ours.root / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for tools in (".venv", ".tools"):
+        (root / tools).symlink_to(ours.root / tools)
+    return Checkout(root)
+
+
+@pytest.fixture(scope="package")
+def sink() -> Iterator[Sink]:
+    with Sink() as sink:
+        yield sink
+
+
+@pytest.fixture(scope="package")
+def deployment(checkout: Checkout, sink: Sink) -> Iterator[Deployment]:
+    with local_stack(checkout=checkout) as stack:
+        deployment = Deployment(stack)
+        yield deployment
+        deployment.close()
+    left = _processes_of(checkout)
+    assert not left, f"the local cloud has stopped and left {left}"
+    assert not stack.folder.exists()
+
+
+@pytest.fixture(scope="package")
+def client(deployment: Deployment) -> Iterator[Client]:
+    with Client(deployment.stack.api_endpoint) as client:
+        yield client
+
+
+@pytest.fixture(scope="package")
+def http(deployment: Deployment) -> Iterator[httpx.Client]:
+    """Requests without a signature."""
+    transport = LoopbackTransport(httpx.HTTPTransport())
+    with httpx.Client(base_url=deployment.stack.api_endpoint, transport=transport, timeout=30) as http:
+        yield http
+
+
+@pytest.fixture(scope="package", autouse=True)
+def far_jobs(deployment: Deployment, client: Client, sink: Sink) -> FarJobs:
+    """Submitted before anything else, so that nothing else is on the queues."""
+    # The first request starts a Lambda, and must not eat into the seconds that make the others far.
+    client.submit_many([NewJob("no-such-scheme:", tenant="acme")])
+    now = datetime.now(UTC)
+    margin = timedelta(seconds=6)  # for the request
+    due_at = datetime.fromtimestamp(LOCAL_WHEEL.bucket_of(now + LOCAL_WHEEL.guard + margin) + 60, UTC)
+    opens_at = due_at - LOCAL_WHEEL.lookahead
+    targets = [sink.target() for _ in range(4)] + [sink.target(fails=1)]
+    quickly = RetryPolicy(strategy="fixed", attempts=3, base=timedelta(seconds=1), cap=timedelta(seconds=1))
+    offsets = [timedelta(milliseconds=137 * number) for number in range(6)]
+    jobs = [
+        NewJob(targets[0].url, tenant="acme", run_at=due_at + offsets[0], payload={"far": True}),
+        NewJob(targets[1].url, tenant="globex", run_at=due_at + offsets[1], precision="exact"),
+        NewJob(targets[2].url, tenant="initech", run_at=due_at + offsets[2], delivery="at_least_once"),
+        NewJob(targets[3].url, tenant="acme", run_at=due_at + offsets[3], priority="critical"),
+        NewJob(targets[4].url, tenant="acme", run_at=due_at + offsets[4], priority="low", retry=quickly),
+        NewJob("handler:new", tenant="acme", run_at=due_at + offsets[5], payload="far"),
+    ]
+    submitted = [answer for answer in client.submit_many(jobs) if isinstance(answer, Submitted)]
+    assert len(submitted) == len(jobs)
+    sent = [Sent(job, target) for job, target in zip(submitted, targets, strict=False)]
+    return FarJobs(opens_at, *sent, for_new_handler=submitted[-1], queued=deployment.messages(delayed=True))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def killed(client: Client, sink: Sink, checkout: Checkout, far_jobs: FarJobs) -> Sent:
+    """A job whose worker is killed while its target is called; no other job is with a worker then."""
+    sent = send(client, sink.target(holds=True), seconds=0)
+    sent.target.wait()
+    workers = [pid for pid, command in _processes_of(checkout) if "WorkerFunction" in command]
+    assert workers, "no worker runs, and yet its target was called"
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    sent.target.released.set()
+    return sent
+
+
+@pytest.fixture(scope="package", autouse=True)
+def update(
+    deployment: Deployment, client: Client, sink: Sink, checkout: Checkout, far_jobs: FarJobs, killed: Sent
+) -> Update:
+    """Deploys with a new handler while jobs wait in both rings."""
+    near = [send(client, sink.target(), seconds=seconds) for seconds in (1, 3, 5, 7, 9, 12, 20, 30)]
+    began_at = datetime.now(UTC)
+    before = _code_of_worker(deployment)
+    (checkout.root / "functions" / "worker" / "handlers" / "new.py").write_text(NEW_HANDLER)
+    stack = deployment.stack.redeploy()
+    return Update(began_at, near, code=(before, _code_of_worker(deployment)), stack=stack)
+
+
+@pytest.fixture(scope="package")
+def cancelled_far(deployment: Deployment, client: Client, far_jobs: FarJobs) -> CancelledFar:
+    job_id = far_jobs.cancelled.job.id
+    had_row = deployment.timer_row(job_id) is not None
+    state = client.cancel(job_id).state
+    return CancelledFar(state, had_row=had_row, has_row=deployment.timer_row(job_id) is not None)
+
+
+def _code_of_worker(deployment: Deployment) -> str:
+    name = deployment.function("Worker")
+    return deployment.client("lambda").get_function_configuration(FunctionName=name)["CodeSha256"]
+
+
+def _processes_of(checkout: Checkout) -> list[tuple[int, str]]:
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True)
+    split = [line.strip().partition(" ") for line in listed.stdout.splitlines()]
+    return [(int(pid), command) for pid, _, command in split if str(checkout.root) in command]

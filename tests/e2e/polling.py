@@ -1,0 +1,30 @@
+"""Waiting for what another process does, with a failure that tells what was seen instead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+_PAUSE_SECONDS = 0.1
+_MOST_SHOWN = 12
+
+
+def eventually(read: Callable[[], T], holds: Callable[[T], object], *, within: float = 60, what: str) -> T:
+    """The first reading that holds. `within` (s) only bounds a failure: it is no promise about time."""
+    began = time.monotonic()
+    seen: list[str] = []
+    while True:
+        reading = read()
+        if holds(reading):
+            return reading
+        elapsed = time.monotonic() - began
+        if not seen or not seen[-1].endswith(f" {reading!r}"):
+            seen.append(f"  after {elapsed:5.1f} s: {reading!r}")
+        if elapsed > within:
+            pytest.fail("\n".join([f"{what}: not within {within:g} s; seen was", *seen[-_MOST_SHOWN:]]))
+        time.sleep(_PAUSE_SECONDS)

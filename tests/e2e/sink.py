@@ -1,0 +1,131 @@
+"""Where the jobs of these tests call: an HTTP server on the loopback that remembers what arrived, and when."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+from tests.e2e.polling import eventually
+
+ALWAYS = math.inf
+
+_LONGEST_HOLD_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One request; names of headers in lower case."""
+
+    at: datetime
+    headers: Mapping[str, str]
+    body: bytes
+    status: int
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def attempt(self) -> int:
+        return int(self.headers["tickwheel-attempt"])
+
+    @property
+    def fence(self) -> int:
+        return int(self.headers["tickwheel-fence"])
+
+    @property
+    def scheduled_at(self) -> datetime:
+        return datetime.fromisoformat(self.headers["tickwheel-scheduled-at"])
+
+    def __repr__(self) -> str:
+        return f"<{self.headers.get('tickwheel-attempt')} at {self.at:%H:%M:%S.%f}: {self.status}>"
+
+
+class Target:
+    """The address of one job, so that what arrives is that job's; its first `fails` answers are 503.
+
+    A target that `holds` does not answer its first call before it is `released`.
+    """
+
+    def __init__(self, url: str, *, fails: float, holds: bool) -> None:
+        self.url = url
+        self.released = threading.Event()
+        if not holds:
+            self.released.set()
+        self._fails = fails
+        self._arrivals: list[Arrival] = []
+        self._lock = threading.Lock()
+
+    @property
+    def arrivals(self) -> list[Arrival]:
+        with self._lock:
+            return list(self._arrivals)
+
+    def take(self, at: datetime, headers: Mapping[str, str], body: bytes) -> int:
+        with self._lock:
+            status = 503 if len(self._arrivals) < self._fails else 200
+            self._arrivals.append(Arrival(at, headers, body, status))
+            return status
+
+    def wait(self, count: int = 1, *, within: float = 60) -> list[Arrival]:
+        return eventually(
+            lambda: self.arrivals, lambda seen: len(seen) >= count, within=within, what=f"{count} calls of {self.url}"
+        )
+
+
+class Sink:
+    """The server with its targets."""
+
+    def __init__(self) -> None:
+        self.targets: dict[str, Target] = {}
+        self._numbers = itertools.count(1)
+        targets = self.targets
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                at = datetime.now(UTC)
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                target = targets.get(self.path)
+                status = target.take(at, headers, body) if target else 404
+                if target:
+                    target.released.wait(_LONGEST_HOLD_SECONDS)
+                with contextlib.suppress(ConnectionError):  # who called may have been killed
+                    self.send_response(status)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+
+    def target(self, *, fails: float = 0, holds: bool = False) -> Target:
+        path = f"/{next(self._numbers)}"
+        url = f"http://127.0.0.1:{self._server.server_port}{path}"
+        target = self.targets[path] = Target(url, fails=fails, holds=holds)
+        return target
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

@@ -1,0 +1,85 @@
+"""The command `tickwheel`, and curl as `tickwheel local up` prints it, against the deployed stack."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.deployment import Deployment
+from tests.e2e.waiting import reaches
+from tickwheel.client import Client
+from tickwheel.local.commands import _examples
+from tickwheel.local.state import Running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
+
+
+@pytest.fixture(scope="module")
+def environment(deployment: Deployment) -> Mapping[str, str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "TICKWHEEL_ENDPOINT": deployment.stack.api_endpoint}
+
+
+@pytest.fixture(scope="module")
+def printed(deployment: Deployment) -> str:
+    stack = deployment.stack
+    return _examples(Running(pid=0, port=stack.port, log=str(stack.log), api_endpoint=stack.api_endpoint))
+
+
+def run(*command: str, environment: Mapping[str, str], folder: Path) -> Any:
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout) if "--json" in command else done.stdout
+
+
+def test_a_job_is_submitted_shown_and_cancelled(environment: Mapping[str, str], tmp_path: Path) -> None:
+    def tickwheel(*arguments: str) -> Any:
+        return run("tickwheel", *arguments, "--json", environment=environment, folder=tmp_path)
+
+    job = tickwheel("submit", "handler:echo", "--tenant", "acme", "--delay", "5m")
+    assert (job["state"], job["ring"]) == ("scheduled", "far")
+    assert tickwheel("get", job["id"])["state"] == "scheduled"
+    assert tickwheel("cancel", job["id"]) == {"id": job["id"], "state": "cancelled"}
+    assert tickwheel("get", job["id"])["state"] == "cancelled"
+
+
+def test_a_file_of_jobs_is_submitted(client: Client, environment: Mapping[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "jobs.jsonl"
+    lines = [{"tenant": "acme", "target": "handler:echo", "payload": number} for number in range(3)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    account = run("tickwheel", "submit", "--file", str(file), "--json", environment=environment, folder=tmp_path)
+
+    assert (account["accepted"], account["refused"], account["unanswered"]) == (3, 0, 0)
+    for number, job in enumerate(account["jobs"]):
+        assert reaches(client, job["id"], "succeeded").result["payload"] == number
+
+
+def test_the_printed_example_of_the_command_submits_a_job(
+    printed: str, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    [command] = [line.strip() for line in printed.splitlines() if line.strip().startswith("tickwheel submit")]
+
+    said = run("sh", "-c", command, environment=environment, folder=tmp_path)
+
+    assert "scheduled" in said
+
+
+def test_the_printed_example_of_curl_submits_a_job(
+    printed: str, client: Client, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    curl = shutil.which("curl")
+    if curl is None:
+        pytest.skip("CURL IS MISSING: the printed example was not tried")
+    if "--aws-sigv4" not in run(curl, "--help", "all", environment=environment, folder=tmp_path):
+        pytest.skip("CURL IS OLDER THAN 7.75 and cannot sign: the printed example was not tried")
+
+    answer = run("sh", "-c", printed[printed.index("curl --aws") :], environment=environment, folder=tmp_path)
+
+    assert client.get(json.loads(answer)["id"]).tenant == "acme"

@@ -1,0 +1,26 @@
+"""`cdk destroy` of a throw-away stage. It runs last; what is left of processes is asserted when the cloud has stopped."""
+
+import httpx
+import pytest
+from botocore.credentials import Credentials
+
+from tests.e2e.deployment import SCHEDULER, STORAGE, Deployment
+from tickwheel.signing import SigV4
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
+
+
+def test_destroy_removes_the_stage_and_leaves_the_rest_of_the_account_alone(
+    deployment: Deployment, http: httpx.Client
+) -> None:
+    deployment.stack.destroy()
+
+    stacks = deployment.client("cloudformation").describe_stacks()["Stacks"]
+    names = {stack["StackName"] for stack in stacks if stack["StackStatus"] != "DELETE_COMPLETE"}
+    assert "CDKToolkit" in names
+    assert not names & {STORAGE, SCHEDULER}
+    assert deployment.client("dynamodb").list_tables()["TableNames"] == []
+    assert deployment.client("sqs").list_queues().get("QueueUrls", []) == []
+    assert deployment.client("lambda").list_functions()["Functions"] == []
+    signed = SigV4(Credentials("test", "test"), region="us-east-1")
+    assert http.get("/openapi.json", auth=signed).status_code in (403, 404)

@@ -1,0 +1,93 @@
+"""What holds over everything that the other tests made the stack do."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.e2e.deployment import FUNCTIONS, Deployment
+from tests.e2e.polling import eventually
+from tests.e2e.sink import Sink
+from tests.e2e.waiting import Sent, Update, send
+from tickwheel.client import Client
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
+
+FAULTS = (
+    "AccessDenied",
+    "not authorized to perform",
+    "Traceback",
+    "Task timed out",
+    "errorType",
+    '"level":"ERROR"',
+    '"level":"CRITICAL"',
+    '"level":"WARNING"',
+)
+"""What no log line may hold: the failures that tests provoke are results, told as events of level INFO."""
+
+UNEXPECTED_EVENTS = ("job_returned", "settle_refused", "straggler", "came_early", "rescued")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_functions_ran(deployment: Deployment, client: Client, sink: Sink) -> None:
+    """Also when this module runs alone."""
+    deployment.client("sqs").send_message(QueueUrl=deployment.queue("LowDead"), MessageBody="a foreign message")
+    send(client, sink.target(), seconds=0).target.wait()
+    for name in FUNCTIONS:
+        eventually(partial(deployment.log, name), bool, within=150, what=f"{name} writes to its log")
+
+
+@pytest.fixture
+def disturbed(update: Update, killed: Sent) -> list[Sent]:
+    """Jobs whose worker was killed, or may have been: see test_update."""
+    return [*update.near, killed]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_allowed_all_that_it_does_and_fails_in_nothing(deployment: Deployment, name: str) -> None:
+    faults = [line for line in deployment.log(name) if any(fault in line for fault in FAULTS)]
+
+    assert faults == []
+
+
+def test_a_function_is_allowed_no_more_than_its_role_says(deployment: Deployment) -> None:
+    credentials = deployment.client("sts").assume_role(
+        RoleArn=f"arn:aws:iam::000000000000:role/{deployment.role('Worker')}", RoleSessionName="end-to-end"
+    )["Credentials"]
+    worker = deployment.as_session(credentials, "dynamodb")
+
+    with pytest.raises(worker.exceptions.ClientError, match="not authorized to perform: dynamodb:Scan"):
+        worker.scan(TableName=deployment.table("Ledger"))
+    worker.close()
+
+
+@pytest.mark.parametrize("event", UNEXPECTED_EVENTS)
+def test_no_function_met_what_only_a_fault_brings_about(
+    deployment: Deployment, disturbed: list[Sent], event: str
+) -> None:
+    found = [found for name in FUNCTIONS for found in deployment.events(name, event)]
+
+    assert [each for each in found if each.get("job_id") not in {sent.job.id for sent in disturbed}] == []
+
+
+def test_no_job_was_early_by_the_count_of_the_workers(deployment: Deployment) -> None:
+    emitted: list[dict[str, Any]] = list(deployment.metrics("Worker"))
+
+    assert sum(sum(metrics.get("attempts", [])) for metrics in emitted) > 0
+    assert [metrics for metrics in emitted if "early" in metrics] == []
+
+
+def test_no_job_was_early_or_done_twice_by_the_count_of_the_targets(sink: Sink, disturbed: list[Sent]) -> None:
+    may_be_rescued = [sent.target for sent in disturbed]
+    for target in sink.targets.values():
+        assert target in may_be_rescued or sum(arrival.status == 200 for arrival in target.arrivals) <= 1, target.url
+        assert all(arrival.at >= arrival.scheduled_at for arrival in target.arrivals), target.url
+
+
+def test_no_queue_keeps_a_job_that_is_due(deployment: Deployment) -> None:
+    # One of the tests sent a foreign message to the high queue, which comes back until it is a dead letter.
+    eventually(
+        lambda: deployment.messages(delayed=False),
+        lambda found: found["High"] <= 1 and not (found["Critical"] or found["Normal"] or found["Low"]),
+        what="the queues are empty",
+    )

@@ -1,0 +1,76 @@
+"""A real HTTP server on the loopback: a target whose behaviour a test chooses, and which remembers its requests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Received:
+    """One request as it came over the wire; header names in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: str
+
+
+@dataclass
+class HttpSink:
+    """respond: answers a request, 200 at first. released: set when the test is over, for answers that hang until then."""
+
+    url: str
+    respond: Callable[[BaseHTTPRequestHandler], None]
+    requests: list[Received] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
+
+
+def answering(status: int, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    """An empty answer with this status and these headers."""
+
+    def respond(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name.replace("_", "-"), value)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+    return respond
+
+
+@contextmanager
+def http_sink() -> Iterator[HttpSink]:
+    sink = HttpSink(url="", respond=answering(200))
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _receive(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            sink.requests.append(Received(self.command, self.path, headers, body))
+            try:
+                sink.respond(self)
+            except ConnectionError:
+                self.close_connection = True
+
+        do_GET = do_POST = _receive  # noqa: N815  names that http.server looks for
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name in http.server
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    sink.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield sink
+    finally:
+        sink.released.set()
+        server.shutdown()
+        server.server_close()

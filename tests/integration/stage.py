@@ -1,0 +1,164 @@
+"""A whole stage on moto: the real handlers, as Lambda would import them, over tables, queues and a bucket."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timedelta
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from functions.adapters import system_clock
+from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.tables import DEAD_LETTERS, LEDGER, SHARDS, TIMERS, TableSchema
+from functions.domain.cursor import first_cursors
+from functions.domain.instants import SECOND, format_instant
+from tests.builders import LOCAL_WHEEL
+from tests.integration.events import Context, a_request, an_sqs_event
+
+if TYPE_CHECKING:
+    import pytest
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+
+QUEUES = ("critical", "high", "normal", "low")
+BUCKET = "payloads"
+CONSTANTS = {
+    "STAGE": "local",
+    "BUCKET_SECONDS": "60",
+    "LOOKAHEAD_SECONDS": "90",
+    "SKEW_SECONDS": "5",
+    "GUARD_SECONDS": "155",
+    "WRITE_SHARDS": "2",
+    "SCAN_SHARDS": "2",
+}
+
+
+class TravellingClock(system_clock.SystemClock):
+    """The system's clock, moved on by the test together with those of the stores."""
+
+    ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        return super().now() + TravellingClock.ahead
+
+    def observe_response(self, http_response: Any, **_: Any) -> None:
+        """The stores' clocks do not travel: compared with them, this one would look wrong."""
+
+
+class Stage:
+    """Handlers by name, and the stores behind them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+        self.dynamodb: DynamoDBClient = boto3.client("dynamodb")
+        self.sqs: SQSClient = boto3.client("sqs")
+        self.s3: S3Client = boto3.client("s3")
+        for schema in (TIMERS, LEDGER, SHARDS, DEAD_LETTERS):
+            _create(self.dynamodb, schema)
+        self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in QUEUES}
+        self.s3.create_bucket(Bucket=BUCKET)
+        environment = {
+            **CONSTANTS,
+            "TIMERS_TABLE": TIMERS.name,
+            "LEDGER_TABLE": LEDGER.name,
+            "SHARDS_TABLE": SHARDS.name,
+            "DEAD_LETTERS_TABLE": DEAD_LETTERS.name,
+            "READY_QUEUE_URLS": json.dumps(list(self.urls.values())),
+            "PAYLOAD_BUCKET": BUCKET,
+            "ALLOW_PLAIN_HTTP": "true",
+            "MAX_TIMEOUT_SECONDS": "50",
+            "AUDIT_SAMPLE": "1.0",
+            "POWERTOOLS_SERVICE_NAME": "tickwheel",
+            "POWERTOOLS_METRICS_NAMESPACE": "Tickwheel",
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        TravellingClock.ahead = timedelta(0)
+        monkeypatch.setattr(system_clock, "SystemClock", TravellingClock)
+        self.forget_modules()
+        self._scanned_until_now()
+
+    def module(self, name: str) -> ModuleType:
+        """A Lambda's module, imported as at a cold start."""
+        return import_module(f"functions.{name}.handler")
+
+    def travel(self, duration: timedelta) -> None:
+        """Every clock of the stage moves on."""
+        TravellingClock.ahead += duration
+
+    def now(self) -> datetime:
+        return TravellingClock().now()
+
+    def call(self, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
+        """Ask the API; the status and the JSON of the answer."""
+        answer = self.module("api").handler(a_request(method, path, body, **options), Context())
+        return answer["statusCode"], json.loads(answer["body"])
+
+    def submit(self, **job: Any) -> dict[str, Any]:
+        """A job that calls the echo, due at once unless it says otherwise."""
+        if "delay" not in job and "run_at" not in job:
+            # A job that is due now may be sent within its very millisecond, with a delay of a second.
+            job["run_at"] = format_instant(self.now() - SECOND)
+        status, accepted = self.call("POST", "/v1/jobs", {"tenant": "acme", "target": "handler:echo", **job})
+        assert status == 202, accepted
+        return accepted
+
+    def get(self, job_id: str) -> dict[str, Any]:
+        status, found = self.call("GET", f"/v1/jobs/{job_id}")
+        assert status == 200, found
+        return found
+
+    def scan(self) -> list[dict[str, Any]]:
+        """One tick of every shard."""
+        return [self.module("scanner").handler({"shard": shard}, Context()) for shard in range(2)]
+
+    def receive(self, queue: str = "normal") -> list[Any]:
+        names: Any = ["ApproximateReceiveCount", "SentTimestamp"]
+        answer = self.sqs.receive_message(
+            QueueUrl=self.urls[queue], MaxNumberOfMessages=10, MessageSystemAttributeNames=names
+        )
+        return answer.get("Messages", [])
+
+    def work(self, queue: str = "normal") -> dict[str, Any]:
+        """What the event source mapping does: receive a batch, invoke the worker, delete what is done."""
+        messages = self.receive(queue)
+        answer = self.module("worker").handler(an_sqs_event(messages, queue=queue), Context())
+        returned = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+        for message in messages:
+            if message["MessageId"] not in returned:
+                self.sqs.delete_message(QueueUrl=self.urls[queue], ReceiptHandle=message["ReceiptHandle"])
+        return answer
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        return self.dynamodb.scan(TableName=table)["Items"]
+
+    def forget_modules(self) -> None:
+        """The next import is a cold start, with the environment as it is then; the old modules come back at the end."""
+        for name in list(sys.modules):
+            if name.startswith("functions.runtime") or (name.startswith("functions.") and name.endswith(".handler")):
+                self._patch.delitem(sys.modules, name)
+
+    def _scanned_until_now(self) -> None:
+        """The first tick of a shard reads 24 hours of buckets: not in every test."""
+        shards = DynamoDBShardStore(self.dynamodb, SHARDS.name)
+        now = self.now()
+        for shard in range(2):
+            lease = shards.acquire(shard, owner="stage", now=now, lease_until=now, skew=timedelta(0))
+            assert lease is not None
+            shards.checkpoint(lease, first_cursors(LOCAL_WHEEL.bucket_of(now)), lease_until=None)
+
+
+def _create(client: DynamoDBClient, schema: TableSchema) -> None:
+    keys = [(schema.partition_key, "HASH")]
+    if schema.sort_key is not None:
+        keys.append((schema.sort_key, "RANGE"))
+    description: Any = {
+        "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys],
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+    }
+    client.create_table(TableName=schema.name, BillingMode="PAY_PER_REQUEST", **description)

@@ -1,0 +1,230 @@
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.errors import WheelChanged
+from functions.domain.instants import format_instant
+from infra.api import ROUTES
+from tests.integration.events import Context, a_request
+from tests.integration.stage import BUCKET, Stage
+
+
+def test_a_near_job_is_accepted_and_found(stage: Stage):
+    accepted = stage.submit(delay=30)
+
+    assert accepted["state"] == "scheduled"
+    assert (accepted["tenant"], accepted["ring"], accepted["replayed"]) == ("acme", "near", False)
+    assert stage.get(accepted["id"]) == {
+        "id": accepted["id"],
+        "tenant": "acme",
+        "state": "scheduled",
+        "due_at": accepted["due_at"],
+        "priority": "normal",
+        "delivery": "exactly_once",
+    }
+
+
+def test_a_far_job_is_a_row_of_the_far_ring(stage: Stage):
+    accepted = stage.submit(delay="PT1H")
+
+    assert accepted["ring"] == "far"
+    assert len(stage.rows("timers")) == 1
+    assert stage.rows("ledger") == []
+
+
+def test_an_instant_with_an_offset_is_answered_in_utc(stage: Stage):
+    due_at = stage.now() + timedelta(hours=1)
+
+    accepted = stage.submit(run_at=due_at.isoformat())
+
+    assert accepted["due_at"][:19] == format_instant(due_at)[:19]
+    assert accepted["due_at"].endswith("Z")
+
+
+@pytest.mark.parametrize("where", ["body", "header"])
+def test_a_key_answers_with_the_first_job(stage: Stage, where: str):
+    def submit(delay: int) -> dict[str, Any]:
+        body = {"tenant": "acme", "target": "handler:echo", "delay": delay}
+        if where == "body":
+            return stage.call("POST", "/v1/jobs", {**body, "idempotency_key": "order-7"})[1]
+        return stage.call("POST", "/v1/jobs", body, headers={"idempotency-key": "order-7"})[1]
+
+    first, second = submit(3_600), submit(7_200)
+
+    assert second == {**first, "replayed": True}
+    assert len(stage.rows("timers")) == 1
+
+
+def test_a_large_payload_is_kept_in_the_bucket(stage: Stage):
+    payload = {str(number): f"{number * 7919 % 104_729:x}" for number in range(5_000)}
+
+    stage.submit(delay=3_600, payload=payload)
+
+    objects = stage.s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+    body = stage.s3.get_object(Bucket=BUCKET, Key=objects[0]["Key"])["Body"].read()
+    assert json.loads(body) == payload
+
+
+def test_a_batch_of_500_is_taken_at_once_and_answered_in_order(stage: Stage):
+    jobs = [
+        {"tenant": f"tenant-{number % 7}", "target": "handler:echo", "payload": number, "delay": 3_600 * (number % 3)}
+        for number in range(500)
+    ]
+
+    status, answer = stage.call("POST", "/v1/jobs:batch", {"jobs": jobs})
+
+    assert status == 200
+    assert [result["status"] for result in answer["results"]] == [202] * 500
+    assert [result["job"]["tenant"] for result in answer["results"]] == [job["tenant"] for job in jobs]
+    assert [result["job"]["ring"] for result in answer["results"][:3]] == ["near", "far", "far"]
+    assert len({result["job"]["id"] for result in answer["results"]}) == 500
+
+
+def test_one_bad_job_of_a_batch_does_not_hold_up_the_others(stage: Stage):
+    good = {"tenant": "acme", "target": "handler:echo"}
+
+    status, answer = stage.call(
+        "POST",
+        "/v1/jobs:batch",
+        {"jobs": [good, {"tenant": "a b"}, {**good, "retry": {"base": "PT1H"}}, {**good, "delay": 10**30}, good]},
+    )
+
+    assert status == 200
+    assert [result["status"] for result in answer["results"]] == [202, 422, 202, 422, 202]
+    assert [error["field"] for error in answer["results"][1]["problem"]["errors"]] == ["tenant", "target"]
+
+
+@pytest.mark.parametrize("jobs", [[], None, [{}] * 501, "jobs"])
+def test_a_batch_of_none_or_of_more_than_500_is_refused(stage: Stage, jobs: Any):
+    status, problem = stage.call("POST", "/v1/jobs:batch", {"jobs": jobs})
+
+    assert (status, problem["code"]) == (422, "invalid_job")
+    assert problem["errors"][0]["field"] == "jobs"
+
+
+def test_every_problem_of_a_job_is_named(stage: Stage):
+    status, problem = stage.call(
+        "POST", "/v1/jobs", {"tenant": "a b", "target": "gopher://x", "run_at": "noon", "size": 7}
+    )
+
+    assert status == 422
+    assert problem["type"] == "urn:tickwheel:problem:invalid_job"
+    assert [error["field"] for error in problem["errors"]] == ["tenant", "target", "run_at", "size"]
+    assert stage.rows("timers") == []
+
+
+def test_a_problem_has_its_own_content_type(stage: Stage):
+    answer = stage.module("api").handler(a_request("POST", "/v1/jobs", {}), Context())
+
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("raw", ["", "{", "\x00", "nul"])
+def test_a_body_that_is_not_json_is_refused(stage: Stage, raw: str):
+    status, problem = stage.call("POST", "/v1/jobs", raw=raw)
+
+    assert (status, problem["code"]) == (422, "invalid_input")
+    assert problem["detail"].startswith("the body is not JSON")
+
+
+def test_a_body_that_the_gateway_took_for_binary_is_read(stage: Stage):
+    status, _ = stage.call("POST", "/v1/jobs", {"tenant": "acme", "target": "handler:echo"}, is_base64=True)
+
+    assert status == 202
+
+
+def test_numbers_that_json_cannot_say_are_refused_in_json(stage: Stage):
+    raw = '{"tenant":"acme","target":"handler:echo","delay":1e999,"timeout":NaN}'
+
+    status, problem = stage.call("POST", "/v1/jobs", raw=raw)
+
+    assert status == 422
+    assert [(error["field"], error["value"]) for error in problem["errors"]] == [
+        ("delay", "Infinity"),
+        ("timeout", "NaN"),
+    ]
+
+
+def test_a_bad_key_in_the_header_is_refused(stage: Stage):
+    body = {"tenant": "acme", "target": "handler:echo"}
+
+    status, _ = stage.call("POST", "/v1/jobs", body, headers={"idempotency-key": "k" * 256})
+
+    assert status == 422
+
+
+class TestJobs:
+    def test_a_far_job_is_cancelled_and_says_so(self, stage: Stage):
+        job_id = stage.submit(delay=3_600)["id"]
+
+        assert stage.call("DELETE", f"/v1/jobs/{job_id}") == (200, {"id": job_id, "state": "cancelled"})
+        assert stage.get(job_id)["state"] == "cancelled"
+        assert stage.rows("timers") == []
+
+    def test_a_job_that_has_run_cannot_be_cancelled(self, stage: Stage):
+        job_id = stage.submit()["id"]
+        stage.work()
+
+        status, problem = stage.call("DELETE", f"/v1/jobs/{job_id}")
+
+        assert (status, problem["code"]) == (409, "already_settled")
+
+    def test_a_near_at_least_once_job_is_too_late_to_be_cancelled(self, stage: Stage):
+        job_id = stage.submit(delivery="at_least_once", delay=30)["id"]
+
+        status, problem = stage.call("DELETE", f"/v1/jobs/{job_id}")
+
+        assert (status, problem["code"]) == (409, "too_late")
+
+    def test_an_id_may_come_percent_encoded(self, stage: Stage):
+        job_id = stage.submit(delay=3_600)["id"]
+
+        status, found = stage.call("GET", f"/v1/jobs/{job_id.replace('~', '%7E')}")
+
+        assert (status, found["id"]) == (200, job_id)
+
+    @pytest.mark.parametrize("job_id", ["x", "j1~a~2e~-1~0~0~x", "j1~acme~2e~a0~1~b0~" + "y" * 500])
+    @pytest.mark.parametrize("method", ["GET", "DELETE"])
+    def test_what_is_no_job_id_is_not_found(self, stage: Stage, method: str, job_id: str):
+        status, problem = stage.call(method, f"/v1/jobs/{job_id}")
+
+        assert (status, problem["code"]) == (404, "not_a_job_id")
+
+    def test_a_job_of_long_ago_is_not_found(self, stage: Stage):
+        status, problem = stage.call("GET", "/v1/jobs/j1~acme~2e~a0~1~b0~x")
+
+        assert (status, problem["code"]) == (404, "job_not_found")
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("PUT", "/v1/jobs"), ("GET", "/v1/jobs/")])
+def test_an_unknown_route_is_a_problem(stage: Stage, method: str, path: str):
+    status, problem = stage.call(method, path)
+
+    assert (status, problem["code"]) == (404, "no_such_route")
+
+
+def test_every_route_that_is_deployed_is_described_and_answered(stage: Stage):
+    status, description = stage.call("GET", "/openapi.json")
+
+    described = {
+        (method.upper(), path)
+        for path, item in description["paths"].items()
+        for method in item
+        if method in {"get", "post", "delete", "put", "patch"}
+    }
+    assert status == 200
+    assert described == set(ROUTES)
+    for method, path in ROUTES:
+        _, answer = stage.call(method, path.replace("{id}", "x"))
+        assert answer.get("code") != "no_such_route"
+
+
+def test_a_stage_whose_bucket_width_was_changed_does_not_start(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    stage.submit()
+    monkeypatch.setenv("BUCKET_SECONDS", "30")
+    stage.forget_modules()
+
+    with pytest.raises(WheelChanged, match="BUCKET is 30 s, but this stage was first deployed with 60 s"):
+        stage.module("api")

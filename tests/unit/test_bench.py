@@ -1,0 +1,198 @@
+"""The benchmarks' own rules: budgets that break the run, prices with sources, percentiles, the meter's corrections."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from rich.console import Console
+
+from bench import __main__ as command
+from bench import budgets, lag, promotion, units
+from bench.boundary import answer, hearing
+from bench.budgets import PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.clock import SettableClock
+from bench.lag import Lag
+from bench.meter import Meter
+from bench.prices import price_of_a_million, read_prices
+from bench.queues import QUEUE_URLS, HeldQueues
+from bench.units import Measured
+from functions.domain.job import Delivery, Precision
+from functions.domain.wheel import Ring
+from tests.builders import LOCAL_WHEEL, NOON
+from tickwheel.demo.sink import Arrival
+
+FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
+ON_BUDGET = Measured(paths=UNITS, tick=TICK)
+SECOND = timedelta(seconds=1)
+
+
+def an_arrival(name: str, *, late: timedelta) -> Arrival:
+    return Arrival(name=name, attempt=1, scheduled_at=NOON, arrived_at=NOON + late, accepted=True)
+
+
+def a_lag(**overrides: Any) -> Lag:
+    late: dict[str, Any] = dict.fromkeys(("p50", "p95", "p99", "worst"), SECOND)
+    return Lag(**{**late, "jobs": 10, "early": 0, "missing": 0, "again": 0, **overrides})
+
+
+def test_every_path_has_a_budget_and_a_key_costs_one_write_more() -> None:
+    for path, budget in UNITS.items():
+        if path.keyed:
+            assert budget == UNITS[path._replace(keyed=False)] + Units(1, 0, 0)
+    assert len(UNITS) == len(Ring) * len(Delivery) * 2
+
+
+def test_what_is_on_budget_passes() -> None:
+    assert units.above_budget(ON_BUDGET) == []
+
+
+def test_a_doctored_budget_fails_and_names_the_path_the_figure_and_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "UNITS", {**UNITS, FAR_EXACTLY_ONCE: replace(UNITS[FAR_EXACTLY_ONCE], writes=2.9)})
+
+    assert units.above_budget(ON_BUDGET) == ["far, exactly_once: writes are 3 a job, above the budget of 2.9"]
+
+
+def test_a_tick_has_a_budget_too() -> None:
+    measured = Measured(paths=UNITS, tick=Units(2, 1, 0))
+
+    assert units.above_budget(measured) == ["an idle tick of a shard: reads are 1 a job, above the budget of 0.5"]
+
+
+def test_a_rounding_error_is_no_cost() -> None:
+    assert units.above_budget(replace(ON_BUDGET, tick=Units(2, 0.5 + 1e-12, 0))) == []
+
+
+def test_a_slow_core_is_named_with_its_figure() -> None:
+    assert promotion.below_target(PROMOTED_A_SECOND) == []
+    assert promotion.below_target(2_999) == [
+        "promotion: one core promotes 2,999 jobs a second, below the target of 3,000"
+    ]
+
+
+@pytest.mark.parametrize(("broken", "code"), [([], 0), (["far: writes are 4 a job"], 1)])
+def test_the_command_exits_with_1_when_a_part_breaks_its_budget(
+    broken: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts: dict[str, Callable[[Console], list[str]]] = {"units": lambda _: broken, "lag": lambda _: []}
+    monkeypatch.setattr(command, "PARTS", parts)
+
+    assert command.main([]) == code
+    assert all(sentence in capsys.readouterr().out for sentence in broken)
+
+
+def test_the_command_runs_the_parts_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(
+        command, "PARTS", {name: lambda _, name=name: ran.append(name) or [] for name in ("units", "promotion", "lag")}
+    )
+
+    command.main(["lag"])
+
+    assert ran == ["lag"]
+
+
+def test_a_million_far_exactly_once_jobs_cost_about_two_dollars() -> None:
+    assert price_of_a_million(Units(3, 0.2, 0.3), read_prices()) == pytest.approx(3 * 0.625 + 0.2 * 0.125 + 0.3 * 0.4)
+
+
+def test_a_percentile_is_a_value_that_was_seen() -> None:
+    seen = [number * SECOND for number in range(1, 101)]
+
+    assert [lag.percentile(seen, percent) for percent in (50, 99, 100)] == [50 * SECOND, 99 * SECOND, 100 * SECOND]
+    assert lag.percentile([SECOND], 50) == SECOND
+    assert lag.percentile([], 99) == timedelta(0)
+
+
+def test_lag_counts_early_missing_and_repeated_jobs_apart() -> None:
+    arrivals = [
+        an_arrival("on-time", late=SECOND),
+        an_arrival("on-time", late=9 * SECOND),
+        an_arrival("early", late=-SECOND),
+        an_arrival("of-another-group", late=5 * SECOND),
+    ]
+
+    found = lag.lag_of(["on-time", "early", "lost"], arrivals)
+
+    assert (found.jobs, found.early, found.missing, found.again) == (3, 1, 1, 1)
+    assert (found.p50, found.worst) == (timedelta(0), SECOND)
+
+
+def test_early_and_missing_jobs_break_the_run_and_late_ones_do_not() -> None:
+    group = lag.Group(Ring.NEAR, Precision.EXACT)
+
+    assert lag.broken_promises({group: a_lag(p99=60 * SECOND)}) == []
+    assert lag.broken_promises({group: a_lag(early=1)}) == [
+        "lag, near-exact: 1 of 10 jobs fired early, the budget is 0"
+    ]
+    assert len(lag.broken_promises({group: a_lag(missing=2)})) == 1
+
+
+def test_the_plan_has_far_jobs_that_are_far_when_they_are_submitted() -> None:
+    planned = lag.plan(guard=LOCAL_WHEEL.guard)
+
+    for job in planned:
+        for submitted_after in (timedelta(0), 2 * SECOND):
+            now = datetime.now(UTC)
+            assert LOCAL_WHEEL.place(now + job.delay - submitted_after, now=now) is job.group.ring
+    assert len({job.name for job in planned}) == len(planned) == 2 * (lag.NEAR_JOBS + lag.FAR_JOBS)
+
+
+def test_the_meter_counts_what_dynamodb_local_does_not_report() -> None:
+    meter = Meter()
+
+    _consume(meter, "UpdateItem", {"Error": {"Code": "ConditionalCheckFailedException"}})
+    _consume(meter, "Query", {"ConsumedCapacity": {"TableName": "timers", "CapacityUnits": 0.0}})
+    _consume(meter, "BatchWriteItem", {"ConsumedCapacity": [{"TableName": "timers", "CapacityUnits": 25.0}]})
+
+    assert meter.take("timers") == (26.0, 0.5)
+    assert meter.take("timers") == (0.0, 0.0)
+
+
+def test_the_meter_refuses_what_it_has_no_price_for() -> None:
+    with pytest.raises(NotImplementedError, match="TransactWriteItems"):
+        _consume(Meter(), "TransactWriteItems", {})
+
+
+def test_clients_made_inside_reach_nothing_but_the_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    session = boto3.DEFAULT_SESSION
+
+    with hearing({"before-send.dynamodb": lambda request, **_: answer(request, b'{"TableNames": ["stubbed"]}')}):
+        assert "AWS_PROFILE" not in os.environ
+        assert boto3.client("dynamodb").list_tables()["TableNames"] == ["stubbed"]
+
+    assert os.environ["AWS_PROFILE"] == "production"
+    assert boto3.DEFAULT_SESSION is session
+
+
+def test_held_queues_bill_by_64_kb_and_deliver_when_the_last_message_is_visible() -> None:
+    clock = SettableClock()
+    queues = HeldQueues(clock)
+    with hearing(queues.handlers):
+        entries: Any = [
+            {"Id": str(seconds), "MessageBody": "x" * 40_000, "DelaySeconds": seconds} for seconds in (3, 7)
+        ]
+        boto3.client("sqs").send_message_batch(QueueUrl=QUEUE_URLS[0], Entries=entries)
+    assert queues.take_requests() == 2  # two chunks of 64 KB
+
+    start = clock.now()
+    batches = list(queues.deliver())
+
+    assert [len(batch) for batch in batches] == [2]
+    assert clock.now() - start == 7 * SECOND
+    assert queues.take_requests() == 2  # a receive and a delete
+
+
+def _consume(meter: Meter, operation: str, parsed: dict[str, Any]) -> None:
+    model: Any = SimpleNamespace(name=operation)
+    context: dict[str, Any] = {}
+    for event, handler in meter.handlers.items():
+        if event.startswith("before-parameter-build"):
+            handler(params={"TableName": "timers"}, model=model, context=context)
+        else:
+            handler(model=model, parsed=parsed, context=context)

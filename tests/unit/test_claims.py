@@ -1,0 +1,108 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.claims import (
+    LEDGER_LIFE,
+    MAX_RESCUES,
+    MESSAGE_LIFE,
+    Again,
+    Bury,
+    Defer,
+    Drop,
+    LedgerRow,
+    Rescue,
+    Verdict,
+    expires_at,
+    judge_claim,
+    may_claim,
+)
+from functions.domain.instants import MILLISECOND
+from functions.domain.lifecycle import State
+from functions.domain.retry import MAX_BACKOFF
+from tests.builders import NOON
+
+SKEW = timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("row", "attempt", "may"),
+    [
+        (None, 1, True),
+        (LedgerRow(state=State.SCHEDULED), 1, True),
+        (LedgerRow(state=State.RETRYING, attempt=1), 2, True),
+        (LedgerRow(state=State.RETRYING, attempt=2), 2, False),
+        (LedgerRow(state=State.RETRYING, attempt=3), 2, False),
+        (LedgerRow(state=State.RUNNING, attempt=1, owner="me"), 1, True),
+        (LedgerRow(state=State.RUNNING, attempt=1, owner="me"), 2, False),
+        (LedgerRow(state=State.RUNNING, attempt=1, owner="other"), 1, False),
+        (LedgerRow(state=State.SUCCEEDED, attempt=1, owner="me"), 1, False),
+        (LedgerRow(state=State.ATTEMPTED, attempt=1, owner="me"), 1, False),
+    ],
+)
+def test_an_attempt_may_be_claimed_when_nobody_has_it_or_by_the_one_who_does(
+    row: LedgerRow | None, attempt: int, may: bool
+):
+    assert may_claim(row, attempt=attempt, owner="me") is may
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED])
+def test_a_settled_row_drops_the_message(state: State):
+    assert judge(LedgerRow(state=state)) == Drop(f"settled as {state}")
+
+
+def test_a_row_that_was_free_when_the_claim_lost_is_tried_again():
+    assert judge(None) == Again()
+    assert judge(LedgerRow(state=State.SCHEDULED)) == Again()
+
+
+def test_a_row_of_a_later_attempt_drops_the_message_even_when_its_lease_is_over():
+    assert judge(a_running_row(attempt=2, lease_until=NOON - timedelta(days=1))) == Drop(
+        "superseded by a later attempt"
+    )
+    assert judge(LedgerRow(state=State.RETRYING, attempt=1)) == Drop("superseded by a later attempt")
+
+
+def test_a_live_lease_defers_until_it_is_over_by_the_skew():
+    assert judge(a_running_row(lease_until=NOON + timedelta(seconds=9))) == Defer(NOON + timedelta(seconds=9) + SKEW)
+    assert judge(a_running_row(lease_until=NOON - SKEW)) == Defer(NOON)
+
+
+def test_a_lease_that_is_over_by_more_than_the_skew_is_a_rescue_under_the_fence_that_was_seen():
+    assert judge(a_running_row(lease_until=NOON - SKEW - MILLISECOND, fence=7)) == Rescue(7)
+
+
+def test_a_later_attempt_rescues_an_abandoned_one_and_waits_for_a_live_one():
+    assert judge(a_running_row(lease_until=NOON - timedelta(hours=1)), attempt=2) == Rescue(1)
+    assert isinstance(judge(a_running_row(lease_until=NOON), attempt=2), Defer)
+
+
+def test_the_fourth_death_is_buried():
+    assert isinstance(judge(a_running_row(rescue_count=MAX_RESCUES - 1)), Rescue)
+    assert isinstance(judge(a_running_row(rescue_count=MAX_RESCUES)), Bury)
+
+
+def test_a_live_lease_is_waited_for_even_after_three_rescues():
+    assert isinstance(judge(a_running_row(rescue_count=MAX_RESCUES, lease_until=NOON)), Defer)
+
+
+def test_a_row_lives_15_days_longer_than_the_last_of_its_instants():
+    day = timedelta(days=1)
+
+    assert expires_at(now=NOON, due_at=None, lease_until=None) == NOON + LEDGER_LIFE
+    assert expires_at(now=NOON, due_at=NOON + day, lease_until=None) == NOON + day + LEDGER_LIFE
+    assert expires_at(now=NOON, due_at=NOON - day, lease_until=NOON + 2 * day) == NOON + 2 * day + LEDGER_LIFE
+
+
+def test_a_row_outlives_every_message_that_could_meet_it():
+    assert LEDGER_LIFE >= MESSAGE_LIFE + MAX_BACKOFF
+
+
+def judge(row: LedgerRow | None, *, attempt: int = 1) -> Verdict:
+    return judge_claim(row, attempt=attempt, owner="me", now=NOON, skew=SKEW)
+
+
+def a_running_row(**overrides: Any) -> LedgerRow:
+    fields: dict[str, Any] = {"attempt": 1, "fence": 1, "owner": "w", "lease_until": NOON - timedelta(hours=1)}
+    return LedgerRow(state=State.RUNNING, **{**fields, **overrides})

@@ -1,0 +1,71 @@
+from typing import Any
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+    ReadTimeoutError,
+)
+
+from functions.adapters.clients import ATTEMPTS, TIMEOUT_SECONDS, dynamodb, is_transient, s3, sqs
+from functions.adapters.system_clock import SystemClock
+from functions.domain.wheel import MIN_LOOKAHEAD
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadTimeoutError(endpoint_url="https://x"),
+        ConnectTimeoutError(endpoint_url="https://x"),
+        ConnectionClosedError(endpoint_url="https://x"),
+        EndpointConnectionError(endpoint_url="https://x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_call_that_found_no_answer_may_be_tried_again(error: Exception):
+    assert is_transient(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("ThrottlingException", 400), ("ProvisionedThroughputExceededException", 400), ("AnyOther", 500), ("X", 503)],
+)
+def test_a_call_that_was_throttled_or_met_a_fault_of_the_service_may_be_tried_again(code: str, status: int):
+    assert is_transient(a_client_error(code, status))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NoCredentialsError(), ParamValidationError(report="x"), ValueError("x")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_call_that_could_not_be_made_is_not_tried_again(error: Exception):
+    assert not is_transient(error)
+
+
+@pytest.mark.parametrize("code", ["ValidationException", "AccessDeniedException", "ResourceNotFoundException"])
+def test_a_call_that_is_wrong_is_not_tried_again(code: str):
+    assert not is_transient(a_client_error(code, 400))
+
+
+def test_every_client_gives_up_well_within_a_tick():
+    for client in (dynamodb(SystemClock()), sqs(), s3()):
+        config: Any = client.meta.config
+        assert (config.connect_timeout, config.read_timeout) == (TIMEOUT_SECONDS, TIMEOUT_SECONDS)
+        assert config.retries["total_max_attempts"] == ATTEMPTS
+    assert MIN_LOOKAHEAD.total_seconds() > 2 * TIMEOUT_SECONDS * ATTEMPTS * ATTEMPTS
+
+
+def test_a_client_of_a_far_write_makes_one_attempt_because_placing_decides_anew():
+    config: Any = dynamodb(SystemClock(), attempts=1).meta.config
+
+    assert config.retries["total_max_attempts"] == 1
+
+
+def a_client_error(code: str, status: int) -> ClientError:
+    answer = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "PutItem")  # pyright: ignore[reportArgumentType]  # the stubs want every header

@@ -1,0 +1,102 @@
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from aws_lambda_powertools import Metrics
+
+from functions.runtime import observability
+from functions.runtime.observability import PowertoolsJournal
+
+
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> PowertoolsJournal:
+    monkeypatch.setattr(observability, "metrics", Metrics(namespace="Tickwheel", service="worker"))
+    return PowertoolsJournal()
+
+
+def test_an_event_is_one_line_with_its_name_for_a_message_and_its_keys(
+    journal: PowertoolsJournal, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO", logger=observability.logger.name)
+
+    journal.event("job_settled", job_id="j1~x", attempt=2)
+
+    record = caplog.records[-1]
+    assert record.getMessage() == "job_settled"
+    assert (vars(record)["job_id"], vars(record)["attempt"]) == ("j1~x", 2)
+
+
+def test_counters_and_values_are_handed_over_with_their_units(
+    journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+):
+    journal.count("attempts")
+    journal.count("attempts", 2)
+    journal.observe("lag_ms", 12.5)
+    journal.observe("lag_ms", 7)
+    journal.observe("oldest_bucket_age_s", 60)
+
+    journal.flush()
+
+    blob = blobs(capsys)[0]
+    assert blob["attempts"] == [3.0]
+    assert blob["lag_ms"] == [12.5, 7.0]
+    units = {metric["Name"]: metric["Unit"] for metric in blob["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+    assert units == {"attempts": "Count", "lag_ms": "Milliseconds", "oldest_bucket_age_s": "Seconds"}
+
+
+def test_metrics_have_the_service_for_their_only_dimension(
+    journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+):
+    journal.count("attempts")
+
+    journal.flush()
+
+    blob = blobs(capsys)[0]
+    assert blob["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
+    assert blob["service"] == "worker"
+
+
+def test_a_flush_begins_anew(journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+    journal.count("attempts")
+    journal.flush()
+    journal.count("rescues")
+    journal.flush()
+
+    first, second = blobs(capsys)
+    assert "rescues" not in first
+    assert "attempts" not in second
+
+
+def test_an_invocation_that_counted_nothing_publishes_nothing(
+    journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+):
+    journal.flush()
+
+    assert blobs(capsys) == []
+
+
+def test_no_value_is_lost_when_there_are_more_than_a_blob_holds(
+    journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+):
+    for value in range(250):
+        journal.observe("lag_ms", value)
+
+    journal.flush()
+
+    found = [value for blob in blobs(capsys) for value in blob.get("lag_ms", [])]
+    assert sorted(found) == [float(value) for value in range(250)]
+
+
+def test_threads_of_one_invocation_count_together(journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: journal.count("attempts"), range(400)))
+
+    journal.flush()
+
+    assert blobs(capsys)[0]["attempts"] == [400.0]
+
+
+def blobs(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """The EMF documents that were printed."""
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]

@@ -1,0 +1,1 @@
+"""`python -m tickwheel.demo`: the whole scheduler on this machine, fed with real jobs, and judged."""

@@ -1,0 +1,93 @@
+"""The command `python -m tickwheel.demo`.
+
+Progress goes to standard error, tables and then one line of JSON to standard output. Exit codes: 0 all is well, 1 a job
+was lost, duplicated or early, or the demo could not be run, 130 Ctrl-C, 143 SIGTERM,
+129 its terminal was closed.
+"""
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from types import FrameType
+
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console
+
+from tickwheel.demo.narrator import Narrator
+from tickwheel.demo.report import as_json, tables
+from tickwheel.demo.run import run
+from tickwheel.errors import TickwheelError
+from tickwheel.terminal import complain
+
+_WIDTH_OF_FILES = 100
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Signalled(KeyboardInterrupt):
+    """Told to end by a signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+def main() -> int:
+    """Runs the demo; returns the exit code."""
+    began = time.monotonic()
+    try:
+        with Narrator(_console(stderr=True)) as narrator, _ending_on_signals(narrator):
+            verdict = run(narrator)
+    except _Signalled as signalled:
+        complain("interrupted; everything that was started has been stopped")
+        return signalled.exit_code
+    except (TickwheelError, BotoCoreError, ClientError, OSError) as error:
+        complain(str(error))
+        return 1
+    out = _console()
+    out.print(tables(verdict))
+    if verdict.faults:
+        for fault in verdict.faults:
+            out.print(f"✘ {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
+    else:
+        out.print("✔ nothing lost, nothing duplicated, nothing early", style="green", highlight=False)
+    out.print(
+        as_json(verdict, wall=timedelta(seconds=time.monotonic() - began)),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 1 if verdict.faults else 0
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=_WIDTH_OF_FILES)
+
+
+@contextlib.contextmanager
+def _ending_on_signals(narrator: Narrator) -> Iterator[None]:
+    """Turns the first signal that asks for the end into an exception, and those after it into nothing.
+
+    A second Ctrl-C would otherwise interrupt the cleaning up, which takes a few seconds.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        narrator.tell("stopping")
+        raise _Signalled(number)
+
+    numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]  # nohup, for one
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

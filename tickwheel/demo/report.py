@@ -1,0 +1,102 @@
+"""The verdict as tables for people and as one JSON object for scripts."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+
+from tickwheel.demo.judge import JudgedJob, Outcome, Verdict, percentile
+
+_TENANTS_SHOWN = 15
+_MILLISECOND = timedelta(milliseconds=1)
+_LAG_PERCENTS = (50, 95, 99)
+
+
+def tables(verdict: Verdict) -> Group:
+    """By tenant, ring and precision, then by outcome; the largest tenants are named, the others are one line."""
+    return Group("", _by_tenant_and_ring(verdict.jobs), _by_outcome(verdict.jobs))
+
+
+def as_json(verdict: Verdict, *, wall: timedelta) -> str:
+    """One line; lags in milliseconds, null when nothing arrived."""
+    return json.dumps(
+        {
+            "submitted": verdict.submitted,
+            "delivered": verdict.delivered,
+            "lost": verdict.lost,
+            "duplicated": verdict.duplicated,
+            "early": verdict.early,
+            "retried": verdict.retried,
+            "dead_lettered": verdict.dead_lettered,
+            "lag_ms": {f"p{percent}": _lag_ms(verdict.lags, percent) for percent in _LAG_PERCENTS},
+            "wall_s": round(wall.total_seconds(), 1),
+        }
+    )
+
+
+def _by_tenant_and_ring(jobs: Sequence[JudgedJob]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("tenant", overflow="ellipsis")  # the one that gives way on a narrow terminal
+    for heading in ("jobs", "delivered", "retries", "dead", "lost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("lag p50", "p99 ms"):
+        table.add_column(heading, justify="right", no_wrap=True, style="cyan")
+    groups: dict[str, list[JudgedJob]] = {}
+    for each in jobs:
+        groups.setdefault(each.job.tenant, []).append(each)
+    largest = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    for tenant, group in largest[:_TENANTS_SHOWN]:
+        _add(table, tenant, group)
+    others = [each for _, group in largest[_TENANTS_SHOWN:] for each in group]
+    if others:
+        _add(table, f"{len(largest) - _TENANTS_SHOWN} smaller ones", others)
+    table.add_section()
+    _add(table, f"all {len(groups)} tenants", jobs, style="bold")
+    table.add_section()
+    _add(table, "near ring", [each for each in jobs if each.ring == "near"])
+    _add(table, "far ring", [each for each in jobs if each.ring == "far"])
+    table.add_section()
+    _add(table, "default precision", [each for each in jobs if each.job.precision == "default"])
+    _add(table, "exact precision", [each for each in jobs if each.job.precision == "exact"])
+    return table
+
+
+def _by_outcome(jobs: Sequence[JudgedJob]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("outcome", no_wrap=True)
+    for heading in ("jobs", "to the sink", "to the handler"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for outcome in Outcome:
+        those = [each for each in jobs if each.outcome is outcome]
+        if those:
+            by_target = Counter(each.job.calls_sink for each in those)
+            table.add_row(outcome, _count(len(those)), _count(by_target[True]), _count(by_target[False]))
+    return table
+
+
+def _add(table: Table, label: str, jobs: Sequence[JudgedJob], *, style: str = "") -> None:
+    outcomes = Counter(each.outcome for each in jobs)
+    lags = sorted(each.lag for each in jobs if each.lag is not None)
+    table.add_row(
+        label,
+        _count(len(jobs)),
+        _count(outcomes[Outcome.DELIVERED] + outcomes[Outcome.RETRIED]),
+        _count(sum(each.retried for each in jobs)),
+        _count(outcomes[Outcome.DEAD_LETTERED]),
+        f"[red]{lost:,}[/red]" if (lost := outcomes[Outcome.LOST] + outcomes[Outcome.NOT_TAKEN]) else "·",
+        *("·" if (lag := _lag_ms(lags, percent)) is None else f"{lag:,}" for percent in (50, 99)),
+        style=style,
+    )
+
+
+def _count(count: int) -> str:
+    return f"{count:,}" if count else "·"
+
+
+def _lag_ms(lags: Sequence[timedelta], percent: float) -> int | None:
+    lag = percentile(lags, percent)
+    return None if lag is None else round(lag / _MILLISECOND)

@@ -1,0 +1,170 @@
+"""One run of the demo from the empty machine to the verdict; whatever it starts has ended when it returns or raises."""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+from tickwheel.client import Client
+from tickwheel.demo.dead_letters import DeadLetterTable
+from tickwheel.demo.judge import SETTLED, Verdict, judge
+from tickwheel.demo.narrator import Narrator
+from tickwheel.demo.sink import Sink
+from tickwheel.demo.workload import Fate, PlannedJob, plan, read_rows
+from tickwheel.errors import TickwheelError
+from tickwheel.jobs import Job, Submission, Submitted
+from tickwheel.local import local_stack
+from tickwheel.local.checkout import find_checkout
+
+_EXAMPLE = "examples/kubernetes-periodics.jsonl"
+
+# Small requests, so that the first jobs of a request are not due before its last one has been taken.
+_JOBS_A_REQUEST = 100
+
+# How long after the last job was due a job may still come, and then how long its state may take to settle. A run that
+# is well needs seconds, but the message of a worker that died on a busy machine is hidden for 95 s before it comes back.
+_PATIENCE = timedelta(seconds=120)
+
+_LOOK_SECONDS = 0.25
+_PARALLEL_LOOKUPS = 4
+
+_STEPS = {
+    "starting the local cloud": "Start the local cloud",
+    "bootstrapping the local account": "cdk bootstrap",
+    "deploying the stacks": "cdk deploy",
+}
+_RESOURCE = re.compile(r"(?P<stack>\S+) \| +(?P<count>\d+/\d+) \|.*\| (?P<kind>AWS::\S+)")
+
+
+def run(narrator: Narrator) -> Verdict:
+    """Deploys, submits, watches, looks everything up, and judges. Raises TickwheelError, and OSError."""
+    checkout = find_checkout()
+    jobs = plan(read_rows(checkout.root / _EXAMPLE))
+    fates = {job.name: job.fate for job in jobs if job.calls_sink}
+    with local_stack(progress=_following(narrator), checkout=checkout) as stack, Sink(fates) as sink:
+        narrator.end(stack.api_endpoint)
+        table = DeadLetterTable(stack.aws, stack.outputs)
+        with Client(stack.api_endpoint) as client:
+            submissions = _submit(client, jobs, sink, narrator)
+            _watch(jobs, submissions, sink, table, narrator)
+            # After the last one has fired, so that it does not compete with them; a second effect has time to show.
+            states = _look_up(client, _taken(submissions), narrator)
+        verdict = judge(
+            jobs,
+            submissions=submissions,
+            arrivals=sink.arrivals,
+            states=states,
+            dead_letters=table.job_ids(),
+        )
+        narrator.begin("Stop everything")
+    narrator.end()
+    return verdict
+
+
+def _following(narrator: Narrator) -> Callable[[str], None]:
+    """Reads the progress of the deployment for its steps and its resources; the rest is for whoever looks for a fault."""
+
+    def tell(line: str) -> None:
+        if line in _STEPS:
+            narrator.begin(_STEPS[line])
+        elif line.startswith("Bundling asset"):
+            narrator.tell("bundling the layer")
+        elif resource := _RESOURCE.search(line):
+            narrator.tell("{stack} {count} {kind}".format(**resource.groupdict()))
+
+    return tell
+
+
+def _submit(client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Narrator) -> dict[str, Submission]:
+    narrator.begin("Submit the jobs", total=len(jobs))
+    rings = {"near": 0, "far": 0}
+    done = 0
+
+    def account(results: Sequence[Submission]) -> None:
+        nonlocal done
+        done += len(results)
+        for result in results:
+            if isinstance(result, Submitted) and result.ring in rings:
+                rings[result.ring] += 1
+        narrator.tell(_rings_text(rings), done=done)
+
+    results = client.submit_many(
+        (job.new_job(sink=sink.address) for job in jobs), batch_size=_JOBS_A_REQUEST, on_progress=account
+    )
+    tenant_count = len({job.tenant for job in jobs})
+    narrator.end(f"{done:,} jobs of {tenant_count} tenants: {_rings_text(rings)}")
+    return {job.name: result for job, result in zip(jobs, results, strict=True)}
+
+
+def _rings_text(rings: Mapping[str, int]) -> str:
+    return f"{rings['near']:,} near ring, {rings['far']:,} far ring"
+
+
+def _taken(submissions: Mapping[str, Submission]) -> dict[str, Submitted]:
+    return {name: answer for name, answer in submissions.items() if isinstance(answer, Submitted)}
+
+
+def _watch(
+    jobs: Sequence[PlannedJob],
+    submissions: Mapping[str, Submission],
+    sink: Sink,
+    table: DeadLetterTable,
+    narrator: Narrator,
+) -> None:
+    """Returns when all that can be seen from outside has happened, or when it is overdue."""
+    taken = _taken(submissions)
+    due = sorted(answer.due_at for answer in taken.values())
+    for_sink = [job for job in jobs if job.calls_sink and job.name in taken]
+    doomed_count = sum(job.fate is Fate.DOOMED for job in for_sink)
+    last_due_at = max(due, default=datetime.now(UTC))
+    narrator.begin("Watch them fire", total=len(for_sink))
+    while (now := datetime.now(UTC)) < last_due_at + _PATIENCE:
+        tally = sink.tally
+        done = tally.delivered + tally.given_up
+        left = max(timedelta(0), last_due_at - now)
+        narrator.tell(
+            f"{tally.retried:,} retries, {tally.given_up} dead, {_clock(left)} to go",
+            done=done,
+        )
+        if done == len(for_sink) and now > last_due_at and len(table.job_ids()) >= doomed_count:
+            break
+        time.sleep(_LOOK_SECONDS)
+    tally = sink.tally
+    narrator.end(f"{tally.delivered:,} delivered to the sink, {tally.retried:,} retries, {tally.given_up} dead")
+
+
+def _clock(duration: timedelta) -> str:
+    minutes, seconds = divmod(round(duration.total_seconds()), 60)
+    return f"{minutes}:{seconds:02}"
+
+
+def _look_up(client: Client, taken: Mapping[str, Submitted], narrator: Narrator) -> dict[str, Job]:
+    """The state of each job, asked for again until it is settled or overdue; one that nobody answered is left out."""
+    narrator.begin("Look each job up", total=len(taken))
+    until = time.monotonic() + _PATIENCE.total_seconds()
+    states: dict[str, Job] = {}
+    settled: set[str] = set()
+
+    def look_up(name: str) -> Job | None:
+        try:
+            return client.get(taken[name].id)
+        except TickwheelError:
+            return None  # asked again in the next round
+
+    pool = ThreadPoolExecutor(_PARALLEL_LOOKUPS, thread_name_prefix="look-up")
+    try:
+        while (unsettled := [name for name in taken if name not in settled]) and time.monotonic() < until:
+            for name, state in zip(unsettled, pool.map(look_up, unsettled), strict=True):
+                if state is not None:
+                    states[name] = state
+                    if state.state in SETTLED:
+                        settled.add(name)
+                narrator.tell("settled", done=len(settled))
+                if time.monotonic() > until:
+                    break
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    narrator.end(f"{len(settled):,} of {len(taken):,} are settled")
+    return states
