@@ -166,9 +166,7 @@ class Ledger(Protocol):
         """End an attempt under its fence. RETRY loses against a requested cancel."""
         ...
 
-    def fail(
-        self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime
-    ) -> Applied | Refused:
+    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
         """End the last attempt under its fence and keep its dead letter: both or neither."""
         ...
 

@@ -97,7 +97,9 @@ class Alarms(Construct):
             metric=emitted("oldest_bucket_age_s", service="scanner", stage=self._stage, statistic="Maximum"),
             threshold=OLDEST_BUCKET_AGE_S,
             periods=3,
-            description="The oldest bucket that is not drained is too old: promotion is behind",
+            description="The oldest bucket that is not drained is too old: promotion is behind, or no scanner runs",
+            # Every tick tells it: silence is a scanner that dies or is not invoked.
+            missing=cloudwatch.TreatMissingData.BREACHING,
         )
 
     def _rescue_rate(self) -> None:
@@ -128,6 +130,7 @@ class Alarms(Construct):
         description: str,
         periods: int = 1,
         breaching: int | None = None,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
     ) -> None:
         cloudwatch.Alarm(
             self,
@@ -137,7 +140,7 @@ class Alarms(Construct):
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=periods,
             datapoints_to_alarm=breaching,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            treat_missing_data=missing,
             alarm_description=description,
         )
 

@@ -23,7 +23,10 @@ ROUTES = (
     ("DELETE", "/v1/jobs/{id}"),
     ("GET", "/openapi.json"),
 )
-"""Every route there is; no other reaches the function."""
+"""Every route there is."""
+
+ELSEWHERE = "/{proxy+}"
+"""Any other path reaches the function too, to be answered as a problem instead of in the gateway's own words."""
 
 REQUESTS_PER_SECOND = 10_000
 BURST = 5_000
@@ -70,6 +73,7 @@ class Api(Construct):
         )
         for method, path in ROUTES:
             api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)
+        api.add_routes(path=ELSEWHERE, methods=[apigateway.HttpMethod.ANY], integration=integration)
         _publish(self, api=api, stage=stage)
         self.endpoint = api.api_endpoint
 
@@ -118,7 +122,13 @@ def _function(
     function.grant(
         "dynamodb:PutItem", "dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:DeleteItem", on=[timers.table_arn]
     )
-    function.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:GetItem", on=[ledger.table_arn])
+    function.grant(
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:GetItem",
+        "dynamodb:ConditionCheckItem",
+        on=[ledger.table_arn],
+    )
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
     function.grant_payloads("s3:PutObject", "s3:DeleteObject", storage=storage)
     function.grant("sqs:SendMessage", on=ready_queues.arns)

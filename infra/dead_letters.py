@@ -28,7 +28,7 @@ class DeadLetters(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        ledger, dead_letters = (storage.tables[name] for name in ("ledger", "dead_letters"))
+        timers, ledger, dead_letters = (storage.tables[name] for name in ("timers", "ledger", "dead_letters"))
         self.function = Function(
             self,
             "Function",
@@ -37,10 +37,16 @@ class DeadLetters(Construct):
             stage=stage,
             package=package,
             size=stage.dead_letters,
-            environment={"LEDGER_TABLE": ledger.table_name, "DEAD_LETTERS_TABLE": dead_letters.table_name},
+            environment={
+                "TIMERS_TABLE": timers.table_name,
+                "LEDGER_TABLE": ledger.table_name,
+                "DEAD_LETTERS_TABLE": dead_letters.table_name,
+                "READY_QUEUE_URLS": ready_queues.urls,
+            },
         )
         self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
+        self.function.grant("sqs:SendMessage", on=ready_queues.arns)
         self.function.grant(
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",

@@ -23,9 +23,10 @@ EMITTED = {
         "duplicates_dropped",
         "returned",
         "dead_lettered",
+        "cancelled",
     ),
     "sweeper": ("stragglers", "audited"),
-    "dead_letters": ("dead_lettered",),
+    "dead_letters": ("dead_lettered", "requeued"),
 }
 """By service, the only dimension: one per tenant would cost 0.30 USD a month each."""
 

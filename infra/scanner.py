@@ -25,7 +25,9 @@ class Scanner(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, shards, dead_letters = (storage.tables[name] for name in ("timers", "shards", "dead_letters"))
+        timers, ledger, shards, dead_letters = (
+            storage.tables[name] for name in ("timers", "ledger", "shards", "dead_letters")
+        )
         self.function = Function(
             self,
             "Function",
@@ -38,12 +40,14 @@ class Scanner(Construct):
             environment={
                 "TIMERS_TABLE": timers.table_name,
                 "SHARDS_TABLE": shards.table_name,
+                "LEDGER_TABLE": ledger.table_name,
                 "DEAD_LETTERS_TABLE": dead_letters.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
         )
         self.function.grant("dynamodb:Query", on=[timers.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
         self.function.grant("sqs:SendMessage", on=ready_queues.arns)
         MinuteTicks(

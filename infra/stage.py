@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from aws_cdk.aws_logs import RetentionDays
 
-from functions.domain.wheel import Wheel
+from functions.domain.claims import LEASE_MARGIN
+from functions.domain.wheel import HOLD, Wheel
 
 PRIORITIES = ("critical", "high", "normal", "low")
 """The names of the classes 0 to 3; everything that exists once per class is in this order."""
@@ -26,8 +27,8 @@ LARGEST_MEMORY_MB = 10_240
 LONGEST_TIMEOUT = timedelta(minutes=15)
 """Lambda's limits."""
 
-SETTLING = timedelta(seconds=10)
-"""What a worker keeps of its time limit to settle after the longest attempt."""
+SETTLING = LEASE_MARGIN + HOLD + timedelta(seconds=3)
+"""What a worker keeps of its time limit beside the longest attempt: to hold it, to settle it, and to start."""
 
 DELIVERY_MARGIN = timedelta(seconds=30)
 """What a message stays hidden beyond its worker and the skew, for the poller's own work."""
@@ -54,7 +55,7 @@ class FunctionSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One environment. `lease` is the longest claim a worker makes; `max_concurrency` has one entry per priority."""
+    """One environment; `max_concurrency` has one entry per priority."""
 
     name: str
     wheel: Wheel
@@ -65,7 +66,6 @@ class Stage:
     worker: FunctionSize
     sweeper: FunctionSize
     dead_letters: FunctionSize
-    lease: timedelta
     max_concurrency: tuple[int | None, ...]
     audit_sample: float
     allow_plain_http: bool = False
@@ -106,6 +106,11 @@ class Stage:
         return self.worker.timeout - SETTLING
 
     @property
+    def lease(self) -> timedelta:
+        """The longest claim that a worker makes."""
+        return self.longest_attempt + LEASE_MARGIN
+
+    @property
     def visibility(self) -> timedelta:
         """How long a received message stays hidden: nobody else sees it while its worker can still run."""
         return self.worker.timeout + self.wheel.skew + DELIVERY_MARGIN
@@ -128,16 +133,11 @@ class Stage:
             raise InvalidStage(
                 f"{self.name}: visibility is {_seconds(self.visibility)}: shorten worker.timeout or the skew"
             )
-        if self.lease < self.longest_attempt:
-            raise InvalidStage(
-                f"{self.name}: lease is {_seconds(self.lease)}, shorter than the longest attempt "
-                f"({_seconds(self.longest_attempt)}): raise lease, or lower worker.timeout"
-            )
         if self.lease > self.visibility - self.wheel.skew:
             # Longer, and the message of a crashed worker comes back while its claim still looks alive.
             raise InvalidStage(
                 f"{self.name}: lease is {_seconds(self.lease)}, longer than visibility - skew "
-                f"({_seconds(self.visibility - self.wheel.skew)}): lower lease, or raise worker.timeout"
+                f"({_seconds(self.visibility - self.wheel.skew)}): raise DELIVERY_MARGIN or worker.timeout"
             )
 
     def _check_concurrency(self) -> None:
@@ -185,7 +185,6 @@ STAGES = (
         worker=_size(512, 60),
         sweeper=_size(512, 60),
         dead_letters=_size(256, 30),
-        lease=timedelta(seconds=60),
         max_concurrency=(4, 4, 4, 2),  # two cores run everything
         audit_sample=1.0,
         allow_plain_http=True,
@@ -201,8 +200,7 @@ STAGES = (
         worker=_size(512, 60),
         sweeper=_size(512, 60),
         dead_letters=_size(256, 30),
-        lease=timedelta(seconds=60),
-        max_concurrency=(None, None, 4, 2),  # a new account runs ten functions at once; low leaves room for critical
+        max_concurrency=(2, 2, 2, 2),  # a new account runs ten functions at once, and a throttled message ages
         audit_sample=1.0,
     ),
     Stage(
@@ -215,7 +213,6 @@ STAGES = (
         worker=_size(1_024, 120),
         sweeper=_size(1_024, 60),
         dead_letters=_size(512, 30),
-        lease=timedelta(seconds=120),
         max_concurrency=(None, None, 1_000, 200),
         audit_sample=0.05,
     ),

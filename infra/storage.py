@@ -30,7 +30,8 @@ class StorageStack(cdk.Stack):
         self.tables = {schema.name: _table(self, schema=schema, retained=stage.retained) for schema in ALL_TABLES}
         self.payloads = _payload_bucket(self, retained=stage.retained)
         # By a name of its own, so that the one wildcard in a policy can be acknowledged by that name.
-        self.payload_objects = f"{self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))}/*"
+        self.payload_bucket_arn = self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))
+        self.payload_objects = f"{self.payload_bucket_arn}/*"
         self._export_all()
 
     def _export_all(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -70,15 +68,15 @@ def _function(
             "DEAD_LETTERS_TABLE": dead_letters.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
-            "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
-            "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
         },
     )
-    function.grant("dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
-    function.grant("dynamodb:UpdateItem", "dynamodb:PutItem", "dynamodb:GetItem", on=[ledger.table_arn])
+    function.grant("dynamodb:PutItem", on=[timers.table_arn])
+    function.grant("dynamodb:UpdateItem", on=[ledger.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
     function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
     function.grant_payloads("s3:GetObject", "s3:DeleteObject", storage=storage)
+    # Without it S3 answers 403 for an object that is gone, and a finished job could not be told from a forbidden one.
+    function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
     function.grant(
         "sqs:SendMessage",
         "sqs:ReceiveMessage",

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.claims import LedgerRow, expires_at, may_claim
-from functions.domain.cursor import Cursors, decode_cursors, encode_cursors
+from functions.domain.cursor import AuditPosition, Cursors, decode_cursors, encode_cursors
 from functions.domain.delays import delay_seconds
 from functions.domain.envelope import decode_timer, encode_envelope, encode_timer
 from functions.domain.errors import Undecodable, WheelChanged
@@ -19,6 +19,7 @@ from functions.domain.instants import SECOND, from_ms, to_ms
 from functions.domain.job import Job, Priority, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
+from functions.domain.timer_key import key_of, owner_of, timer_key
 from functions.domain.wheel import Wheel
 from functions.ports import (
     Applied,
@@ -62,15 +63,23 @@ class FakeClock:
 
 
 class InMemoryTimerStore:
-    def __init__(self, *, wheel: Wheel) -> None:
+    def __init__(self, *, wheel: Wheel, ledger: InMemoryLedger | None = None) -> None:
         self._wheel = wheel
+        self._ledger = ledger
         self.rows: dict[tuple[int, int], dict[str, str]] = {}
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
         for timer in timers:
             place = (self._wheel.bucket_of(timer.due_at), timer.job.shard)
-            self.rows.setdefault(place, {})[sort_key(timer)] = encode_timer(timer)
+            self.rows.setdefault(place, {})[timer_key(timer.job, due_at=timer.due_at)] = encode_timer(timer)
         return []
+
+    def put_registered(self, timer: Timer) -> bool | None:
+        assert self._ledger is not None
+        row = self._ledger.get(timer.job.key)
+        if row is None or row.state is not State.SCHEDULED or row.cancel_requested:
+            return False
+        return not self.put([timer])
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
         keys = sorted(key for key in self.rows.get((bucket, shard), {}) if key > after)
@@ -78,27 +87,30 @@ class InMemoryTimerStore:
         return Page(rows, is_last=len(keys) <= limit)
 
     def get(self, job_id: JobId) -> Timer | None:
-        record = self.rows.get((job_id.bucket, job_id.shard), {}).get(sort_key_of(job_id))
-        return _stored(sort_key_of(job_id), record).timer if record is not None else None
+        record = self.rows.get((job_id.bucket, job_id.shard), {}).get(
+            key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity)
+        )
+        return (
+            _stored(key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity), record).timer
+            if record is not None
+            else None
+        )
 
     def delete(self, job_id: JobId) -> StoredTimer | None:
-        record = self.rows.get((job_id.bucket, job_id.shard), {}).pop(sort_key_of(job_id), None)
-        return _stored(sort_key_of(job_id), record) if record is not None else None
-
-
-def sort_key(timer: Timer) -> str:
-    job = timer.job
-    return f"{job.priority.value}#{job.tenant}#{to_ms(timer.due_at):013d}#{job.identity}"
-
-
-def sort_key_of(job_id: JobId) -> str:
-    return f"{job_id.priority.value}#{job_id.tenant}#{to_ms(job_id.due_at):013d}#{job_id.identity}"
+        record = self.rows.get((job_id.bucket, job_id.shard), {}).pop(
+            key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity), None
+        )
+        return (
+            _stored(key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity), record)
+            if record is not None
+            else None
+        )
 
 
 def _stored(key: str, record: str) -> StoredTimer:
     try:
-        return StoredTimer(key, decode_timer(record, tenant=key.split("#")[1]))
-    except (Undecodable, IndexError) as error:
+        return StoredTimer(key, decode_timer(record, tenant=owner_of(key)[0]))
+    except Undecodable as error:
         return StoredTimer(key, None, raw=record, fault=str(error))
 
 
@@ -170,8 +182,9 @@ class InMemoryReadyQueue:
 class InMemoryLedger:
     """The rules of `functions.domain.claims` and the lifecycle table, applied to a dictionary."""
 
-    def __init__(self, *, skew: timedelta) -> None:
+    def __init__(self, *, skew: timedelta, dead_letters: InMemoryDeadLetters | None = None) -> None:
         self._skew = skew
+        self._dead_letters = dead_letters or InMemoryDeadLetters()
         self.rows: dict[str, LedgerRow] = {}
         self.expiry: dict[str, datetime] = {}
 
@@ -186,18 +199,20 @@ class InMemoryLedger:
         row = self.rows.get(timer.job.key)
         if not may_claim(row, attempt=timer.attempt, owner=owner):
             return Refused(row)
-        return self._take(timer, row, owner=owner, lease_until=lease_until, now=now, rescued=0)
+        return self._take(timer, row, owner=owner, lease_until=lease_until, now=now, rescue_count=0)
 
     def rescue(
-        self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime
+        self, timer: Timer, *, row: LedgerRow, owner: str, lease_until: datetime, now: datetime
     ) -> Claimed | Refused:
-        row = self.rows.get(timer.job.key)
-        if row is None or row.state is not State.RUNNING or row.lease_until is None:
-            return Refused(row)
-        is_over = row.fence == fence and row.lease_until < now - self._skew and row.attempt <= timer.attempt
-        if not (is_over or (row.owner == owner and row.attempt == timer.attempt)):
-            return Refused(row)
-        return self._take(timer, row, owner=owner, lease_until=lease_until, now=now, rescued=1)
+        met = self.rows.get(timer.job.key)
+        if met is None or met.state is not State.RUNNING or met.lease_until is None:
+            return Refused(met)
+        is_over = met.fence == row.fence and met.lease_until < now - self._skew and met.attempt <= timer.attempt
+        if not (is_over or (met.owner == owner and met.attempt == timer.attempt)):
+            return Refused(met)
+        return self._take(
+            timer, row, owner=owner, lease_until=lease_until, now=now, rescue_count=row.rescue_count + 1, met=met
+        )
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         row = self.rows.get(timer.job.key)
@@ -236,30 +251,27 @@ class InMemoryLedger:
         row = row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
         return self._write(job_id.key, replace(row, state=target(Event.CANCEL), owner=owner), now=now)
 
-    def cancel_registered(self, job_id: JobId, *, now: datetime) -> None:
-        row = self.rows.get(job_id.key)
-        if row is not None and row.state is State.SCHEDULED:
-            self.rows[job_id.key] = replace(row, state=State.CANCELLED, updated_at=_kept(now))
-
-    def request_cancel(self, job_id: JobId, *, fence: int, now: datetime) -> Applied | Refused:
-        row = self.rows.get(job_id.key)
-        if row is None or row.state is not State.RUNNING or row.fence != fence:
-            return Refused(row)
-        self.rows[job_id.key] = replace(row, cancel_requested=True, updated_at=_kept(now))
+    def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
+        met = self.rows.get(job_id.key)
+        if met is None or not _is_unchanged(met, row):
+            return Refused(met)
+        self.rows[job_id.key] = replace(met, cancel_requested=True, updated_at=_kept(now))
         return Applied()
 
-    def bury(self, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, error: str) -> Applied | Refused:
+    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
+        met = self.rows.get(job.key)
+        is_running = met is not None and met.fence == fence and met.state is State.RUNNING
+        return self._end_with_letter(letter, job, Event.FAIL, met, may_end=is_running, owner=owner, now=now)
+
+    def bury(
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+    ) -> Applied | Refused:
         met = self.rows.get(job.key)
         if row is not None and row.state not in sources(Event.BURY):
             return Refused(row)
-        is_unchanged = (met is None and row is None) or (
-            met is not None and row is not None and met.state is row.state and met.fence == row.fence
+        return self._end_with_letter(
+            letter, job, Event.BURY, met, may_end=_is_unchanged(met, row), owner=owner, now=now
         )
-        is_mine = met is not None and met.state is target(Event.BURY) and met.owner == owner
-        if not is_unchanged and not is_mine:
-            return Refused(met)
-        met = met or LedgerRow(state=State.ABSENT, due_at=job.scheduled_at, job_id=str(job_id_of(job)))
-        return self._write(job.key, replace(met, state=target(Event.BURY), owner=owner, error=_cut(error)), now=now)
 
     def get(self, key: str) -> LedgerRow | None:
         return self.rows.get(key)
@@ -272,28 +284,64 @@ class InMemoryLedger:
         for key in [key for key, instant in self.expiry.items() if instant <= now]:
             del self.rows[key], self.expiry[key]
 
+    def _end_with_letter(
+        self,
+        letter: DeadLetter,
+        job: Job,
+        event: Event,
+        met: LedgerRow | None,
+        *,
+        may_end: bool,
+        owner: str,
+        now: datetime,
+    ) -> Applied | Refused:
+        is_mine = met is not None and met.state is target(event) and met.owner == owner
+        if not may_end and not is_mine:
+            return Refused(met)
+        due_at = letter.timer.due_at if letter.timer else job.scheduled_at
+        met = met or LedgerRow(state=State.ABSENT, due_at=_kept(due_at), job_id=str(job_id_of(job)))
+        self._dead_letters.put(letter)
+        row = replace(met, state=target(event), owner=owner, error=_cut(letter.error))
+        self._write(job.key, row, now=now)
+        self.expiry[job.key] = expires_at(now=now, due_at=due_at, lease_until=None)
+        return Applied()
+
     def _take(
-        self, timer: Timer, row: LedgerRow | None, *, owner: str, lease_until: datetime, now: datetime, rescued: int
+        self,
+        timer: Timer,
+        row: LedgerRow | None,
+        *,
+        owner: str,
+        lease_until: datetime,
+        now: datetime,
+        rescue_count: int,
+        met: LedgerRow | None = None,
     ) -> Claimed:
-        row = replace(
-            row or LedgerRow(state=State.ABSENT),
+        taken = replace(
+            met or row or LedgerRow(state=State.ABSENT),
             state=target(Event.CLAIM),
             attempt=timer.attempt,
             fence=(row.fence if row else 0) + 1,
             owner=owner,
             due_at=_kept(timer.due_at),
             lease_until=_kept(lease_until),
-            rescue_count=(row.rescue_count if row else 0) + rescued,
+            rescue_count=rescue_count,
             job_id=str(job_id_of(timer.job)),
         )
-        self._write(timer.job.key, row, now=now)
-        return Claimed(row.fence, row.rescue_count)
+        self._write(timer.job.key, taken, now=now)
+        return Claimed(taken.fence, taken.rescue_count, taken.cancel_requested)
 
     def _write(self, key: str, row: LedgerRow, *, now: datetime) -> Applied:
         self.rows[key] = replace(row, updated_at=_kept(now))
         lease_until = row.lease_until if row.state is State.RUNNING else None
         self.expiry[key] = expires_at(now=now, due_at=row.due_at, lease_until=lease_until)
         return Applied()
+
+
+def _is_unchanged(met: LedgerRow | None, seen: LedgerRow | None) -> bool:
+    if met is None or seen is None:
+        return met is seen
+    return met.state is seen.state and met.fence == seen.fence
 
 
 def _state(row: LedgerRow | None) -> State:
@@ -313,7 +361,7 @@ def _cut(text: str) -> str:
 class InMemoryShardStore:
     def __init__(self) -> None:
         self.rows: dict[int, dict[str, Any]] = {}
-        self.audit: int | None = None
+        self.audit: AuditPosition | None = None
         self.wheel: tuple[timedelta, int] | None = None
 
     def acquire(
@@ -338,11 +386,11 @@ class InMemoryShardStore:
         rows = {shard: self.rows[shard]["cursors"] for shard in shards if shard in self.rows}
         return {shard: decode_cursors(cursors) for shard, cursors in rows.items() if cursors}
 
-    def audited(self) -> int | None:
+    def audited(self) -> AuditPosition | None:
         return self.audit
 
-    def advance_audit(self, *, before: int | None, to: int) -> bool:
-        if self.audit != before:
+    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+        if self.audit not in (before, to):
             return False
         self.audit = to
         return True

@@ -84,13 +84,13 @@ class DynamoDBTimerStore:
 
     def put_registered(self, timer: Timer) -> bool | None:
         """Four write units, for a submission that is repeated."""
-        waits = {
+        waits: Any = {
             "TableName": self._ledger_table,
             "Key": {"k": {"S": timer.job.key}},
             "ConditionExpression": "s = :scheduled AND attribute_not_exists(c)",
             "ExpressionAttributeValues": {":scheduled": {"S": State.SCHEDULED}},
         }
-        put = {"TableName": self._table, "Item": self._item(timer)}
+        put: Any = {"TableName": self._table, "Item": self._item(timer)}
         try:
             self._writer.transact_write_items(TransactItems=[{"ConditionCheck": waits}, {"Put": put}])
         except (ClientError, BotoCoreError) as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class S3PayloadStore:
-    """One object a job, `{tenant}/{identity}`: putting it again writes the same object."""
+    """One object a job, `jobs/{tenant}/{identity}`: putting it again writes the same object."""
 
     def __init__(self, client: S3Client, bucket: str) -> None:
         self._client = client
@@ -22,7 +22,7 @@ class S3PayloadStore:
 
     def put(self, job: Job, text: str) -> str:
         """The object's key is the pointer."""
-        pointer = f"{quote(job.tenant, safe='')}/{quote(job.identity, safe='')}"
+        pointer = f"jobs/{quote(job.tenant, safe='')}/{quote(job.identity, safe='')}"
         self._client.put_object(Bucket=self._bucket, Key=pointer, Body=text.encode(), ContentType="application/json")
         return pointer
 

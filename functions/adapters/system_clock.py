@@ -33,9 +33,9 @@ class SystemClock:
     def offset(self) -> timedelta:
         """How far this clock is ahead of the stores'; the best of the last answers, 0 before the first.
 
-        An answer that was long on its way makes this clock look fast, so the smallest difference is the truest.
+        The time that an answer was on its way only ever adds, so the smallest difference is the truest.
         """
-        return min(self._offsets, key=abs, default=timedelta(0))
+        return min(self._offsets, default=timedelta(0))
 
     def observe_response(self, http_response: Any, **_: Any) -> None:
         """Compare with the `Date` of an answer: a botocore `after-call` handler."""

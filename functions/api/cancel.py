@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from functions.domain.claims import LEDGER_LIFE
-from functions.domain.errors import AlreadySettled, JobNotFound, TooLate
+from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.errors import AlreadySettled, JobNotFound, NotPlaced, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
@@ -14,6 +15,9 @@ from functions.placing import Placer
 from functions.ports import Applied, Clock, Ledger, PayloadStore, StoredTimer, TimerStore
 
 _TRIES = 5
+
+REQUEST_LIMIT = timedelta(seconds=30)
+"""API Gateway ends a request after this: no submission is under way for longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +39,10 @@ class Canceller:
         """
         if job_id.due_at + LEDGER_LIFE < self.clock.now():
             raise JobNotFound(str(job_id))
-        return self._bury_the_key(job_id) if job_id.is_ledgered else self._delete(job_id)
+        return self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
 
-    def _bury_the_key(self, job_id: JobId) -> bool:
-        """A tombstone in the ledger: whatever message is on its way will meet it."""
+    def _write_tombstone(self, job_id: JobId) -> bool:
+        """Whatever message is on its way will meet it in the ledger."""
         owner = self.token()
         for _ in range(_TRIES):
             now = self.clock.now()
@@ -52,30 +56,42 @@ class Canceller:
                 continue
             if row.is_settled:
                 raise AlreadySettled(str(job_id), state=row.state)
-            if isinstance(self.ledger.request_cancel(job_id, fence=row.fence, now=now), Applied):
+            if isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
                 return False
         raise TooLate(str(job_id))
 
     def _delete(self, job_id: JobId) -> bool:
-        """Such a job reads no tombstone: only its row, removed before its bucket can have opened, is proof."""
+        """Such a job reads no tombstone: only its row, removed while no message of it can be on its way, is proof."""
         row = self.ledger.get(job_id.key)
         if row is not None and row.state is State.CANCELLED:
             return True
-        if self.clock.now() > self.wheel.closes_at(job_id.due_at):
+        now = self.clock.now()
+        if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
             raise TooLate(str(job_id))
+        if row is not None:
+            self._stop_replays(job_id, row, now=now)
         deleted = self.timers.delete(job_id)
-        finished = self.clock.now()
-        if deleted is None:
-            raise TooLate(str(job_id))
-        if finished > self.wheel.closes_at(job_id.due_at):
+        if not self.wheel.is_surely_far(job_id.due_at, now=self.clock.now()):
             # The delete stalled: the scanner may have read the row or not. Without a promise to cancel, it must run.
-            if deleted.timer is not None:
-                self.placer.place([deleted.timer])
+            if deleted is not None and deleted.timer is not None:
+                placement = self.placer.place([deleted.timer])[0]
+                if placement.ring is None:
+                    raise NotPlaced([placement.fault])
             raise TooLate(str(job_id))
+        # No row, and no message can be on its way: an earlier cancel removed it.
         self._forget(deleted)
-        # With an idempotency key it has a row, which keeps a repeated submission from placing it again.
-        self.ledger.cancel_registered(job_id, now=finished)
+        if row is not None:
+            self.ledger.cancel(job_id, owner=self.token(), now=self.clock.now())
         return True
+
+    def _stop_replays(self, job_id: JobId, row: LedgerRow, *, now: datetime) -> None:
+        """Keep repeated submissions of its idempotency key from placing it again behind the delete."""
+        # A submission that was under way when the row was registered has ended by then.
+        is_fresh = row.updated_at is None or now - row.updated_at < REQUEST_LIMIT + self.wheel.skew
+        if is_fresh and not row.cancel_requested:
+            raise TooLate(str(job_id))
+        if not isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
+            raise TooLate(str(job_id))
 
     def _forget(self, stored: StoredTimer | None) -> None:
         if stored is not None and stored.timer is not None and stored.timer.job.payload.pointer is not None:

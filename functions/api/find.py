@@ -9,6 +9,7 @@ from functions.domain.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.errors import JobNotFound
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
+from functions.domain.wheel import Wheel
 from functions.ports import Clock, Ledger, TimerStore
 
 _NO_ROW = LedgerRow(state=State.SCHEDULED)
@@ -31,12 +32,13 @@ class Found:
 class Finder:
     """Looks jobs up, in one key access, or two while no worker has claimed it."""
 
+    wheel: Wheel
     clock: Clock
     ledger: Ledger
     timers: TimerStore
 
     def find(self, job_id: JobId) -> Found:
-        """Raises JobNotFound when every row of such a job would have expired."""
+        """Raises JobNotFound when every row of such a job would have expired, or was removed."""
         row = self.ledger.get(job_id.key)
         if row is not None and (row.state is not State.SCHEDULED or job_id.is_ledgered):
             return Found(job_id=job_id, state=row.state, due_at=row.due_at or job_id.due_at, row=row)
@@ -45,5 +47,7 @@ class Finder:
         if job_id.is_ledgered or self.timers.get(job_id) is not None:
             # A near job has no row until it is claimed: the id says all there is.
             return Found(job_id=job_id, state=State.SCHEDULED, due_at=job_id.due_at)
+        if self.wheel.is_surely_far(job_id.due_at, now=self.clock.now()):
+            raise JobNotFound(str(job_id))  # it would have a row: it was cancelled
         state = State.SCHEDULED if job_id.due_at > self.clock.now() else None
         return Found(job_id=job_id, state=state, due_at=job_id.due_at)

@@ -19,11 +19,13 @@ from functions.api.openapi import document
 from functions.api.problems import problem, problem_of
 from functions.api.requests import BatchBody, JobBody, Rules, check_key, parse_body
 from functions.api.submit import Submission, Submitter
-from functions.domain.errors import NotPlaced, TickwheelError
+from functions.domain.errors import InvalidInput, TickwheelError
 from functions.domain.job_id import parse_job_id
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.wiring import Wiring, identity, token
+
+KEY_HEADER = "idempotency-key"
 
 app = APIGatewayHttpResolver()
 settings = ApiSettings.from_environment()
@@ -33,6 +35,7 @@ submitter = Submitter(
     wheel=wiring.wheel,
     clock=wiring.clock,
     ledger=wiring.ledger,
+    timers=wiring.timers,
     payloads=wiring.payloads,
     placer=wiring.placer,
     journal=wiring.journal,
@@ -49,17 +52,17 @@ canceller = Canceller(
     placer=wiring.placer,
     token=token,
 )
-finder = Finder(clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
+finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
 
 
 @app.post("/v1/jobs")
 def submit_job() -> Response[str]:
     """Take one job in."""
-    rules = _rules()
+    key = check_key(app.current_event.headers.get(KEY_HEADER))
+    rules = _rules(has_key=key is not None)
     body = JobBody.model_validate(_body(), context=rules)
-    key = check_key(app.current_event.headers.get("idempotency-key"))
     outcome = submitter.submit([body.submission(now=rules.now, idempotency_key=key)])[0]
-    if isinstance(outcome, NotPlaced):
+    if isinstance(outcome, TickwheelError):
         raise outcome
     return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
 
@@ -67,6 +70,8 @@ def submit_job() -> Response[str]:
 @app.post("/v1/jobs:batch")
 def submit_batch() -> Response[str]:
     """Take up to 500 jobs in, with a result for each."""
+    if KEY_HEADER in app.current_event.headers:
+        raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules = _rules()
     batch = BatchBody.model_validate(_body())
     results: list[dict[str, Any] | None] = []
@@ -76,8 +81,7 @@ def submit_batch() -> Response[str]:
             submissions.append(JobBody.model_validate(job, context=rules).submission(now=rules.now))
             results.append(None)
         except ValidationError as error:
-            refused = problem_of(error)
-            results.append({"status": refused["status"], "problem": refused})
+            results.append(_refusal(error))
     outcomes = iter(submitter.submit(submissions))
     return answer(HTTPStatus.OK, {"results": [result or _result(next(outcomes)) for result in results]})
 
@@ -109,6 +113,14 @@ def refuse(error: Exception) -> Response[str]:
     return problem_answer(problem_of(error))
 
 
+@app.exception_handler(Exception)
+def excuse(error: Exception) -> Response[str]:
+    """A store failed, or there is a fault in Tickwheel: the log says which."""
+    logger.exception("request_failed", exc_info=error)
+    title = "Something failed; submit or ask again"
+    return problem_answer(problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", title))
+
+
 @app.not_found
 def no_route(_: NotFoundError) -> Response[str]:
     """Tell that there is no such route."""
@@ -128,16 +140,21 @@ def _body() -> Any:
     return parse_body(app.current_event.body, is_base64=bool(app.current_event.is_base64_encoded))
 
 
-def _rules() -> Rules:
+def _rules(*, has_key: bool = False) -> Rules:
     return Rules(
         now=wiring.clock.now(),
         allow_plain_http=settings.ALLOW_PLAIN_HTTP,
         max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
+        has_key=has_key,
     )
 
 
 def _result(outcome: Any) -> dict[str, Any]:
-    if isinstance(outcome, NotPlaced):
-        refused = problem_of(outcome)
-        return {"status": refused["status"], "problem": refused}
+    if isinstance(outcome, TickwheelError):
+        return _refusal(outcome)
     return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}
+
+
+def _refusal(error: Exception) -> dict[str, Any]:
+    refused = problem_of(error)
+    return {"status": refused["status"], "problem": refused}

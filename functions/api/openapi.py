@@ -63,8 +63,9 @@ _PROBLEM = {
         "type": _TEXT,
         "title": _TEXT,
         "status": {"type": "integer"},
-        "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | {"no_such_route"})},
+        "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | {"no_such_route", "unavailable"})},
         "detail": _TEXT,
+        "id": {"type": "string", "description": "the job that the idempotency key belongs to"},
         "errors": {
             "type": "array",
             "items": {

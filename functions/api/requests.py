@@ -21,15 +21,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from functions.api.submit import Submission
+from functions.api.submit import PAST_GRACE, Submission
 from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import MILLISECOND, format_instant, parse_duration, parse_instant
 from functions.domain.job import Delivery, Precision, Priority, check_target, check_tenant
 from functions.domain.retry import MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
-
-PAST_GRACE = timedelta(minutes=1)
-"""How far in the past a job may be due: clocks differ, and a request takes time. It runs at once."""
 
 HORIZON = timedelta(days=3_653)
 """How far ahead a job may be due: ten years."""
@@ -47,6 +44,8 @@ class Rules(BaseModel):
     now: datetime
     allow_plain_http: bool
     max_timeout: timedelta
+    has_key: bool = False
+    """The request has an Idempotency-Key header: a repeat may come after its time, and is told its first job."""
 
 
 def _instant(value: Any) -> datetime:
@@ -132,9 +131,9 @@ class JobBody(BaseModel):
     tenant: Annotated[str, AfterValidator(lambda value: _checked(check_tenant, value))]
     target: Annotated[str, Field(description="https://…, or handler:NAME for a function that runs in the worker")]
     payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None
+    idempotency_key: IdempotencyKey | None = None
     run_at: Instant | None = None
     delay: Duration | None = None
-    idempotency_key: IdempotencyKey | None = None
     priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = "normal"
     delivery: Delivery = Delivery.EXACTLY_ONCE
     precision: Precision = Precision.DEFAULT
@@ -163,7 +162,8 @@ class JobBody(BaseModel):
     @classmethod
     def _is_within_reach(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
         now = _rules(info).now
-        if value is not None and value < now - PAST_GRACE:
+        is_keyed = _rules(info).has_key or info.data.get("idempotency_key") is not None
+        if value is not None and value < now - PAST_GRACE and not is_keyed:
             raise PydanticCustomError(
                 "past",
                 "is in the past by more than {grace} s: it is now {now}",

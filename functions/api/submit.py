@@ -9,23 +9,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.domain.claims import LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
-from functions.domain.errors import NotPlaced
-from functions.domain.instants import MILLISECOND, from_ms, to_ms
+from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
+from functions.domain.instants import MILLISECOND, format_instant, from_ms, to_ms
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.retry import RetryPolicy
 from functions.domain.wheel import Ring, Wheel
 from functions.placing import Placer
-from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore
+from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore, TimerStore
 
 KEYED = "k"
 """The first letter of an identity that was made from an idempotency key."""
 
 
-REPLAY_WINDOW = timedelta(minutes=15)
-"""How long after its time a submission of an at_least_once job may be repeated, and still place what it did not."""
+PAST_GRACE = timedelta(minutes=1)
+"""How far in the past a job may be due: clocks differ, and a request takes time. It runs at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class Submitter:
     wheel: Wheel
     clock: Clock
     ledger: Ledger
+    timers: TimerStore
     payloads: PayloadStore
     placer: Placer
     journal: Journal
@@ -74,72 +76,93 @@ class Submitter:
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
-    def submit(self, submissions: Sequence[Submission]) -> list[Accepted | NotPlaced]:
+    def submit(self, submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
         """Take jobs in; an answer each, in order. A job is accepted only once it is durably in the wheel."""
-        answers: dict[int, Accepted | NotPlaced] = {}
-        to_place: dict[int, tuple[Job, bool]] = {}
-        prepared = self.side_by_side(self._prepare, submissions)
-        for index, outcome in enumerate(prepared):
-            if isinstance(outcome, Accepted):
-                answers[index] = outcome
-            else:
+        answers: dict[int, Accepted | TickwheelError] = {}
+        to_place: dict[int, _Prepared] = {}
+        for index, outcome in enumerate(self.side_by_side(self._prepare_safely, submissions)):
+            if isinstance(outcome, _Prepared):
                 to_place[index] = outcome
-        placements = self.placer.place([Timer(job=job, due_at=job.scheduled_at) for job, _ in to_place.values()])
-        for (index, (job, is_replay)), placement in zip(to_place.items(), placements, strict=True):
-            if placement.ring is None:
-                answers[index] = NotPlaced([placement.fault])
-                continue
-            answers[index] = Accepted(
-                job_id=str(job_id_of(job)),
-                tenant=job.tenant,
-                due_at=job.scheduled_at,
-                state=State.SCHEDULED,
-                ring=placement.ring,
-                is_replay=is_replay,
+            else:
+                answers[index] = outcome
+        timers = [Timer(job=prepared.job, due_at=prepared.job.scheduled_at) for prepared in to_place.values()]
+        for (index, prepared), placement in zip(to_place.items(), self.placer.place(timers), strict=True):
+            answers[index] = (
+                NotPlaced([placement.fault])
+                if placement.ring is None
+                else _accepted(prepared.job, ring=placement.ring, is_replay=prepared.is_replay)
             )
-        self.journal.count("jobs_submitted", len(to_place))
+        accepted = [answer for answer in answers.values() if isinstance(answer, Accepted) and not answer.is_replay]
+        self.journal.count("jobs_submitted", len(accepted))
         return [answers[index] for index in range(len(submissions))]
 
-    def _prepare(self, submission: Submission) -> Accepted | tuple[Job, bool]:
-        """The job to place, and whether its key had been used; or the answer, when there is nothing to place."""
+    def _prepare_safely(self, submission: Submission) -> Accepted | TickwheelError | _Prepared:
+        """One job's fault must not refuse the others of its batch."""
+        try:
+            return self._prepare(submission)
+        except TickwheelError as error:
+            return error
+        except Exception as error:  # noqa: BLE001  told to the one that it belongs to
+            self.journal.event("submission_failed", tenant=submission.tenant, error=f"{type(error).__name__}: {error}")
+            return NotPlaced([f"a store failed: {type(error).__name__}"])
+
+    def _prepare(self, submission: Submission) -> Accepted | _Prepared:
+        """The job to place; or the answer, when there is nothing to place."""
+        if submission.idempotency_key is None:
+            return _Prepared(self._with_stored_payload(self._job(submission), submission))
         job = self._job(submission)
-        is_replay = False
-        if submission.idempotency_key is not None:
-            # Its row comes first: from here on the key answers with this id, even if this call dies.
-            fingerprint = _fingerprint(submission)
-            now = self.clock.now()
-            answer = self.ledger.register(
-                job, job_id=str(job_id_of(job)), fingerprint=fingerprint, owner=self.token(), now=now
+        now = self.clock.now()
+        if submission.due_at < now - PAST_GRACE and self.ledger.get(job.key) is None:
+            raise InvalidJob(
+                f"is in the past by more than {PAST_GRACE.total_seconds():g} s: it is now {format_instant(now)}",
+                field="run_at",
+                value=format_instant(submission.due_at),
             )
-            if not isinstance(answer, Applied):
-                row = answer.row
-                assert row is not None  # only an existing row refuses
-                first = parse_job_id(row.job_id)
-                # An at_least_once job never touches its row: long after it was due, it has surely been placed.
-                is_over = not job.is_ledgered and now > first.due_at + REPLAY_WINDOW
-                if row.state is not State.SCHEDULED or row.fingerprint != fingerprint or is_over:
-                    # Settled, under way, or another job under a used key: nothing is placed for it.
-                    return Accepted(
-                        job_id=row.job_id,
-                        tenant=first.tenant,
-                        due_at=first.due_at,
-                        state=row.state,
-                        ring=None,
-                        is_replay=True,
-                    )
-                # The first submission may have died between its two writes. Placing it again, as the first asked for
-                # it, overwrites its row or is dropped by the ledger.
-                is_replay = True
-                job = replace(
-                    job,
-                    bucket=first.bucket,
-                    shard=first.shard,
-                    scheduled_at=first.due_at,
-                    expires_at=first.due_at + submission.expires_after if submission.expires_after else None,
-                )
-        if submission.payload is not None and written_size(submission.payload) > INLINE_LIMIT:
-            job = replace(job, payload=Payload(pointer=self.payloads.put(job, submission.payload)))
-        return job, is_replay
+        # Its row comes first: from here on the key answers with this id, even if this call dies.
+        fingerprint = _fingerprint(submission)
+        answer = self.ledger.register(
+            job, job_id=str(job_id_of(job)), fingerprint=fingerprint, owner=self.token(), now=now
+        )
+        if isinstance(answer, Applied):
+            return _Prepared(self._with_stored_payload(job, submission))
+        assert answer.row is not None  # only an existing row refuses
+        return self._replay(job, submission, answer.row, fingerprint=fingerprint)
+
+    def _replay(self, job: Job, submission: Submission, row: LedgerRow, *, fingerprint: str) -> Accepted | _Prepared:
+        """A used key answers with its first job, whatever time it asks for now."""
+        if row.fingerprint and row.fingerprint != fingerprint:
+            # Placing it would overwrite the first job's payload; accepting it without would lose it.
+            raise KeyReused(row.job_id)
+        first = parse_job_id(row.job_id)
+        job = replace(
+            job,
+            bucket=first.bucket,
+            shard=first.shard,
+            scheduled_at=first.due_at,
+            expires_at=first.due_at + submission.expires_after if submission.expires_after else None,
+        )
+        state = State.CANCELLED if row.cancel_requested and row.state is State.SCHEDULED else row.state
+        if state is not State.SCHEDULED:
+            return _accepted(job, state=state, is_replay=True)
+        # The first submission may have died between its two writes. Placing it again, as the first asked for it,
+        # overwrites its row or is dropped by the ledger.
+        job = self._with_stored_payload(job, submission)
+        if job.is_ledgered or self.wheel.place(job.scheduled_at, now=self.clock.now()) is Ring.NEAR:
+            return _Prepared(job, is_replay=True)
+        # Without the ledger nothing would stop a row that is written behind a cancel.
+        written = self.timers.put_registered(Timer(job=job, due_at=job.scheduled_at))
+        if written is None:
+            raise NotPlaced(["the timer store did not confirm the write"])
+        if not written:
+            return _accepted(job, state=State.CANCELLED, is_replay=True)
+        if self.clock.now() > self.wheel.closes_at(job.scheduled_at):
+            return _Prepared(job, is_replay=True)
+        return _accepted(job, ring=Ring.FAR, is_replay=True)
+
+    def _with_stored_payload(self, job: Job, submission: Submission) -> Job:
+        if submission.payload is None or written_size(submission.payload) <= INLINE_LIMIT:
+            return job
+        return replace(job, payload=Payload(pointer=self.payloads.put(job, submission.payload)))
 
     def _job(self, submission: Submission) -> Job:
         identity = self.identity()
@@ -161,6 +184,27 @@ class Submitter:
             timeout=submission.timeout,
             expires_at=due_at + submission.expires_after if submission.expires_after else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A job that is to be placed. is_replay: its key had been used, by the same job."""
+
+    job: Job
+    is_replay: bool = False
+
+
+def _accepted(
+    job: Job, *, state: State = State.SCHEDULED, ring: Ring | None = None, is_replay: bool = False
+) -> Accepted:
+    return Accepted(
+        job_id=str(job_id_of(job)),
+        tenant=job.tenant,
+        due_at=job.scheduled_at,
+        state=state,
+        ring=ring,
+        is_replay=is_replay,
+    )
 
 
 def keyed_identity(tenant: str, key: str) -> str:

@@ -1,6 +1,6 @@
 """Keep what reached a dead-letter queue, so that no job ends without a trace.
 
-Its worker died too often, or Tickwheel did not write it. Like the worker, write the dead letter first, then settle.
+Its workers died, or Tickwheel did not write it. A job that no worker has touched is not to blame: it is placed again.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.claims import is_leased
+from functions.domain.claims import is_leased, may_claim
 from functions.domain.envelope import decode_envelope
-from functions.domain.errors import Undecodable
+from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
+from functions.domain.timer_key import NO_TENANT
+from functions.placing import Placer
 from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger
-
-FOREIGN = "?"
-"""The tenant of a body that Tickwheel did not write: no tenant can be called so."""
 
 _TRIES = 3
 
@@ -31,27 +30,26 @@ class Burier:
     skew: timedelta
     ledger: Ledger
     dead_letters: DeadLetters
+    placer: Placer
     journal: Journal
     token: Callable[[], str]
 
-    def bury(self, body: str, *, message_id: str, sent_at: datetime, receive_count: int) -> bool:
+    def bury(self, body: str, *, message_id: str, seen_at: datetime, receive_count: int) -> bool:
         """Keep a message; False when it must come back, because a worker still has its job.
 
-        sent_at: when the message was first sent. It names the dead letter, so that repeating this changes nothing.
+        seen_at: when this queue first gave it out. It names the dead letter, so that repeating this changes nothing.
         """
         try:
             timers = decode_envelope(body)
         except Undecodable as error:
             self._keep(
                 DeadLetter(
-                    tenant=FOREIGN, identity=message_id, dead_at=sent_at, error=f"undecodable: {error}", raw=body
+                    tenant=NO_TENANT, identity=message_id, dead_at=seen_at, error=f"undecodable: {error}", raw=body
                 )
             )
             return True
-        error = (
-            f"its message was received {receive_count} times without an end: its workers died, or had no time for it"
-        )
-        kept = [self._bury(timer, error=error, dead_at=sent_at) for timer in timers]
+        error = f"its message was received {receive_count} times without an end: its workers died"
+        kept = [self._bury(timer, error=error, dead_at=seen_at) for timer in timers]
         return all(kept)
 
     def _bury(self, timer: Timer, *, error: str, dead_at: datetime) -> bool:
@@ -72,19 +70,31 @@ class Burier:
         for _ in range(_TRIES):
             now = self.clock.now()
             row = self.ledger.get(job.key)
-            if row is not None and (row.is_settled or row.attempt > timer.attempt):
-                self.journal.event("duplicate_dropped", job_id=letter.job_id, reason=f"the job is {row.state}")
+            if may_claim(row, attempt=timer.attempt, owner=owner):
+                # No worker has it, so none died of it: its queue was not served. It goes on where it was.
+                self._place(timer)
                 return True
-            if row is not None and row.state is State.RETRYING and row.attempt >= timer.attempt:
-                return True  # the next attempt is on its way
-            if row is not None and is_leased(row, now=now, skew=self.skew):
+            if row is None or row.is_settled or row.attempt > timer.attempt or row.state is not State.RUNNING:
+                self.journal.event("duplicate_dropped", job_id=letter.job_id, attempt=timer.attempt)
+                return True
+            if is_leased(row, now=now, skew=self.skew):
                 return False
-            self._keep(letter)
-            if isinstance(self.ledger.bury(job, row=row, owner=owner, now=now, error=error), Applied):
+            if isinstance(self.ledger.bury(letter, job, row=row, owner=owner, now=now), Applied):
+                self._note(letter)
                 return True
         return False
 
+    def _place(self, timer: Timer) -> None:
+        placement = self.placer.place([timer])[0]
+        if placement.ring is None:
+            raise NotPlaced([placement.fault])
+        self.journal.event("requeued", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
+        self.journal.count("requeued")
+
     def _keep(self, letter: DeadLetter) -> None:
         self.dead_letters.put(letter)
+        self._note(letter)
+
+    def _note(self, letter: DeadLetter) -> None:
         self.journal.count("dead_lettered")
         self.journal.event("dead_lettered", job_id=letter.job_id, tenant=letter.tenant, error=letter.error)

@@ -18,6 +18,7 @@ burier = Burier(
     skew=wiring.wheel.skew,
     ledger=wiring.ledger,
     dead_letters=wiring.dead_letters,
+    placer=wiring.placer,
     journal=wiring.journal,
     token=token,
 )
@@ -38,6 +39,6 @@ def _bury(record: dict[str, Any]) -> bool:
     return burier.bury(
         record["body"],
         message_id=record["messageId"],
-        sent_at=from_ms(int(attributes["SentTimestamp"])),
+        seen_at=from_ms(int(attributes["ApproximateFirstReceiveTimestamp"])),
         receive_count=int(attributes["ApproximateReceiveCount"]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Precision
 from functions.domain.wheel import MAX_DELAY
 
@@ -15,9 +15,10 @@ _EARLY_SECONDS = 1
 def delay_seconds(due_at: datetime, *, now: datetime, precision: Precision) -> int:
     """DelaySeconds for a message handed over now: asked again on each retry, because it is relative.
 
-    Rounded up by default, so that the message is never early. For `exact` rounded down and a second less, so that
+    Rounded up by default, but for the last millisecond, which the worker holds: a job that is due now, rounded up to
+    the millisecond, must not wait a second. For `exact` rounded down and a second less, so that
     the worker has it one to two seconds before its instant and holds it.
     """
     left = due_at - now
-    seconds = left // SECOND - _EARLY_SECONDS if precision is Precision.EXACT else -(-left // SECOND)
+    seconds = left // SECOND - _EARLY_SECONDS if precision is Precision.EXACT else -((MILLISECOND - left) // SECOND)
     return max(0, min(seconds, _LONGEST))

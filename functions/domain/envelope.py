@@ -67,6 +67,8 @@ def encode_timer(timer: Timer) -> str:
         record["k"] = timer.backoff // MILLISECOND
     if job.payload.pointer is not None:
         record["u"] = job.payload.pointer
+    elif job.payload.packed is not None:
+        record["z"] = job.payload.packed
     elif job.payload.text is not None:
         name, written = _write_payload(job.payload.text)
         record[name] = written
@@ -101,6 +103,21 @@ def decode_envelope(body: str) -> list[Timer]:
         raise Undecodable(f"not an envelope: {error!r}") from error
 
 
+def unpack(payload: Payload) -> str | None:
+    """The JSON text of a payload that is not in the payload store. Raises Undecodable."""
+    if payload.packed is None:
+        return payload.text
+    try:
+        inflater = zlib.decompressobj()
+        # Bounded: a forged record cannot blow up the worker's memory.
+        text = inflater.decompress(base64.b85decode(payload.packed), PAYLOAD_LIMIT + 1)
+        if len(text) > PAYLOAD_LIMIT:
+            raise Undecodable("a packed payload is larger than the limit")
+        return text.decode()
+    except (ValueError, zlib.error) as error:
+        raise Undecodable(f"not a packed payload: {error!r}") from error
+
+
 def written_size(payload: str) -> int:
     """Bytes that a payload takes in a record."""
     return len(_write_payload(payload)[1].encode())
@@ -133,7 +150,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         bucket=record["b"],
         shard=record["h"],
         target=record["g"],
-        payload=Payload(text=_read_payload(record), pointer=record.get("u")),
+        payload=Payload(text=_text(record, "p"), packed=_text(record, "z"), pointer=_text(record, "u")),
         scheduled_at=from_ms(record["s"]) if "s" in record else due_at,
         priority=Priority(record.get("c", Priority.NORMAL)),
         delivery=_DELIVERIES[record.get("m", 0)],
@@ -154,12 +171,8 @@ def _write_payload(text: str) -> tuple[str, str]:
     return "p", text
 
 
-def _read_payload(record: dict[str, Any]) -> str | None:
-    if "z" in record:
-        inflater = zlib.decompressobj()
-        # Bounded: a forged record cannot blow up the worker's memory.
-        text = inflater.decompress(base64.b85decode(record["z"]), PAYLOAD_LIMIT + 1)
-        if len(text) > PAYLOAD_LIMIT:
-            raise Undecodable("a packed payload is larger than the limit")
-        return text.decode()
-    return record.get("p")
+def _text(record: dict[str, Any], name: str) -> str | None:
+    text = record.get(name)
+    if text is not None and not isinstance(text, str):
+        raise Undecodable(f"{name!r} is not a text")
+    return text

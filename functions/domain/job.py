@@ -44,9 +44,13 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A JSON text, or a pointer to the object that holds it. At most one of the two is set."""
+    """A JSON text; or the text as a record packed it, which only the worker unpacks; or a pointer to its object.
+
+    At most one of them is set; none is no payload.
+    """
 
     text: str | None = None
+    packed: str | None = None
     pointer: str | None = None
 
 

@@ -51,11 +51,14 @@ class Settings(BaseModel):
 
 class _PlacingSettings(Settings):
     TIMERS_TABLE: str
-    SHARDS_TABLE: str
     READY_QUEUE_URLS: _Urls
 
 
-class ApiSettings(_PlacingSettings):
+class _WheelSettings(_PlacingSettings):
+    SHARDS_TABLE: str
+
+
+class ApiSettings(_WheelSettings):
     """The submission API."""
 
     LEDGER_TABLE: str
@@ -64,7 +67,7 @@ class ApiSettings(_PlacingSettings):
     MAX_TIMEOUT_SECONDS: int
 
 
-class WorkerSettings(_PlacingSettings):
+class WorkerSettings(_WheelSettings):
     """The worker."""
 
     LEDGER_TABLE: str
@@ -72,20 +75,21 @@ class WorkerSettings(_PlacingSettings):
     PAYLOAD_BUCKET: str
 
 
-class ScannerSettings(_PlacingSettings):
+class ScannerSettings(_WheelSettings):
     """The scanner."""
 
+    LEDGER_TABLE: str
     DEAD_LETTERS_TABLE: str
 
 
-class SweeperSettings(_PlacingSettings):
+class SweeperSettings(_WheelSettings):
     """The sweeper."""
 
     LEDGER_TABLE: str
     AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
 
 
-class DeadLettersSettings(Settings):
+class DeadLettersSettings(_PlacingSettings):
     """The consumer of the dead-letter queues."""
 
     LEDGER_TABLE: str

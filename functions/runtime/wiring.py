@@ -49,10 +49,14 @@ class Wiring:
     @cached_property
     def timers(self) -> DynamoDBTimerStore:
         """The far ring."""
-        # One attempt a call: placing decides anew before each.
-        client = clients.dynamodb(self.clock, attempts=1)
         return DynamoDBTimerStore(
-            client, self._setting("TIMERS_TABLE"), wheel=self.wheel, clock=self.clock, pool=self._senders
+            self._dynamodb,
+            self._setting("TIMERS_TABLE"),
+            writer=clients.dynamodb(self.clock, attempts=1),
+            wheel=self.wheel,
+            clock=self.clock,
+            pool=self._senders,
+            ledger_table=getattr(self.settings, "LEDGER_TABLE", ""),
         )
 
     @cached_property
@@ -64,7 +68,12 @@ class Wiring:
     @cached_property
     def ledger(self) -> DynamoDBLedger:
         """The conditional-write table."""
-        return DynamoDBLedger(self._dynamodb, self._setting("LEDGER_TABLE"), skew=self.wheel.skew)
+        return DynamoDBLedger(
+            self._dynamodb,
+            self._setting("LEDGER_TABLE"),
+            skew=self.wheel.skew,
+            dead_letters=self.dead_letters if hasattr(self.settings, "DEAD_LETTERS_TABLE") else None,
+        )
 
     @cached_property
     def dead_letters(self) -> DynamoDBDeadLetters:

@@ -20,6 +20,7 @@ scanner = Scanner(
     shards=wiring.shards,
     timers=wiring.timers,
     ready=wiring.ready,
+    ledger=wiring.ledger,
     dead_letters=wiring.dead_letters,
     journal=wiring.journal,
     token=token,

@@ -15,12 +15,14 @@ from functions.domain.fairness import choose
 from functions.domain.instants import from_seconds
 from functions.domain.job import Priority
 from functions.domain.job_id import job_id_of
+from functions.domain.timer_key import class_bounds, owner_of
 from functions.domain.wheel import Wheel
 from functions.ports import (
     Clock,
     DeadLetter,
     DeadLetters,
     Journal,
+    Ledger,
     Page,
     ReadyQueue,
     ShardLease,
@@ -34,9 +36,6 @@ CHECKPOINT_SENDS = 2_000
 CHECKPOINT_SECONDS = 5.0
 LEASE = timedelta(seconds=30)
 """Prolonged by every checkpoint: a tick that dies holds its shard no longer than this and SKEW."""
-
-KEY_PARTS = 4
-"""Class, tenant, due time and identity make the sort key of a far row."""
 
 _REMEMBERED_ROWS = 20_000
 
@@ -61,6 +60,7 @@ class Scanner:
     shards: ShardStore
     timers: TimerStore
     ready: ReadyQueue
+    ledger: Ledger
     dead_letters: DeadLetters
     journal: Journal
     token: Callable[[], str]
@@ -75,7 +75,9 @@ class Scanner:
         # A shard that nobody has scanned may hold rows that were written before its rule existed.
         cursors = lease.cursors or first_cursors(self.wheel.first_bucket(now=now))
         tick = _Tick(self, lease, dict(cursors), ends_at=self.clock.monotonic() + 0.8 * time_limit.total_seconds())
-        report = tick.run(horizon=self.wheel.horizon(now=now))
+        # The answer to the first write has told how wrong this clock is: ahead, it would open buckets too early.
+        is_skewed = abs(self.clock.offset()) > self.wheel.skew / 2
+        report = tick.give_back("its clock is skewed") if is_skewed else tick.run(horizon=self.wheel.horizon(now=now))
         self._note(report)
         return report
 
@@ -107,68 +109,94 @@ class _Tick:
         """Classes outermost, and within a class the oldest bucket first."""
         try:
             for priority in Priority:
-                while self._report.cursors[priority].at.bucket <= horizon:
-                    self._advance(priority)
+                self._scan_class(priority, horizon=horizon)
         except _Stopped as reason:
-            self._report.stopped_by = str(reason)
-        if self._report.stopped_by != _STALE:
-            self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=None)
+            if str(reason) == _STALE:
+                self._report.stopped_by = _STALE
+                return self._report
+            return self.give_back(str(reason))
+        except Exception:
+            # What was passed stays passed, and the next tick need not wait for this lease.
+            self.give_back("an error")
+            raise
+        return self.give_back(self._report.stopped_by)
+
+    def give_back(self, reason: str) -> ScanReport:
+        """Record the cursors and give the shard back."""
+        self._report.stopped_by = reason
+        self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=None)
         return self._report
 
-    def _advance(self, priority: Priority) -> None:
+    def _scan_class(self, priority: Priority, *, horizon: int) -> None:
+        while self._report.cursors[priority].at.bucket <= horizon:
+            if not self._advance(priority):
+                # Its queue refuses messages; those of the other classes need not.
+                self._report.stopped_by = f"the {priority.name.lower()} queue refuses messages"
+                return
+
+    def _advance(self, priority: Priority) -> bool:
+        """Promote a page; False when the class can go no further in this tick."""
         if self._scanner.clock.monotonic() >= self._ends_at:
             raise _Stopped("80 % of the time limit is used")
         at = self._report.cursors[priority].at
         page = self._reader.read(at, priority)
-        unsent_from = self._promote(choose(page.rows))
-        if unsent_from is not None:
-            # A cursor never passes an unsent row: the rest of the page is read again next time.
-            passed = [row.key for row in page.rows if row.key < unsent_from]
-            self._move(priority, Position(at.bucket, passed[-1] if passed else at.key))
-            raise _Stopped("the ready queue refuses messages")
+        chosen = choose(page.rows)
+        done = {row.key for row in chosen} - self._promote(chosen)
+        passed = at.key
+        for row in page.rows:
+            # A cursor never passes a row that is neither sent nor buried.
+            if row.key not in done:
+                self._move(priority, Position(at.bucket, passed))
+                return False
+            passed = row.key
         if page.is_last:
             self._move(priority, Position(self._scanner.wheel.next_bucket(at.bucket)))
         else:
-            self._move(priority, Position(at.bucket, page.rows[-1].key))
+            self._move(priority, Position(at.bucket, passed))
         self._checkpoint_when_due()
+        return True
 
-    def _promote(self, rows: Sequence[StoredTimer]) -> str | None:
-        """Send the rows; the key of the first that could not be sent now."""
+    def _promote(self, rows: Sequence[StoredTimer]) -> set[str]:
+        """Send the rows; the keys of those that could not be sent now."""
         for row in rows:
             if row.timer is None:
                 self._bury(row, row.fault)
         sendable = {id(row.timer): row for row in rows if row.timer is not None}
         rejected = self._scanner.ready.send([row.timer for row in sendable.values() if row.timer is not None])
-        unsent: list[str] = []
+        unsent: set[str] = set()
         for rejection in rejected:
             row = sendable[id(rejection.timer)]
             if rejection.is_permanent:
                 self._bury(row, rejection.reason)
             else:
-                unsent.append(row.key)
+                unsent.add(row.key)
         sent = len(sendable) - len(rejected)
         self._report.sent += sent
         self._unrecorded += sent
-        return min(unsent, default=None)
+        return unsent
 
     def _bury(self, row: StoredTimer, fault: str) -> None:
         """A row that cannot be sent at all is kept as a dead letter and passed: it must not stop its shard."""
-        # Of a key that Tickwheel did not write, nothing can be told: `?` is no tenant's name.
-        _, tenant, _, identity = row.key.split("#") if row.key.count("#") == KEY_PARTS - 1 else ("", "?", "", row.key)
-        self._scanner.dead_letters.put(
-            DeadLetter(
-                tenant=tenant,
-                identity=identity,
-                dead_at=self._scanner.clock.now(),
-                error=f"could not be promoted: {fault}",
-                attempt=row.timer.attempt if row.timer else 0,
-                job_id=str(job_id_of(row.timer.job)) if row.timer else "",
-                timer=row.timer,
-                raw=row.raw,
-            )
+        scanner = self._scanner
+        tenant, identity = owner_of(row.key)
+        letter = DeadLetter(
+            tenant=tenant,
+            identity=identity,
+            dead_at=scanner.clock.now(),
+            error=f"could not be promoted: {fault}",
+            attempt=row.timer.attempt if row.timer else 0,
+            job_id=str(job_id_of(row.timer.job)) if row.timer else "",
+            timer=row.timer,
+            raw=row.raw,
         )
+        if row.timer is None or not row.timer.job.is_ledgered:
+            scanner.dead_letters.put(letter)
+        else:
+            job = row.timer.job
+            seen = scanner.ledger.get(job.key)
+            scanner.ledger.bury(letter, job, row=seen, owner=scanner.token(), now=scanner.clock.now())
         self._report.buried += 1
-        self._scanner.journal.count("dead_lettered")
+        scanner.journal.count("dead_lettered")
 
     def _move(self, priority: Priority, at: Position) -> None:
         self._report.cursors[priority] = ClassCursor(at, self._report.cursors[priority].own)
@@ -190,24 +218,25 @@ _STALE = "another scanner has taken the shard over"
 class _Reader:
     """Reads a bucket class by class, with one Query a bucket as long as the bucket fits into a page.
 
-    Rows are in class order: a first page that is also the last one holds every class, and is remembered for them.
+    Rows are in class order: the first page of a bucket is remembered, and serves the other classes as far as it goes.
     """
 
     def __init__(self, timers: TimerStore, shard: int) -> None:
         self._timers = timers
         self._shard = shard
-        self._whole: dict[int, Page] = {}
+        self._first: dict[int, Page] = {}
         self._remembered = 0
 
     def read(self, at: Position, priority: Priority) -> Page:
         """The rows of one class behind a position; is_last: the class has no more in that bucket."""
-        low = max(at.key, f"{priority.value}#")
-        page = self._whole.get(at.bucket)
-        if page is None:
-            page = self._timers.read(at.bucket, self._shard, after=low if priority or at.key else "", limit=PAGE)
-            if not (priority or at.key) and page.is_last and self._remembered + len(page.rows) <= _REMEMBERED_ROWS:
-                self._whole[at.bucket] = page
+        start, end = class_bounds(priority)
+        low = max(at.key, start)
+        page = self._first.get(at.bucket)
+        if page is None or not (page.is_last or low < page.rows[-1].key):
+            is_first = not at.key and priority is Priority.CRITICAL
+            page = self._timers.read(at.bucket, self._shard, after="" if is_first else low, limit=PAGE)
+            if is_first and self._remembered + len(page.rows) <= _REMEMBERED_ROWS:
+                self._first[at.bucket] = page
                 self._remembered += len(page.rows)
-        end = f"{priority.value + 1}#"
         rows = [row for row in page.rows if low < row.key < end]
         return Page(rows, is_last=page.is_last or page.rows[-1].key >= end)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import xxhash
 
 from functions.domain.claims import LEDGER_LIFE, may_claim
-from functions.domain.cursor import oldest_bucket
+from functions.domain.cursor import AuditPosition, oldest_bucket
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
@@ -25,17 +25,20 @@ SETTLING = timedelta(minutes=5)
 """How long after its end a bucket is audited: its messages have been claimed by then."""
 
 PAGE = 500
-_BUCKETS_A_SWEEP = 60
 _OLDEST = LEDGER_LIFE - timedelta(days=1)
 _CERTAIN = 2**32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SweepReport:
-    """What one sweep did. waits_for: the shards whose scanner is still behind the next bucket to audit."""
+    """What one sweep did. unplaced: stragglers that no queue will ever take.
 
-    audited: int
-    stragglers: int
+    waits_for: the shards whose scanner is still behind the next bucket to audit.
+    """
+
+    audited: int = 0
+    stragglers: int = 0
+    unplaced: int = 0
     waits_for: Sequence[int] = ()
 
 
@@ -54,60 +57,92 @@ class Sweeper:
 
     def sweep(self, *, time_limit: timedelta) -> SweepReport:
         """Audit the buckets that are ripe, oldest first, for at most 80 % of the time limit."""
-        ends_at = self.clock.monotonic() + 0.8 * time_limit.total_seconds()
-        now = self.clock.now()
-        ripe_until = self.wheel.bucket_of(now - SETTLING)
-        recorded = self.shards.audited()
-        # Rows older than the ledger's memory cannot be told from settled ones.
-        bucket = max(recorded if recorded is not None else ripe_until, self.wheel.bucket_of(now - _OLDEST))
-        cursors = self.shards.cursors(range(self.wheel.scan_shards))
-        audited = stragglers = 0
-        waits_for: list[int] = []
-        for _ in range(_BUCKETS_A_SWEEP):
-            if bucket >= ripe_until or self.clock.monotonic() >= ends_at:
-                break
-            sampled = [shard for shard in range(self.wheel.scan_shards) if self._is_sampled(bucket, shard)]
-            # What a scanner has not passed is late, not lost.
-            waits_for = [shard for shard in sampled if shard not in cursors or oldest_bucket(cursors[shard]) <= bucket]
-            if waits_for:
-                break
-            for shard in sampled:
-                read, lost = self._audit(bucket, shard)
-                audited += read
-                stragglers += lost
-            following = self.wheel.next_bucket(bucket)
-            if not self.shards.advance_audit(before=recorded, to=following):
-                break  # another sweep is at it
-            recorded = bucket = following
-        if recorded is None:
-            self.shards.advance_audit(before=None, to=bucket)
-        self.journal.count("audited", audited)
-        self.journal.count("stragglers", stragglers)
-        self.journal.event("swept", audited=audited, stragglers=stragglers, bucket=bucket, waits_for=waits_for)
-        return SweepReport(audited, stragglers, waits_for)
+        audit = _Audit(self, ends_at=self.clock.monotonic() + 0.8 * time_limit.total_seconds())
+        try:
+            audit.run(now=self.clock.now())
+        finally:
+            report = audit.report
+            self.journal.count("audited", report.audited)
+            self.journal.count("stragglers", report.stragglers)
+            self.journal.event(
+                "swept",
+                audited=report.audited,
+                stragglers=report.stragglers,
+                unplaced=report.unplaced,
+                waits_for=report.waits_for,
+            )
+        return report
 
-    def _audit(self, bucket: int, shard: int) -> tuple[int, int]:
-        read = lost = 0
-        after = ""
-        while True:
-            page = self.timers.read(bucket, shard, after=after, limit=PAGE)
-            ledgered = [row.timer for row in page.rows if row.timer is not None and row.timer.job.is_ledgered]
-            rows = self.ledger.get_many([timer.job.key for timer in ledgered])
-            stragglers = [
-                timer for timer in ledgered if may_claim(rows.get(timer.job.key), attempt=timer.attempt, owner="")
-            ]
-            read += len(ledgered)
-            lost += len(stragglers)
-            self._send_again(stragglers)
-            if page.is_last:
-                return read, lost
-            after = page.rows[-1].key
-
-    def _send_again(self, stragglers: Sequence[Timer]) -> None:
-        for timer, placement in zip(stragglers, self.placer.place(stragglers), strict=True):
-            self.journal.event("straggler", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
-            if placement.ring is None:
-                raise NotPlaced([placement.fault])
-
-    def _is_sampled(self, bucket: int, shard: int) -> bool:
+    def is_sampled(self, bucket: int, shard: int) -> bool:
+        """Whether the audit reads this shard of this bucket."""
         return xxhash.xxh3_64_intdigest(f"{bucket}#{shard}".encode()) % _CERTAIN < self.sample * _CERTAIN
+
+
+class _Stopped(Exception):
+    """The sweep ends here; the next one goes on from the recorded position."""
+
+
+class _Audit:
+    """One sweep: its position, and what it has found so far."""
+
+    def __init__(self, sweeper: Sweeper, *, ends_at: float) -> None:
+        self._sweeper = sweeper
+        self._ends_at = ends_at
+        self._recorded = sweeper.shards.audited()
+        self.report = SweepReport()
+
+    def run(self, *, now: datetime) -> None:
+        """Audit up to the youngest bucket that is ripe."""
+        sweeper, wheel = self._sweeper, self._sweeper.wheel
+        ripe_until = wheel.bucket_of(now - SETTLING)
+        at = self._recorded or AuditPosition(ripe_until)
+        # Rows older than the ledger's memory cannot be told from settled ones.
+        at = max(at, AuditPosition(wheel.bucket_of(now - _OLDEST)))
+        cursors = sweeper.shards.cursors(range(wheel.scan_shards))
+        try:
+            self._advance(at)
+            while at.bucket < ripe_until:
+                shards = [shard for shard in range(at.shard, wheel.scan_shards) if sweeper.is_sampled(at.bucket, shard)]
+                # What a scanner has not passed is late, not lost.
+                self.report.waits_for = [
+                    shard for shard in shards if shard not in cursors or oldest_bucket(cursors[shard]) <= at.bucket
+                ]
+                if self.report.waits_for:
+                    return
+                for shard in shards:
+                    self._audit_shard(at.bucket, shard, after=at.key if shard == at.shard else "")
+                at = AuditPosition(wheel.next_bucket(at.bucket))
+                self._advance(at)
+        except _Stopped:
+            return
+
+    def _audit_shard(self, bucket: int, shard: int, *, after: str) -> None:
+        while True:
+            page = self._sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
+            self._audit_page([row.timer for row in page.rows if row.timer is not None and row.timer.job.is_ledgered])
+            if page.is_last:
+                return
+            after = page.rows[-1].key
+            self._advance(AuditPosition(bucket, shard, after))
+
+    def _audit_page(self, timers: Sequence[Timer]) -> None:
+        rows = self._sweeper.ledger.get_many([timer.job.key for timer in timers])
+        stragglers = [timer for timer in timers if may_claim(rows.get(timer.job.key), attempt=timer.attempt, owner="")]
+        self.report.audited += len(timers)
+        self.report.stragglers += len(stragglers)
+        for timer, placement in zip(stragglers, self._sweeper.placer.place(stragglers), strict=True):
+            self._sweeper.journal.event(
+                "straggler", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fault=placement.fault
+            )
+            if placement.ring is None and not placement.is_permanent:
+                raise NotPlaced([placement.fault])
+            # What can never be sent must not hold up the audit of everything else.
+            self.report.unplaced += placement.ring is None
+
+    def _advance(self, to: AuditPosition) -> None:
+        if to != self._recorded:
+            if not self._sweeper.shards.advance_audit(before=self._recorded, to=to):
+                raise _Stopped("another sweep is at it")
+            self._recorded = to
+        if self._sweeper.clock.monotonic() >= self._ends_at:
+            raise _Stopped("80 % of the time limit is used")

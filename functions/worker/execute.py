@@ -10,8 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.domain.claims import MAX_RESCUES, Again, Bury, Defer, Drop, LedgerRow, Rescue, judge_claim
-from functions.domain.envelope import decode_envelope
+from functions.domain.claims import (
+    LEASE_MARGIN,
+    MAX_RESCUES,
+    Again,
+    Bury,
+    Defer,
+    Drop,
+    LedgerRow,
+    Rescue,
+    judge_claim,
+    lease_of,
+)
+from functions.domain.envelope import decode_envelope, unpack
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
@@ -20,7 +31,6 @@ from functions.domain.lifecycle import Event, State, target
 from functions.domain.wheel import HOLD, Wheel
 from functions.placing import Placer
 from functions.ports import (
-    Applied,
     Claimed,
     Clock,
     DeadLetter,
@@ -37,10 +47,10 @@ from functions.ports import (
     Targets,
 )
 
-MARGIN = timedelta(seconds=5)
-"""What a function keeps for settling after the last attempt that it lets run."""
-
 _CLAIM_TRIES = 3
+
+_GONE = "\x00"
+"""In place of a payload that is no more. It is no JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,21 +142,44 @@ class Worker:
                 "came_early", job_id=str(job_id_of(timer.job)), early_ms=(timer.due_at - now) // MILLISECOND
             )
             return None
-        if max(now, timer.due_at) + timer.job.timeout + MARGIN > ends_at:
-            # Spread, so that what was returned together does not come back together.
-            self.ready.defer(message.receipt, until=now + SECOND + timer.job.timeout * self.jitter())
-            return _Returned("no time left")
+        if lease_of(timer.job.timeout, now=max(now, timer.due_at)) > ends_at:
+            return self._put_off(timer, message, now=now)
+        # Fetched before the claim: what fails here costs no lease.
+        payload = self._payload(timer)
         while (left := timer.due_at - self.clock.now()) > timedelta(0):
             self.clock.sleep(left)
         claim = self._claim(timer, message)
         if not isinstance(claim, _Claim):
             return claim
-        return self._attempt(timer, claim)
+        try:
+            return self._attempt(timer, payload, claim)
+        except Exception:
+            self._release(timer, claim)
+            raise
+
+    def _put_off(self, timer: Timer, message: Message, *, now: datetime) -> _Returned | None:
+        """There is no time left for this attempt."""
+        if timer.job.is_ledgered:
+            # A fresh message: returning this one would count a receive, and ten make a dead letter of a healthy job.
+            self._place(timer)
+            return None
+        # Without a ledger only the receive count ends a job that kills its workers. Spread, so that what was returned
+        # together does not come back together.
+        self.ready.defer(message.receipt, until=now + SECOND + timer.job.timeout * self.jitter())
+        return _Returned("no time left")
+
+    def _payload(self, timer: Timer) -> str | None:
+        """The payload as JSON text; `_GONE` when the payload store has it no more."""
+        pointer = timer.job.payload.pointer
+        if pointer is None:
+            return unpack(timer.job.payload)
+        text = self.payloads.get(pointer)
+        return _GONE if text is None else text
 
     def _claim(self, timer: Timer, message: Message) -> _Claim | _Returned | None:
         """The right to run the attempt; or what happens to the message instead."""
         now = self.clock.now()
-        claim = _Claim(owner=self.token(), fence=0, lease_until=now + timer.job.timeout + MARGIN)
+        claim = _Claim(owner=self.token(), fence=0, lease_until=lease_of(timer.job.timeout, now=now))
         match timer.job.delivery:
             case Delivery.AT_LEAST_ONCE:
                 return claim
@@ -173,7 +206,7 @@ class Worker:
         answer = self.ledger.claim(timer, owner=claim.owner, lease_until=claim.lease_until, now=now)
         for _ in range(_CLAIM_TRIES):
             if isinstance(answer, Claimed):
-                return replace(claim, fence=answer.fence)
+                return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
             row = answer.row
             match judge_claim(row, attempt=timer.attempt, owner=claim.owner, now=now, skew=self.wheel.skew):
                 case Drop(reason):
@@ -185,45 +218,49 @@ class Worker:
                     self.journal.count("claims_lost")
                     return _Returned("leased")
                 case Bury():
-                    self._bury(timer, claim, row)
-                    return None
-                case Rescue(fence):
+                    return self._bury(timer, claim, row)
+                case Rescue():
+                    assert row is not None  # only a row can be rescued
                     answer = self.ledger.rescue(
-                        timer, fence=fence, owner=claim.owner, lease_until=claim.lease_until, now=now
+                        timer, row=row, owner=claim.owner, lease_until=claim.lease_until, now=now
                     )
                     if isinstance(answer, Claimed):
-                        return self._rescued(timer, replace(claim, fence=answer.fence), row, answer.rescue_count)
+                        self.journal.count("rescues")
+                        self.journal.event(
+                            "rescued", job_id=str(job_id_of(timer.job)), rescue_count=answer.rescue_count
+                        )
                 case Again():
                     answer = self.ledger.claim(timer, owner=claim.owner, lease_until=claim.lease_until, now=now)
+        if isinstance(answer, Claimed):
+            return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
         return _Returned("its row kept changing")
 
-    def _rescued(self, timer: Timer, claim: _Claim, row: LedgerRow | None, rescue_count: int) -> _Claim | None:
-        self.journal.count("rescues")
-        self.journal.event("rescued", job_id=str(job_id_of(timer.job)), rescue_count=rescue_count)
-        if row is not None and row.cancel_requested:
-            self._settle(timer, claim, Event.WITHDRAW)
-            return None
-        return claim
+    def _unless_cancelled(self, timer: Timer, claim: _Claim, answer: Claimed) -> _Claim | None:
+        """A cancel that was requested of an earlier claim lets no other follow."""
+        if not answer.cancel_requested:
+            return claim
+        self._settle(timer, claim, Event.WITHDRAW)
+        return None
 
-    def _attempt(self, timer: Timer, claim: _Claim) -> _Returned | None:
+    def _attempt(self, timer: Timer, payload: str | None, claim: _Claim) -> _Returned | None:
         job = timer.job
         started_at = self.clock.now()
         if job.expires_at is not None and started_at >= job.expires_at:
             self._settle(timer, claim, Event.EXPIRE)
             return None
-        payload = job.payload.text
-        if job.payload.pointer is not None:
-            payload = self.payloads.get(job.payload.pointer)
-            if payload is None:
-                return self._miss_payload(timer, claim)
         if self.clock.now() + job.timeout > claim.lease_until:
             # Something took so long that the call could outlive the lease, and meet another worker's.
+            self._release(timer, claim)
             return _Returned("too little of its lease is left")
+        if payload is _GONE:
+            self._miss_payload(timer, claim)
+            return None
         self._note_start(timer, started_at)
         outcome = self.targets.call(job.target, payload, _invocation(timer, claim), timeout=job.timeout)
         if isinstance(outcome, Failed):
-            return self._fail(timer, claim, outcome)
-        self._settle(timer, claim, Event.SUCCEED, outcome)
+            self._fail(timer, claim, outcome)
+        else:
+            self._settle(timer, claim, Event.SUCCEED, outcome)
         return None
 
     def _miss_payload(self, timer: Timer, claim: _Claim) -> None:
@@ -239,22 +276,52 @@ class Worker:
             self._note_end(timer, "failed", error=failure.error)
             return
         if failure.is_permanent or timer.attempt >= job.retry.attempts:
-            self._keep_dead_letter(timer, failure.error)
-            self._settle(timer, claim, Event.FAIL, error=failure.error)
+            self._give_up(timer, claim, failure.error)
             return
         # Placed before it is settled: a crash between the two costs a duplicate message, never the job.
         following = timer.next_attempt(failed_at=self.clock.now(), jitter=self.jitter())
         self._place(following)
         self._settle(timer, claim, Event.RETRY, error=failure.error, following=following)
 
-    def _bury(self, timer: Timer, claim: _Claim, row: LedgerRow | None) -> None:
+    def _give_up(self, timer: Timer, claim: _Claim, error: str) -> None:
+        letter = self._letter(timer, error)
+        if timer.job.delivery is Delivery.AT_LEAST_ONCE:
+            self.dead_letters.put(letter)
+        else:
+            answer = self.ledger.fail(letter, timer.job, fence=claim.fence, owner=claim.owner, now=self.clock.now())
+            if isinstance(answer, Refused):
+                self._note_refused(timer, claim)
+                return
+        self.journal.count("dead_lettered")
+        self._note_end(timer, str(target(Event.FAIL)), error=error)
+
+    def _bury(self, timer: Timer, claim: _Claim, row: LedgerRow | None) -> _Returned | None:
         error = f"its worker died {MAX_RESCUES + 1} times"
         if row is not None and row.error:
             error += f"; last error: {row.error}"
-        self._keep_dead_letter(timer, error)
-        answer = self.ledger.bury(timer.job, row=row, owner=claim.owner, now=self.clock.now(), error=error)
-        if isinstance(answer, Applied):
-            self._note_end(timer, "failed", error=error)
+        letter = self._letter(timer, error)
+        answer = self.ledger.bury(letter, timer.job, row=row, owner=claim.owner, now=self.clock.now())
+        if isinstance(answer, Refused):
+            return _Returned("its row has changed")
+        self.journal.count("dead_lettered")
+        self._note_end(timer, str(target(Event.BURY)), error=error)
+        return None
+
+    def _release(self, timer: Timer, claim: _Claim) -> None:
+        """Give the attempt back: without this it would wait for its lease, and count as a death."""
+        if timer.job.delivery is not Delivery.EXACTLY_ONCE:
+            return
+        try:
+            self.ledger.settle(
+                timer.job,
+                Event.RELEASE,
+                fence=claim.fence,
+                owner=claim.owner,
+                due_at=timer.due_at,
+                now=self.clock.now(),
+            )
+        except Exception as error:  # noqa: BLE001  then it is rescued when its lease is over
+            self.journal.event("not_released", job_id=str(job_id_of(timer.job)), error=type(error).__name__)
 
     def _settle(
         self,
@@ -296,20 +363,17 @@ class Worker:
         if placement.ring is None:
             raise NotPlaced([placement.fault])
 
-    def _keep_dead_letter(self, timer: Timer, error: str) -> None:
+    def _letter(self, timer: Timer, error: str) -> DeadLetter:
         job = timer.job
-        self.dead_letters.put(
-            DeadLetter(
-                tenant=job.tenant,
-                identity=job.identity,
-                dead_at=self.clock.now(),
-                error=error,
-                attempt=timer.attempt,
-                job_id=str(job_id_of(job)),
-                timer=timer,
-            )
+        return DeadLetter(
+            tenant=job.tenant,
+            identity=job.identity,
+            dead_at=self.clock.now(),
+            error=error,
+            attempt=timer.attempt,
+            job_id=str(job_id_of(job)),
+            timer=timer,
         )
-        self.journal.count("dead_lettered")
 
     def _drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
         self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
@@ -321,6 +385,11 @@ class Worker:
     def _forget_payload(self, timer: Timer) -> None:
         if timer.job.payload.pointer is not None:
             self.payloads.delete(timer.job.payload.pointer)
+
+    def _note_refused(self, timer: Timer, claim: _Claim) -> None:
+        """Another worker has the attempt by now: what this one did is not settled."""
+        self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)
+        self.journal.count("claims_lost")
 
     def _note_start(self, timer: Timer, started_at: datetime) -> None:
         lag_ms = (started_at - timer.due_at) / MILLISECOND
@@ -337,7 +406,8 @@ class Worker:
             tenant=job.tenant,
             outcome=outcome,
             attempt=timer.attempt,
-            **({"error": error} if error else {}),
+            # Only its kind: what a target or a handler says may hold what its payload does.
+            **({"error": error.partition(":")[0]} if error else {}),
         )
         self.journal.count(outcome)
 
@@ -351,5 +421,5 @@ def _invocation(timer: Timer, claim: _Claim) -> Invocation:
         attempt=timer.attempt,
         fence=claim.fence,
         scheduled_at=job.scheduled_at,
-        deadline=claim.lease_until - MARGIN,
+        deadline=claim.lease_until - LEASE_MARGIN,
     )

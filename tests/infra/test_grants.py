@@ -10,23 +10,24 @@ TRACES = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
 GRANTS = {
     "api": {
         "timers": ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
-        "ledger": ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+        "ledger": ["dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "payloads": ["s3:DeleteObject", "s3:PutObject"],
         "ready": ["sqs:SendMessage"],
     },
     "scanner": {
         "timers": ["dynamodb:Query"],
+        "ledger": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
         "ready": ["sqs:SendMessage"],
     },
     "worker": {
-        "timers": ["dynamodb:BatchWriteItem", "dynamodb:PutItem"],
-        "ledger": ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+        "timers": ["dynamodb:PutItem"],
+        "ledger": ["dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
-        "payloads": ["s3:DeleteObject", "s3:GetObject"],
+        "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket"],
         "ready": [
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
@@ -44,6 +45,7 @@ GRANTS = {
     "dead_letters": {
         "ledger": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
+        "ready": ["sqs:SendMessage"],
         "ready_dead": [
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
