@@ -152,10 +152,16 @@ class Worker:
         if not isinstance(claim, _Claim):
             return claim
         try:
-            return self._attempt(timer, payload, claim)
+            outcome = self._attempt(timer, payload, claim)
+            if isinstance(outcome, Failed):
+                self._fail(timer, claim, outcome)
         except Exception:
             self._release(timer, claim)
             raise
+        if isinstance(outcome, Succeeded):
+            # An error here releases nothing: the effect has happened, and a released job could still be cancelled.
+            self._settle(timer, claim, Event.SUCCEED, outcome)
+        return outcome if isinstance(outcome, _Returned) else None
 
     def _put_off(self, timer: Timer, message: Message, *, now: datetime) -> _Returned | None:
         """There is no time left for this attempt."""
@@ -242,7 +248,8 @@ class Worker:
         self._settle(timer, claim, Event.WITHDRAW)
         return None
 
-    def _attempt(self, timer: Timer, payload: str | None, claim: _Claim) -> _Returned | None:
+    def _attempt(self, timer: Timer, payload: str | None, claim: _Claim) -> Succeeded | Failed | _Returned | None:
+        """Call the target; None when there was no reason to."""
         job = timer.job
         started_at = self.clock.now()
         if job.expires_at is not None and started_at >= job.expires_at:
@@ -253,26 +260,21 @@ class Worker:
             self._release(timer, claim)
             return _Returned("too little of its lease is left")
         if payload is _GONE:
-            self._miss_payload(timer, claim)
-            return None
+            return self._miss_payload(timer)
         self._note_start(timer, started_at)
-        outcome = self.targets.call(job.target, payload, _invocation(timer, claim), timeout=job.timeout)
-        if isinstance(outcome, Failed):
-            self._fail(timer, claim, outcome)
-        else:
-            self._settle(timer, claim, Event.SUCCEED, outcome)
-        return None
+        return self.targets.call(job.target, payload, _invocation(timer, claim), timeout=job.timeout)
 
-    def _miss_payload(self, timer: Timer, claim: _Claim) -> None:
+    def _miss_payload(self, timer: Timer) -> Failed | None:
         if timer.job.delivery is Delivery.AT_LEAST_ONCE:
             # A payload goes when its job has succeeded, and only the ledger could have told this message so.
             self._drop(timer, None, "its payload is gone: it has succeeded before")
-        else:
-            self._fail(timer, claim, Failed("its payload is gone", is_permanent=True))
+            return None
+        return Failed("its payload is gone", is_permanent=True)
 
     def _fail(self, timer: Timer, claim: _Claim, failure: Failed) -> None:
         job = timer.job
         if job.delivery is Delivery.AT_MOST_ONCE:
+            self._forget_payload(timer)
             self._note_end(timer, "failed", error=failure.error)
             return
         if failure.is_permanent or timer.attempt >= job.retry.attempts:

@@ -13,7 +13,7 @@ from tickwheel.demo.narrator import Narrator
 from tickwheel.demo.sink import Sink
 from tickwheel.demo.workload import Fate, PlannedJob, plan, read_rows
 from tickwheel.errors import TickwheelError
-from tickwheel.jobs import Job, Submission, Submitted
+from tickwheel.jobs import Job, Refused, Submission, Submitted
 from tickwheel.local import local_stack
 from tickwheel.local.checkout import find_checkout
 
@@ -83,6 +83,7 @@ def _submit(client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Na
 
     def account(results: Sequence[Submission]) -> None:
         nonlocal done
+        _refuse_hopeless(results)
         done += len(results)
         for result in results:
             if isinstance(result, Submitted) and result.ring in rings:
@@ -95,6 +96,17 @@ def _submit(client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Na
     tenant_count = len({job.tenant for job in jobs})
     narrator.end(f"{done:,} jobs of {tenant_count} tenants: {_rings_text(rings)}")
     return {job.name: result for job, result in zip(jobs, results, strict=True)}
+
+
+def _refuse_hopeless(results: Sequence[Submission]) -> None:
+    """Raises what the scheduler said when it took no job of a request: it would say so for every other one."""
+    errors = [
+        result.problem if isinstance(result, Refused) else result.error
+        for result in results
+        if not isinstance(result, Submitted)
+    ]
+    if len(errors) == len(results):
+        raise errors[0]
 
 
 def _rings_text(rings: Mapping[str, int]) -> str:
