@@ -11,6 +11,8 @@ from bench.boundary import Handler
 
 _READS = frozenset({"BatchGetItem", "GetItem", "Query"})
 _WRITES = frozenset({"BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"})
+_TRANSACTION = "TransactWriteItems"
+_TRANSACTED = 2.0
 _LOST = "ConditionalCheckFailedException"
 _EMPTY_QUERY = 0.5
 
@@ -18,8 +20,8 @@ _EMPTY_QUERY = 0.5
 class Meter:
     """Write and read units by table since it was last read.
 
-    It corrects DynamoDB Local where it reports less than AWS bills: a lost condition is a write unit (rows of up to
-    1 KB), and a query that finds nothing is half a read unit.
+    It corrects DynamoDB Local where it reports other than AWS bills: a lost condition is a write unit and each item of
+    a transaction two, done or cancelled (rows of up to 1 KB), and a query that finds nothing is half a read unit.
     """
 
     def __init__(self) -> None:
@@ -40,14 +42,20 @@ class Meter:
 
     def _ask(self, params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: Any) -> None:
         context["metered_table"] = params.get("TableName")
+        if model.name == _TRANSACTION:
+            items = params.get("TransactItems", ())
+            context["metered_items"] = [part["TableName"] for item in items for part in item.values()]
         if model.name in _READS | _WRITES:
             params["ReturnConsumedCapacity"] = "TOTAL"
 
     def _note(self, model: OperationModel, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
         if model.name == "CreateTable":
             return
+        if model.name == _TRANSACTION:
+            for table in context["metered_items"]:
+                self._add(self._writes, table, _TRANSACTED)
+            return
         if model.name not in _READS | _WRITES:
-            # A transaction counts double, and DynamoDB Local has never been asked what it says about one.
             raise NotImplementedError(f"the meter cannot tell what {model.name} costs")
         table = context["metered_table"]
         if parsed.get("Error", {}).get("Code") == _LOST:

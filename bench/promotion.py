@@ -70,6 +70,7 @@ def run(console: Console) -> list[str]:
             shards=wiring.shards,
             timers=wiring.timers,
             ready=wiring.ready,
+            ledger=wiring.ledger,
             dead_letters=wiring.dead_letters,
             journal=SilentJournal(),
             token=token,

@@ -27,7 +27,7 @@ MINUTE = cdk.Duration.minutes(1)
 
 
 class Alarms(Construct):
-    """One alarm per way to fail a tenant; silence is health, so missing data does not breach."""
+    """One alarm per way to fail a tenant; silence is health, so missing data does not breach, but for the scanner's."""
 
     def __init__(
         self,

@@ -120,7 +120,7 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
             "Outcomes",
             *(
                 emitted(name, service="worker", stage=stage)
-                for name in ("succeeded", "retried", "failed", "expired", "dead_lettered")
+                for name in ("succeeded", "retried", "failed", "expired", "cancelled", "dead_lettered")
             ),
             columns=3,
         ),
@@ -130,6 +130,7 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
                 emitted(name, service="worker", stage=stage)
                 for name in ("rescues", "claims_lost", "duplicates_dropped", "returned")
             ),
+            emitted("requeued", service="dead_letters", stage=stage),
             columns=3,
         ),
     ]

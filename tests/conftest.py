@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.dynamodb_local import DynamoDBLocal, missing_because
 
@@ -36,6 +38,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if reason is not None:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=f"DynamoDB Local: {reason}"))
+
+
+class _OneCloud(LoadScopeScheduling):
+    """The end-to-end tests go to one worker, because they share a deployment; the others to whichever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/e2e" if nodeid.startswith("tests/e2e/") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """`--dist loadgroup` by folder: pytest-xdist 3.8 loses `xdist_group` with pytest 9.2 (pytest-xdist issue 1386)."""
+    return _OneCloud(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -59,7 +60,8 @@ class TargetCaller:
                 url,
                 body=(payload if payload is not None else "null").encode(),
                 headers=headers_of(invocation),
-                timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, call.seconds), read=call.seconds),
+                # The call cuts an overrun itself; this only ends a thread whose socket it could not shut.
+                timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, call.seconds), read=call.seconds + 1),
                 redirect=False,
                 preload_content=False,
                 decode_content=False,
@@ -77,7 +79,7 @@ class TargetCaller:
             if is_success
             else Failed(f"the target answered {response.status}")
         )
-        _drain(response)
+        _drain(response, ends_at=call.ends_at)
 
 
 class _Call:
@@ -85,6 +87,7 @@ class _Call:
 
     def __init__(self, timeout: timedelta) -> None:
         self.seconds = timeout.total_seconds()
+        self.ends_at = time.monotonic() + self.seconds
         self.socket: socket.socket | None = None
         self._outcome: Succeeded | Failed | None = None
         self._answered = threading.Event()
@@ -142,16 +145,20 @@ class _HTTPSPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _HTTPSConnection  # pyright: ignore[reportAssignmentType]
 
 
-def _drain(response: urllib3.BaseHTTPResponse) -> None:
-    """Read a short body, so that the connection can be used again; otherwise close it."""
+def _drain(response: urllib3.BaseHTTPResponse, *, ends_at: float) -> None:
+    """Read a short body, so that the connection can be used again; otherwise close it.
+
+    A body that drips is read no longer than the call may take: it would keep its thread.
+    """
     size = 0
     try:
-        while size <= _DRAINED_BYTES and (chunk := response.read1(_DRAINED_BYTES)):
+        while size <= _DRAINED_BYTES and time.monotonic() < ends_at:
+            chunk = response.read1(_DRAINED_BYTES)
+            if not chunk:
+                response.release_conn()
+                return
             size += len(chunk)
-        if size <= _DRAINED_BYTES:
-            response.release_conn()
-        else:
-            response.close()
+        response.close()
     except (urllib3.exceptions.HTTPError, OSError):
         response.close()
 

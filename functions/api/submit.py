@@ -155,7 +155,9 @@ class Submitter:
             raise NotPlaced(["the timer store did not confirm the write"])
         if not written:
             return _accepted(job, state=State.CANCELLED, is_replay=True)
-        if self.clock.now() > self.wheel.closes_at(job.scheduled_at):
+        is_skewed = abs(self.clock.offset()) > self.wheel.skew / 2
+        if is_skewed or self.clock.now() > self.wheel.closes_at(job.scheduled_at):
+            # It may lie behind the scanner: it is placed once more, and not accepted if that is refused.
             return _Prepared(job, is_replay=True)
         return _accepted(job, ring=Ring.FAR, is_replay=True)
 

@@ -113,6 +113,8 @@ def unpack(payload: Payload) -> str | None:
         text = inflater.decompress(base64.b85decode(payload.packed), PAYLOAD_LIMIT + 1)
         if len(text) > PAYLOAD_LIMIT:
             raise Undecodable("a packed payload is larger than the limit")
+        if not inflater.eof:
+            raise Undecodable("a packed payload is cut off")
         return text.decode()
     except (ValueError, zlib.error) as error:
         raise Undecodable(f"not a packed payload: {error!r}") from error

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from functions.domain.claims import may_claim
 from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
 from functions.domain.fairness import choose
 from functions.domain.instants import from_seconds
@@ -25,6 +26,7 @@ from functions.ports import (
     Ledger,
     Page,
     ReadyQueue,
+    Refused,
     ShardLease,
     ShardStore,
     StoredTimer,
@@ -193,8 +195,11 @@ class _Tick:
             scanner.dead_letters.put(letter)
         else:
             job = row.timer.job
-            seen = scanner.ledger.get(job.key)
-            scanner.ledger.bury(letter, job, row=seen, owner=scanner.token(), now=scanner.clock.now())
+            seen, owner = scanner.ledger.get(job.key), scanner.token()
+            if not may_claim(seen, attempt=row.timer.attempt, owner=owner):
+                return  # settled, or a worker has had this attempt by another message
+            if isinstance(scanner.ledger.bury(letter, job, row=seen, owner=owner, now=scanner.clock.now()), Refused):
+                return
         self._report.buried += 1
         scanner.journal.count("dead_lettered")
 

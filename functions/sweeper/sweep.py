@@ -110,6 +110,8 @@ class _Audit:
                 if self.report.waits_for:
                     return
                 for shard in shards:
+                    if shard > at.shard and self._is_over():
+                        self._advance(AuditPosition(at.bucket, shard))
                     self._audit_shard(at.bucket, shard, after=at.key if shard == at.shard else "")
                 at = AuditPosition(wheel.next_bucket(at.bucket))
                 self._advance(at)
@@ -144,5 +146,8 @@ class _Audit:
             if not self._sweeper.shards.advance_audit(before=self._recorded, to=to):
                 raise _Stopped("another sweep is at it")
             self._recorded = to
-        if self._sweeper.clock.monotonic() >= self._ends_at:
+        if self._is_over():
             raise _Stopped("80 % of the time limit is used")
+
+    def _is_over(self) -> bool:
+        return self._sweeper.clock.monotonic() >= self._ends_at

@@ -12,16 +12,19 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from functions.adapters.tables import LEDGER, SHARDS, TIMERS, TableSchema
-from functions.domain.instants import from_seconds
+from functions.adapters.tables import DEAD_LETTERS, LEDGER, SHARDS, TIMERS, TableSchema
+from functions.domain.envelope import decode_timer
+from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.job import Timer
-from functions.ports import Ledger, ShardStore, TimerStore
+from functions.domain.timer_key import timer_key
+from functions.ports import DeadLetter, DeadLetters, Ledger, ShardStore, TimerStore
 from tests.builders import LOCAL_WHEEL
 from tests.dynamodb_local import DynamoDBLocal
-from tests.fakes import FakeClock, InMemoryLedger, InMemoryShardStore, InMemoryTimerStore, sort_key
+from tests.fakes import FakeClock, InMemoryDeadLetters, InMemoryLedger, InMemoryShardStore, InMemoryTimerStore
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -35,17 +38,28 @@ _WITHOUT_A_NEW_SESSION: Any = {"core": {"reset_boto3_session": False}}
 
 @dataclass(frozen=True, slots=True)
 class LedgerSubject:
-    """A ledger, and when it lets a row go."""
+    """A ledger, when it lets a row go, and the dead letters that it has kept."""
 
     ledger: Ledger
     expires_at: Callable[[str], datetime]
+    letters: Callable[[], list[DeadLetter]]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterSubject:
+    """A store of dead letters, what it holds, and when it lets its only one go (the fake never does)."""
+
+    dead_letters: DeadLetters
+    letters: Callable[[], list[DeadLetter]]
+    expires_at: Callable[[], datetime] | None
 
 
 @dataclass(frozen=True, slots=True)
 class TimerSubject:
-    """A timer store, when it lets a row go (the fake never does), and a way to put any row there."""
+    """A timer store, the ledger beside it, when it lets a row go (the fake never does), and a way to put any row there."""
 
     timers: TimerStore
+    ledger: Ledger
     clock: FakeClock
     expires_at: Callable[[Timer], datetime] | None
     put_raw: Callable[[int, int, str, str], None]
@@ -83,13 +97,29 @@ def dynamodb(request: pytest.FixtureRequest, _moto_dynamodb: "DynamoDBClient") -
 def ledger_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LedgerSubject]:
     skew = LOCAL_WHEEL.skew
     if dynamodb is None:
-        fake = InMemoryLedger(skew=skew)
-        yield LedgerSubject(fake, lambda key: fake.expiry[key])
+        dead_letters = InMemoryDeadLetters()
+        fake = InMemoryLedger(skew=skew, dead_letters=dead_letters)
+        yield LedgerSubject(fake, lambda key: fake.expiry[key], lambda: list(dead_letters.letters.values()))
         return
-    with _table(dynamodb, LEDGER) as name:
+    with _table(dynamodb, LEDGER) as name, _table(dynamodb, DEAD_LETTERS) as letters:
         yield LedgerSubject(
-            DynamoDBLedger(dynamodb, name, skew=skew),
+            DynamoDBLedger(dynamodb, name, skew=skew, dead_letters=DynamoDBDeadLetters(dynamodb, letters)),
             lambda key: from_seconds(int(_item(dynamodb, name, {"k": {"S": key}})["x"]["N"])),
+            lambda: _letters(dynamodb, letters),
+        )
+
+
+@pytest.fixture
+def letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LetterSubject]:
+    if dynamodb is None:
+        fake = InMemoryDeadLetters()
+        yield LetterSubject(fake, lambda: list(fake.letters.values()), None)
+        return
+    with _table(dynamodb, DEAD_LETTERS) as name:
+        yield LetterSubject(
+            DynamoDBDeadLetters(dynamodb, name),
+            lambda: _letters(dynamodb, name),
+            lambda: from_seconds(int(dynamodb.scan(TableName=name)["Items"][0]["x"]["N"])),
         )
 
 
@@ -101,15 +131,17 @@ def ledger(ledger_subject: LedgerSubject) -> Ledger:
 @pytest.fixture
 def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -> Iterator[TimerSubject]:
     clock = FakeClock()
+    skew = LOCAL_WHEEL.skew
     if dynamodb is None:
-        fake = InMemoryTimerStore(wheel=LOCAL_WHEEL)
+        rows = InMemoryLedger(skew=skew)
+        fake = InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=rows)
 
         def put_raw(bucket: int, shard: int, key: str, record: str) -> None:
             fake.rows.setdefault((bucket, shard), {})[key] = record
 
-        yield TimerSubject(fake, clock, None, put_raw)
+        yield TimerSubject(fake, rows, clock, None, put_raw)
         return
-    with _table(dynamodb, TIMERS) as name:
+    with _table(dynamodb, TIMERS) as name, _table(dynamodb, LEDGER) as ledger_table:
 
         def put_item(bucket: int, shard: int, key: str, record: str) -> None:
             item = {"p": {"S": f"{bucket}#{shard:04d}"}, "s": {"S": key}, "j": {"S": record}}
@@ -117,11 +149,19 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
 
         def expires_at(timer: Timer) -> datetime:
             partition = f"{LOCAL_WHEEL.bucket_of(timer.due_at)}#{timer.job.shard:04d}"
-            row = _item(dynamodb, name, {"p": {"S": partition}, "s": {"S": sort_key(timer)}})
+            row = _item(dynamodb, name, {"p": {"S": partition}, "s": {"S": timer_key(timer.job, due_at=timer.due_at)}})
             return from_seconds(int(row["x"]["N"]))
 
-        store = DynamoDBTimerStore(dynamodb, name, wheel=LOCAL_WHEEL, clock=clock, pool=pool)
-        yield TimerSubject(store, clock, expires_at, put_item)
+        store = DynamoDBTimerStore(
+            dynamodb,
+            name,
+            writer=dynamodb,
+            wheel=LOCAL_WHEEL,
+            clock=clock,
+            pool=pool,
+            ledger_table=ledger_table,
+        )
+        yield TimerSubject(store, DynamoDBLedger(dynamodb, ledger_table, skew=skew), clock, expires_at, put_item)
 
 
 @pytest.fixture
@@ -157,3 +197,25 @@ def _item(client: "DynamoDBClient", table: str, key: Any) -> Mapping[str, Any]:
     item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
     assert item is not None
     return item
+
+
+def _letters(client: "DynamoDBClient", table: str) -> list[DeadLetter]:
+    """Every letter of a table, as it was put."""
+    return [_letter(item) for item in client.scan(TableName=table, ConsistentRead=True)["Items"]]
+
+
+def _letter(item: Mapping[str, Any]) -> DeadLetter:
+    text = {name: value["S"] for name, value in item.items() if "S" in value}
+    tenant = text["p"].rpartition("#")[0]
+    dead_at, _, identity = text["s"].partition("#")
+    assert text["p"] == f"{tenant}#{dead_at[:13]}"
+    return DeadLetter(
+        tenant=tenant,
+        identity=identity,
+        dead_at=parse_instant(dead_at),
+        error=text["e"],
+        attempt=int(item["a"]["N"]),
+        job_id=text.get("i", ""),
+        timer=decode_timer(text["j"], tenant=tenant) if "j" in text else None,
+        raw=text.get("w", ""),
+    )

@@ -1,18 +1,21 @@
 """What every ledger keeps: the fake, the adapter on moto, and the adapter on AWS's own engine."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, State
-from functions.ports import Applied, Claimed, Ledger, Refused
+from functions.domain.retry import MAX_BACKOFF
+from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
 from tests.builders import LOCAL_WHEEL, NOON, a_job, a_timer
-from tests.contract.conftest import LedgerSubject
+from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 
 SECOND = timedelta(seconds=1)
 LEASE = timedelta(seconds=15)
@@ -60,7 +63,7 @@ def test_a_registration_whose_answer_was_lost_recognises_itself(ledger: Ledger):
 def test_a_registration_repeated_after_a_cancel_does_not_bring_the_job_back(ledger: Ledger):
     job = a_job()
     register(ledger, job, owner="me")
-    ledger.cancel_registered(job_id_of(job), now=NOON)
+    ledger.cancel(job_id_of(job), owner="canceller", now=NOON)
 
     answer = register(ledger, job, owner="me")
 
@@ -156,7 +159,7 @@ def test_a_rescue_takes_an_attempt_whose_lease_is_over_and_counts_it(ledger: Led
     timer = a_timer()
     claim(ledger, timer, owner="dead")
 
-    answer = rescue(ledger, timer, fence=1, owner="me", now=NOON + LEASE + SKEW + MILLISECOND)
+    answer = rescue(ledger, timer, owner="me", now=NOON + LEASE + SKEW + MILLISECOND)
 
     assert answer == Claimed(fence=2, rescue_count=1)
     row = row_of(ledger, timer.job)
@@ -172,7 +175,7 @@ def test_a_lease_is_broken_only_when_it_is_over_by_more_than_the_skew(ledger: Le
     timer = a_timer()
     claim(ledger, timer, owner="slow")
 
-    answer = rescue(ledger, timer, fence=1, owner="me", now=NOON + LEASE + SKEW)
+    answer = rescue(ledger, timer, owner="me", now=NOON + LEASE + SKEW)
 
     assert isinstance(answer, Refused)
     assert row_of(ledger, timer.job).owner == "slow"
@@ -181,21 +184,41 @@ def test_a_lease_is_broken_only_when_it_is_over_by_more_than_the_skew(ledger: Le
 def test_a_rescue_is_refused_when_the_fence_has_grown_since_it_was_seen(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="dead")
+    seen = row_of(ledger, timer.job)
     over = NOON + LEASE + SKEW + SECOND
-    rescue(ledger, timer, fence=1, owner="quick", now=over)
+    rescue(ledger, timer, row=seen, owner="quick", now=over)
 
-    answer = rescue(ledger, timer, fence=1, owner="late", now=over + LEASE + SKEW + SECOND)
+    answer = rescue(ledger, timer, row=seen, owner="late", now=over + LEASE + SKEW + SECOND)
 
-    assert isinstance(answer, Refused)
-    assert answer.row is not None
-    assert answer.row.owner == "quick"
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert row_of(ledger, timer.job).owner == "quick"
+
+
+def test_a_rescue_is_refused_when_the_attempt_was_released_since_it_was_seen(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="slow")
+    seen = row_of(ledger, timer.job)
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="slow")
+
+    answer = rescue(ledger, timer, row=seen, owner="me", now=NOON + timedelta(days=1))
+
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert row_of(ledger, timer.job).state is State.SCHEDULED
+
+
+def test_a_rescue_of_a_row_that_is_gone_is_refused_and_writes_none(ledger: Ledger):
+    timer = a_timer()
+    seen = LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON)
+
+    assert rescue(ledger, timer, row=seen, owner="me", now=NOON + timedelta(days=1)) == Refused(None)
+    assert ledger.get(timer.job.key) is None
 
 
 def test_a_lower_attempt_does_not_rescue_a_higher_one(ledger: Ledger):
     timer = a_timer(attempt=2)
     claim(ledger, timer, owner="dead")
 
-    answer = rescue(ledger, a_next(timer, attempt=1), fence=1, owner="me", now=NOON + timedelta(days=1))
+    answer = rescue(ledger, a_next(timer, attempt=1), owner="me", now=NOON + timedelta(days=1))
 
     assert isinstance(answer, Refused)
 
@@ -204,37 +227,144 @@ def test_a_higher_attempt_rescues_a_lower_one(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="silent")
 
-    answer = rescue(ledger, a_next(timer), fence=1, owner="watchdog", now=NOON + timedelta(days=1))
+    answer = rescue(ledger, a_next(timer), owner="watchdog", now=NOON + timedelta(days=1))
 
     assert answer == Claimed(fence=2, rescue_count=1)
     assert row_of(ledger, timer.job).attempt == 2
 
 
-def test_a_rescue_whose_answer_was_lost_recognises_itself(ledger: Ledger):
+def test_a_rescue_whose_answer_was_lost_takes_the_same_fence_and_counts_one_death(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="dead")
+    seen = row_of(ledger, timer.job)
     over = NOON + LEASE + SKEW + SECOND
-    rescue(ledger, timer, fence=1, owner="me", now=over)
 
-    answer = rescue(ledger, timer, fence=1, owner="me", now=over)
+    answers = [rescue(ledger, timer, row=seen, owner="me", now=over) for _ in range(3)]
 
-    assert isinstance(answer, Claimed)
-    assert answer.fence == row_of(ledger, timer.job).fence
+    assert answers == [Claimed(fence=2, rescue_count=1)] * 3
+    row = row_of(ledger, timer.job)
+    assert (row.fence, row.rescue_count, row.owner) == (2, 1, "me")
 
 
-def test_fences_only_grow_through_claims_retries_rescues_and_lost_answers(ledger: Ledger):
+def test_every_death_of_an_attempt_counts(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="w0")
+
+    answers = [rescue(ledger, timer, owner=f"w{day}", now=NOON + timedelta(days=day)) for day in (1, 2, 3)]
+
+    assert answers == [Claimed(fence=day + 1, rescue_count=day) for day in (1, 2, 3)]
+
+
+def test_the_claim_of_the_next_attempt_counts_rescues_from_none(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="dead")
+    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
+    settle(ledger, timer.job, Event.RETRY, fence=2, owner="rescuer")
+
+    assert claim(ledger, a_next(timer), owner="me") == Claimed(fence=3, rescue_count=0)
+    assert row_of(ledger, timer.job).rescue_count == 0
+
+
+def test_fences_only_grow_through_claims_retries_releases_rescues_and_lost_answers(ledger: Ledger):
     first = a_timer()
     second = a_next(first)
     over = NOON + LEASE + SKEW + SECOND
 
     answers = [claim(ledger, first, owner="w1"), claim(ledger, first, owner="w1")]
+    settle(ledger, first.job, Event.RELEASE, fence=fence_of(answers[-1]), owner="w1")
+    answers.append(claim(ledger, first, owner="w1"))
     settle(ledger, first.job, Event.RETRY, fence=fence_of(answers[-1]), owner="w1")
     answers.append(claim(ledger, second, owner="w2"))
-    answers.append(rescue(ledger, second, fence=fence_of(answers[-1]), owner="w3", now=over))
-    answers.append(rescue(ledger, second, fence=fence_of(answers[-2]), owner="w3", now=over))
+    answers.append(rescue(ledger, second, owner="w3", now=over))
+    settle(ledger, first.job, Event.RELEASE, fence=fence_of(answers[-1]), owner="w3")
+    answers.append(claim(ledger, second, owner="w4"))
 
     fences = [fence_of(answer) for answer in answers]
     assert fences == sorted(set(fences))
+
+
+def test_a_released_attempt_is_scheduled_and_keeps_its_number_and_its_fence(ledger: Ledger):
+    timer = a_timer(attempt=2)
+    claim(ledger, timer, owner="me")
+
+    answer = settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me", due_at=timer.due_at, now=NOON + SECOND)
+
+    assert isinstance(answer, Applied)
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.attempt, row.fence, row.due_at, row.updated_at) == (
+        State.SCHEDULED,
+        2,
+        1,
+        timer.due_at,
+        NOON + SECOND,
+    )
+
+
+@pytest.mark.parametrize("attempt", [2, 3])
+def test_a_released_attempt_is_claimed_again_at_once_or_by_a_later_one(ledger: Ledger, attempt: int):
+    timer = a_timer(attempt=2)
+    claim(ledger, timer, owner="first")
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="first")
+
+    assert claim(ledger, a_next(timer, attempt=attempt), owner="second") == Claimed(fence=2)
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.attempt, row.owner) == (State.RUNNING, attempt, "second")
+
+
+def test_a_released_attempt_is_not_claimed_by_an_earlier_one(ledger: Ledger):
+    timer = a_timer(attempt=2)
+    claim(ledger, timer, owner="first")
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="first")
+
+    answer = claim(ledger, a_next(timer, attempt=1), owner="second")
+
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert row_of(ledger, timer.job).state is State.SCHEDULED
+
+
+def test_a_release_whose_answer_was_lost_recognises_itself(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="me")
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me")
+
+    assert isinstance(settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me"), Applied)
+
+
+def test_a_released_attempt_cannot_be_settled_by_the_worker_that_gave_it_back(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="me")
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me")
+
+    assert isinstance(settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me"), Refused)
+    assert isinstance(fail(ledger, a_letter(timer), timer.job, fence=1, owner="me"), Refused)
+    assert row_of(ledger, timer.job).state is State.SCHEDULED
+
+
+def test_a_zombie_does_not_release_what_another_worker_has(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="zombie")
+    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
+
+    assert isinstance(settle(ledger, timer.job, Event.RELEASE, fence=1, owner="zombie"), Refused)
+    assert row_of(ledger, timer.job).state is State.RUNNING
+
+
+def test_a_released_attempt_is_cancelled_like_one_that_was_never_claimed(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="me")
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me")
+
+    assert isinstance(ledger.cancel(job_id_of(timer.job), owner="api", now=NOON), Applied)
+    assert isinstance(claim(ledger, timer, owner="you"), Refused)
+
+
+def test_a_released_attempt_that_was_rescued_is_claimed_as_if_it_had_not_been_taken(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="dead")
+    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
+    settle(ledger, timer.job, Event.RELEASE, fence=2, owner="rescuer")
+
+    assert claim(ledger, timer, owner="me") == Claimed(fence=3, rescue_count=0)
 
 
 def test_an_at_most_once_job_is_started_where_there_is_no_row(ledger: Ledger):
@@ -285,7 +415,7 @@ def test_an_at_most_once_job_with_a_key_is_started_from_its_registered_row(ledge
     [
         (Event.SUCCEED, State.SUCCEEDED),
         (Event.RETRY, State.RETRYING),
-        (Event.FAIL, State.FAILED),
+        (Event.RELEASE, State.SCHEDULED),
         (Event.EXPIRE, State.EXPIRED),
         (Event.WITHDRAW, State.CANCELLED),
     ],
@@ -315,7 +445,7 @@ def test_a_row_keeps_the_first_400_characters_of_a_result_and_of_an_error(ledger
     timer = a_timer()
     claim(ledger, timer, owner="me")
 
-    settle(ledger, timer.job, Event.FAIL, fence=1, owner="me", result="é" * 401, error="x" * 5_000)
+    settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me", result="é" * 401, error="x" * 5_000)
 
     row = row_of(ledger, timer.job)
     assert (row.result, row.error) == ("é" * 400, "x" * 400)
@@ -332,7 +462,7 @@ def test_a_settle_whose_answer_was_lost_recognises_itself(ledger: Ledger):
 def test_a_zombie_s_settle_is_refused_by_the_fence(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="zombie")
-    rescue(ledger, timer, fence=1, owner="rescuer", now=NOON + timedelta(hours=1))
+    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
 
     answer = settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="zombie")
 
@@ -344,7 +474,7 @@ def test_a_settle_with_another_s_token_is_refused(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="me")
 
-    assert isinstance(settle(ledger, timer.job, Event.FAIL, fence=1, owner="thief"), Refused)
+    assert isinstance(settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="thief"), Refused)
 
 
 def test_a_settle_without_a_row_is_refused_with_none(ledger: Ledger):
@@ -411,7 +541,7 @@ def test_a_requested_cancel_refuses_the_retry_and_lets_every_other_end_through(l
     timer = a_timer()
     claim(ledger, timer, owner="me")
 
-    asked = ledger.request_cancel(job_id_of(timer.job), fence=1, now=NOON)
+    asked = request_cancel(ledger, timer.job)
     refused = settle(ledger, timer.job, Event.RETRY, fence=1, owner="me")
 
     assert isinstance(asked, Applied)
@@ -425,94 +555,335 @@ def test_a_requested_cancel_refuses_the_retry_and_lets_every_other_end_through(l
 def test_a_running_job_may_succeed_although_its_cancel_was_requested(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="me")
-    ledger.request_cancel(job_id_of(timer.job), fence=1, now=NOON)
+    request_cancel(ledger, timer.job)
 
     assert isinstance(settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me"), Applied)
 
 
-def test_a_cancel_is_requested_only_of_the_attempt_that_was_seen(ledger: Ledger):
+def test_a_cancel_is_requested_of_a_running_row_and_changes_nothing_else(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="me")
+    seen = row_of(ledger, timer.job)
 
-    answer = ledger.request_cancel(job_id_of(timer.job), fence=2, now=NOON)
+    answer = request_cancel(ledger, timer.job, now=NOON + SECOND)
 
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, Applied)
+    assert row_of(ledger, timer.job) == replace(seen, cancel_requested=True, updated_at=NOON + SECOND)
+
+
+def test_a_cancel_is_requested_of_a_registered_row_and_changes_nothing_else(ledger: Ledger):
+    job = a_job()
+    register(ledger, job, owner="api")
+    seen = row_of(ledger, job)
+
+    answer = request_cancel(ledger, job, now=NOON + SECOND)
+
+    assert isinstance(answer, Applied)
+    assert row_of(ledger, job) == replace(seen, cancel_requested=True, updated_at=NOON + SECOND)
+
+
+def test_a_cancel_that_is_requested_again_finds_itself(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="me")
+    seen = row_of(ledger, timer.job)
+
+    assert isinstance(request_cancel(ledger, timer.job, row=seen), Applied)
+    assert isinstance(request_cancel(ledger, timer.job, row=seen), Applied)
+
+
+def test_a_cancel_is_not_requested_of_a_registered_row_that_was_claimed_since(ledger: Ledger):
+    timer = a_timer()
+    register(ledger, timer.job, owner="api")
+    seen = row_of(ledger, timer.job)
+    claim(ledger, timer, owner="me")
+
+    answer = request_cancel(ledger, timer.job, row=seen)
+
+    assert answer == Refused(ledger.get(timer.job.key))
     assert not row_of(ledger, timer.job).cancel_requested
 
 
-def test_a_cancel_is_not_requested_of_a_job_without_a_row(ledger: Ledger):
-    assert ledger.request_cancel(job_id_of(a_job()), fence=1, now=NOON) == Refused(None)
+def test_a_cancel_is_not_requested_of_a_running_row_that_was_settled_since(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="me")
+    seen = row_of(ledger, timer.job)
+    settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me")
+
+    answer = request_cancel(ledger, timer.job, row=seen)
+
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert not row_of(ledger, timer.job).cancel_requested
 
 
-def test_a_requested_cancel_survives_a_rescue(ledger: Ledger):
+def test_a_cancel_is_not_requested_of_a_running_row_that_was_rescued_since(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="dead")
-    ledger.request_cancel(job_id_of(timer.job), fence=1, now=NOON)
+    seen = row_of(ledger, timer.job)
+    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
 
-    rescue(ledger, timer, fence=1, owner="me", now=NOON + timedelta(hours=1))
+    answer = request_cancel(ledger, timer.job, row=seen)
 
-    assert row_of(ledger, timer.job).cancel_requested
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert not row_of(ledger, timer.job).cancel_requested
 
 
-def test_a_registered_job_is_marked_as_cancelled(ledger: Ledger):
+def test_a_cancel_is_not_requested_of_a_released_row_that_was_claimed_and_released_since(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="first")
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="first")
+    seen = row_of(ledger, timer.job)
+    claim(ledger, timer, owner="second")
+    settle(ledger, timer.job, Event.RELEASE, fence=2, owner="second")
+
+    assert isinstance(request_cancel(ledger, timer.job, row=seen), Refused)
+
+
+@pytest.mark.parametrize("seen", [State.SCHEDULED, State.RUNNING])
+def test_a_cancel_is_not_requested_of_a_row_that_is_gone(ledger: Ledger, seen: State):
     job = a_job()
-    register(ledger, job, owner="api")
 
-    ledger.cancel_registered(job_id_of(job), now=NOON + SECOND)
+    answer = request_cancel(ledger, job, row=LedgerRow(state=seen, fence=int(seen is State.RUNNING)))
 
-    row = row_of(ledger, job)
-    assert (row.state, row.fingerprint, row.updated_at) == (State.CANCELLED, "f1", NOON + SECOND)
-
-
-def test_a_job_that_was_never_registered_gets_no_row_by_its_cancel(ledger: Ledger):
-    job = a_job()
-
-    ledger.cancel_registered(job_id_of(job), now=NOON)
-
+    assert answer == Refused(None)
     assert ledger.get(job.key) is None
 
 
-def test_a_burial_without_a_row_settles_the_job_as_failed(ledger: Ledger):
-    job = a_job()
-
-    answer = ledger.bury(job, row=None, owner="me", now=NOON, error="ten receives")
-
-    assert isinstance(answer, Applied)
-    row = row_of(ledger, job)
-    assert (row.state, row.error, row.job_id) == (State.FAILED, "ten receives", str(job_id_of(job)))
-
-
-def test_a_burial_is_refused_when_a_worker_has_claimed_the_job_since(ledger: Ledger):
-    timer = a_timer()
-    claim(ledger, timer, owner="worker")
-
-    answer = ledger.bury(timer.job, row=None, owner="me", now=NOON, error="ten receives")
-
-    assert isinstance(answer, Refused)
-    assert answer.row is not None
-    assert answer.row.state is State.RUNNING
-
-
-def test_a_burial_is_refused_when_the_attempt_was_rescued_since(ledger: Ledger):
+def test_a_requested_cancel_survives_a_rescue_which_is_told_of_it(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="dead")
-    seen = row_of(ledger, timer.job)
-    rescue(ledger, timer, fence=1, owner="rescuer", now=NOON + timedelta(hours=1))
+    request_cancel(ledger, timer.job)
 
-    answer = ledger.bury(timer.job, row=seen, owner="me", now=NOON, error="died")
+    answer = rescue(ledger, timer, owner="me", now=NOON + timedelta(hours=1))
+
+    assert answer == Claimed(fence=2, rescue_count=1, cancel_requested=True)
+    assert row_of(ledger, timer.job).cancel_requested
+
+
+def test_a_claim_is_told_of_the_cancel_that_was_requested_of_a_registered_row(ledger: Ledger):
+    timer = a_timer()
+    register(ledger, timer.job, owner="api")
+    request_cancel(ledger, timer.job)
+
+    assert claim(ledger, timer, owner="me") == Claimed(fence=1, cancel_requested=True)
+
+
+def test_a_claim_is_told_of_the_cancel_that_was_requested_before_a_release(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="first")
+    request_cancel(ledger, timer.job)
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="first")
+
+    assert claim(ledger, timer, owner="second") == Claimed(fence=2, cancel_requested=True)
+
+
+def test_a_failed_job_and_its_dead_letter_come_about_together(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer(attempt=3)
+    claim(ledger, timer, owner="me")
+    letter = a_letter(timer)
+
+    answer = fail(ledger, letter, timer.job, fence=1, owner="me", now=NOON + SECOND)
+
+    assert isinstance(answer, Applied)
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.error, row.attempt, row.fence) == (State.FAILED, "it hurts", 3, 1)
+    assert (row.due_at, row.updated_at) == (timer.due_at, NOON + SECOND)
+    assert ledger_subject.letters() == [letter]
+
+
+@pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
+def test_a_job_whose_dead_letter_cannot_be_kept_has_not_failed(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="me")
+    seen = row_of(ledger, timer.job)
+    longer_than_a_key_may_be = replace(a_letter(timer), identity="x" * 1_100)
+
+    with pytest.raises(ClientError):
+        fail(ledger, longer_than_a_key_may_be, timer.job, fence=1, owner="me")
+    with pytest.raises(ClientError):
+        bury(ledger, longer_than_a_key_may_be, timer.job, row=seen, owner="me")
+
+    assert row_of(ledger, timer.job) == seen
+    assert ledger_subject.letters() == []
+
+
+def test_a_failure_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="me")
+    letter = a_letter(timer)
+    fail(ledger, letter, timer.job, fence=1, owner="me")
+    row = row_of(ledger, timer.job)
+
+    assert isinstance(fail(ledger, letter, timer.job, fence=1, owner="me"), Applied)
+    assert row_of(ledger, timer.job) == row
+    assert ledger_subject.letters() == [letter]
+
+
+def test_a_zombie_s_failure_is_refused_by_the_fence_and_leaves_no_letter(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="zombie")
+    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
+
+    answer = fail(ledger, a_letter(timer), timer.job, fence=1, owner="zombie")
+
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert row_of(ledger, timer.job).owner == "rescuer"
+    assert ledger_subject.letters() == []
+
+
+def test_a_failure_of_what_is_settled_is_refused_and_leaves_no_letter(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="me")
+    settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me")
+
+    answer = fail(ledger, a_letter(timer), timer.job, fence=1, owner="me")
+
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert row_of(ledger, timer.job).state is State.SUCCEEDED
+    assert ledger_subject.letters() == []
+
+
+def test_a_failure_without_a_row_is_refused_with_none_and_leaves_no_letter(ledger_subject: LedgerSubject):
+    timer = a_timer()
+
+    answer = fail(ledger_subject.ledger, a_letter(timer), timer.job, fence=1, owner="me")
+
+    assert answer == Refused(None)
+    assert ledger_subject.letters() == []
+
+
+def test_a_job_whose_cancel_was_requested_may_fail(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="me")
+    request_cancel(ledger, timer.job)
+
+    assert isinstance(fail(ledger, a_letter(timer), timer.job, fence=1, owner="me"), Applied)
+    assert row_of(ledger, timer.job).state is State.FAILED
+
+
+def test_a_failed_row_keeps_the_first_400_characters_of_its_error_and_the_letter_more(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="me")
+    letter = replace(a_letter(timer), error="é" * 1_000)
+
+    fail(ledger, letter, timer.job, fence=1, owner="me")
+
+    assert row_of(ledger, timer.job).error == "é" * 400
+    assert ledger_subject.letters() == [letter]
+
+
+def test_a_burial_without_a_row_settles_the_job_as_failed_and_keeps_its_letter(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    letter = a_letter(timer)
+
+    answer = bury(ledger, letter, timer.job, row=None, owner="me")
+
+    assert isinstance(answer, Applied)
+    assert row_of(ledger, timer.job) == LedgerRow(
+        state=State.FAILED,
+        owner="me",
+        due_at=timer.due_at,
+        error="it hurts",
+        job_id=str(job_id_of(timer.job)),
+        updated_at=NOON,
+    )
+    assert ledger_subject.letters() == [letter]
+
+
+@pytest.mark.parametrize("event", [None, Event.RETRY, Event.RELEASE])
+def test_a_burial_keeps_the_attempt_and_the_fence_of_the_row_that_it_met(
+    ledger_subject: LedgerSubject, event: Event | None
+):
+    ledger, timer = ledger_subject.ledger, a_timer(attempt=2)
+    claim(ledger, timer, owner="dead")
+    if event is not None:
+        settle(ledger, timer.job, event, fence=1, owner="dead")
+    letter = a_letter(timer)
+
+    answer = bury(ledger, letter, timer.job, row=row_of(ledger, timer.job), owner="me")
+
+    assert isinstance(answer, Applied)
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.attempt, row.fence, row.error) == (State.FAILED, 2, 1, "it hurts")
+    assert ledger_subject.letters() == [letter]
+
+
+def test_a_burial_of_a_registered_job_keeps_its_fingerprint(ledger: Ledger):
+    timer = a_timer()
+    register(ledger, timer.job, owner="api")
+
+    assert isinstance(bury(ledger, a_letter(timer), timer.job, row=row_of(ledger, timer.job), owner="me"), Applied)
+    assert row_of(ledger, timer.job).fingerprint == "f1"
+
+
+def test_a_burial_is_refused_when_a_worker_has_claimed_the_job_since_and_leaves_no_letter(
+    ledger_subject: LedgerSubject,
+):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="worker")
+
+    answer = bury(ledger, a_letter(timer), timer.job, row=None, owner="me")
+
+    assert answer == Refused(ledger.get(timer.job.key))
+    assert row_of(ledger, timer.job).state is State.RUNNING
+    assert ledger_subject.letters() == []
+
+
+def test_a_burial_is_refused_when_a_worker_has_claimed_the_registered_job_since(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    register(ledger, timer.job, owner="api")
+    seen = row_of(ledger, timer.job)
+    claim(ledger, timer, owner="worker")
+
+    assert isinstance(bury(ledger, a_letter(timer), timer.job, row=seen, owner="me"), Refused)
+    assert row_of(ledger, timer.job).state is State.RUNNING
+    assert ledger_subject.letters() == []
+
+
+def test_a_burial_is_refused_when_the_attempt_was_rescued_since(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="dead")
+    seen = row_of(ledger, timer.job)
+    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
+
+    answer = bury(ledger, a_letter(timer), timer.job, row=seen, owner="me")
 
     assert isinstance(answer, Refused)
     assert row_of(ledger, timer.job).owner == "rescuer"
+    assert ledger_subject.letters() == []
 
 
-def test_a_burial_whose_answer_was_lost_recognises_itself(ledger: Ledger):
+def test_a_burial_of_a_row_that_is_gone_is_refused_and_leaves_no_letter(ledger_subject: LedgerSubject):
     timer = a_timer()
+    seen = LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON)
+
+    assert bury(ledger_subject.ledger, a_letter(timer), timer.job, row=seen, owner="me") == Refused(None)
+    assert ledger_subject.letters() == []
+
+
+def test_a_burial_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="dead")
     seen = row_of(ledger, timer.job)
-    ledger.bury(timer.job, row=seen, owner="me", now=NOON, error="died")
+    letter = a_letter(timer)
+    bury(ledger, letter, timer.job, row=seen, owner="me")
+    buried = row_of(ledger, timer.job)
 
-    assert isinstance(ledger.bury(timer.job, row=seen, owner="me", now=NOON, error="died"), Applied)
-    assert row_of(ledger, timer.job).fence == 1
+    assert isinstance(bury(ledger, letter, timer.job, row=seen, owner="me"), Applied)
+    assert row_of(ledger, timer.job) == buried
+    assert ledger_subject.letters() == [letter]
+
+
+def test_two_burials_of_the_same_row_leave_the_letter_of_the_first(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, a_timer()
+    claim(ledger, timer, owner="dead")
+    seen = row_of(ledger, timer.job)
+    first = a_letter(timer)
+    bury(ledger, first, timer.job, row=seen, owner="first")
+
+    answer = bury(ledger, replace(first, dead_at=NOON + SECOND), timer.job, row=seen, owner="second")
+
+    assert isinstance(answer, Refused)
+    assert ledger_subject.letters() == [first]
 
 
 def test_rows_are_found_by_their_keys_and_missing_ones_left_out(ledger: Ledger):
@@ -561,7 +932,7 @@ def test_a_rescue_renews_the_life_of_a_row(ledger_subject: LedgerSubject):
     timer = a_timer()
     claim(ledger_subject.ledger, timer, owner="dead")
 
-    rescue(ledger_subject.ledger, timer, fence=1, owner="me", now=NOON + timedelta(days=3))
+    rescue(ledger_subject.ledger, timer, owner="me", now=NOON + timedelta(days=3))
 
     assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=3) + LEASE)
 
@@ -574,7 +945,7 @@ def test_an_attempted_row_lives_15_days_from_its_start(ledger_subject: LedgerSub
     assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=1))
 
 
-@pytest.mark.parametrize("event", [Event.SUCCEED, Event.FAIL, Event.EXPIRE, Event.WITHDRAW])
+@pytest.mark.parametrize("event", [Event.SUCCEED, Event.EXPIRE, Event.WITHDRAW, Event.RELEASE])
 def test_a_settled_row_lives_15_days_from_its_end(ledger_subject: LedgerSubject, event: Event):
     timer = a_timer()
     claim(ledger_subject.ledger, timer, owner="me")
@@ -582,6 +953,24 @@ def test_a_settled_row_lives_15_days_from_its_end(ledger_subject: LedgerSubject,
     settle(ledger_subject.ledger, timer.job, event, fence=1, owner="me", now=NOON + timedelta(days=2))
 
     assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=2))
+
+
+def test_a_failed_row_lives_15_days_from_its_end(ledger_subject: LedgerSubject):
+    timer = a_timer()
+    claim(ledger_subject.ledger, timer, owner="me")
+
+    fail(ledger_subject.ledger, a_letter(timer), timer.job, fence=1, owner="me", now=NOON + timedelta(days=2))
+
+    assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=2))
+
+
+def test_a_requested_cancel_does_not_shorten_the_life_of_a_row(ledger_subject: LedgerSubject):
+    job = a_job(due_at=FAR)
+    register(ledger_subject.ledger, job, owner="api")
+
+    request_cancel(ledger_subject.ledger, job)
+
+    assert lives_until(ledger_subject, job, FAR)
 
 
 def test_a_retrying_row_lives_15_days_longer_than_its_next_attempt(ledger_subject: LedgerSubject):
@@ -612,22 +1001,34 @@ def test_a_tombstone_outlives_the_next_attempt_that_it_stops(ledger_subject: Led
 
 
 def test_a_buried_row_lives_15_days_from_its_burial(ledger_subject: LedgerSubject):
-    job = a_job()
-
-    ledger_subject.ledger.bury(job, row=None, owner="me", now=NOON + timedelta(days=14), error="ten receives")
-
-    assert lives_until(ledger_subject, job, NOON + timedelta(days=14))
-
-
-def test_a_buried_row_outlives_the_next_attempt_that_it_stops(ledger_subject: LedgerSubject):
     timer = a_timer()
+
+    bury(ledger_subject.ledger, a_letter(timer), timer.job, row=None, owner="me", now=NOON + timedelta(days=14))
+
+    assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=14))
+
+
+def test_a_buried_row_lives_15_days_longer_than_the_attempt_that_is_buried(ledger_subject: LedgerSubject):
+    timer = a_timer()
+    following = Timer(job=timer.job, due_at=NOON + timedelta(hours=12), attempt=2)
     claim(ledger_subject.ledger, timer, owner="me")
-    settle(ledger_subject.ledger, timer.job, Event.RETRY, fence=1, owner="me", due_at=NOON + timedelta(hours=12))
+    settle(ledger_subject.ledger, timer.job, Event.RETRY, fence=1, owner="me", due_at=following.due_at)
     seen = row_of(ledger_subject.ledger, timer.job)
 
-    ledger_subject.ledger.bury(timer.job, row=seen, owner="me", now=NOON, error="ten receives")
+    bury(ledger_subject.ledger, a_letter(following), timer.job, row=seen, owner="me")
 
-    assert outlives(ledger_subject, timer.job, NOON + timedelta(hours=12))
+    assert lives_until(ledger_subject, timer.job, following.due_at)
+
+
+def test_a_buried_row_outlives_every_message_of_the_next_attempt(ledger_subject: LedgerSubject):
+    timer = a_timer()
+    claim(ledger_subject.ledger, timer, owner="me")
+    settle(ledger_subject.ledger, timer.job, Event.RETRY, fence=1, owner="me", due_at=NOON + MAX_BACKOFF)
+    seen = row_of(ledger_subject.ledger, timer.job)
+
+    bury(ledger_subject.ledger, a_letter(timer), timer.job, row=seen, owner="me")
+
+    assert ledger_subject.expires_at(timer.job.key) > NOON + MAX_BACKOFF + MESSAGE_LIFE
 
 
 def a_next(timer: Timer, *, attempt: int | None = None) -> Timer:
@@ -643,8 +1044,43 @@ def claim(ledger: Ledger, timer: Timer, *, owner: str, now: datetime = NOON) -> 
     return ledger.claim(timer, owner=owner, lease_until=now + LEASE, now=now)
 
 
-def rescue(ledger: Ledger, timer: Timer, *, fence: int, owner: str, now: datetime) -> Claimed | Refused:
-    return ledger.rescue(timer, fence=fence, owner=owner, lease_until=now + LEASE, now=now)
+def rescue(
+    ledger: Ledger, timer: Timer, *, row: LedgerRow | None = None, owner: str, now: datetime
+) -> Claimed | Refused:
+    """By the row that was seen, or the row as it is now."""
+    seen = row or row_of(ledger, timer.job)
+    return ledger.rescue(timer, row=seen, owner=owner, lease_until=now + LEASE, now=now)
+
+
+def request_cancel(
+    ledger: Ledger, job: Job, *, row: LedgerRow | None = None, now: datetime = NOON
+) -> Applied | Refused:
+    """Of the row that was seen, or the row as it is now."""
+    return ledger.request_cancel(job_id_of(job), row=row or row_of(ledger, job), now=now)
+
+
+def a_letter(timer: Timer) -> DeadLetter:
+    return DeadLetter(
+        tenant=timer.job.tenant,
+        identity=timer.job.identity,
+        dead_at=NOON,
+        error="it hurts",
+        attempt=timer.attempt,
+        job_id=str(job_id_of(timer.job)),
+        timer=timer,
+    )
+
+
+def fail(
+    ledger: Ledger, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime = NOON
+) -> Applied | Refused:
+    return ledger.fail(letter, job, fence=fence, owner=owner, now=now)
+
+
+def bury(
+    ledger: Ledger, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime = NOON
+) -> Applied | Refused:
+    return ledger.bury(letter, job, row=row, owner=owner, now=now)
 
 
 def settle(ledger: Ledger, job: Job, event: Event, *, fence: int, owner: str, **options: Any) -> Applied | Refused:

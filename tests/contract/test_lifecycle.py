@@ -1,7 +1,7 @@
 """Every event in every state, through every ledger: exactly the transitions of the table happen."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -9,8 +9,9 @@ from functions.domain.claims import LedgerRow
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, TRANSITIONS, Event, State, sources, target
-from functions.ports import Applied, Claimed, Ledger, Refused
+from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
 from tests.builders import NOON, a_timer
+from tests.contract.conftest import LedgerSubject
 
 Step = Callable[[Ledger, Timer], Applied | Claimed | Refused]
 
@@ -19,6 +20,9 @@ LONG_AFTER = NOON + timedelta(hours=1)
 
 REPEATABLE = {(Event.CANCEL, State.CANCELLED)}
 """A cancel of a cancelled job is answered as the first was, whoever asks."""
+
+WITH_A_LETTER = (Event.FAIL, Event.BURY)
+"""Events that keep a dead letter, if and only if they happen."""
 
 
 def test_every_event_has_a_way_into_the_ledger():
@@ -32,16 +36,20 @@ def test_every_state_has_a_way_to_come_about():
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("event", Event)
 def test_an_event_happens_in_the_states_of_its_row_of_the_table_and_in_no_other(
-    ledger: Ledger, event: Event, state: State
+    ledger_subject: LedgerSubject, event: Event, state: State
 ):
+    ledger = ledger_subject.ledger
     timer = a_timer(attempt=2)
     ARRANGE[state](ledger, timer)
     met = ledger.get(timer.job.key)
+    kept = ledger_subject.letters()
 
     answer = PERFORM[event](ledger, timer)
 
     row = ledger.get(timer.job.key)
-    if state in sources(event) or (event, state) in REPEATABLE:
+    happens = state in sources(event) or (event, state) in REPEATABLE
+    assert len(ledger_subject.letters()) - len(kept) == (happens and event in WITH_A_LETTER)
+    if happens:
         assert not isinstance(answer, Refused)
         assert row is not None
         assert row.state is target(event)
@@ -81,6 +89,11 @@ def _settled(event: Event) -> Callable[[Ledger, Timer], None]:
     return arrange
 
 
+def _failed(ledger: Ledger, timer: Timer) -> None:
+    _run_first_attempt(ledger, timer)
+    ledger.fail(_a_letter(timer), timer.job, fence=1, owner="arranger", now=NOON)
+
+
 def _attempted(ledger: Ledger, timer: Timer) -> None:
     ledger.attempt(timer, Event.ATTEMPT, owner="arranger", now=NOON)
 
@@ -91,7 +104,7 @@ ARRANGE: dict[State, Callable[[Ledger, Timer], object]] = {
     State.RUNNING: _run_first_attempt,
     State.RETRYING: _settled(Event.RETRY),
     State.SUCCEEDED: _settled(Event.SUCCEED),
-    State.FAILED: _settled(Event.FAIL),
+    State.FAILED: _failed,
     State.CANCELLED: _settled(Event.WITHDRAW),
     State.EXPIRED: _settled(Event.EXPIRE),
     State.ATTEMPTED: _attempted,
@@ -113,7 +126,8 @@ def _claim(ledger: Ledger, timer: Timer) -> Claimed | Refused:
 
 
 def _rescue(ledger: Ledger, timer: Timer) -> Claimed | Refused:
-    return ledger.rescue(timer, fence=1, owner="performer", lease_until=LONG_AFTER, now=LONG_AFTER)
+    seen = ledger.get(timer.job.key) or LedgerRow(state=State.ABSENT)
+    return ledger.rescue(timer, row=seen, owner="performer", lease_until=LONG_AFTER, now=LONG_AFTER)
 
 
 def _attempt(ledger: Ledger, timer: Timer) -> Applied | Refused:
@@ -130,7 +144,19 @@ def _cancel(ledger: Ledger, timer: Timer) -> Applied | Refused:
 
 def _bury(ledger: Ledger, timer: Timer) -> Applied | Refused:
     seen = ledger.get(timer.job.key)
-    return ledger.bury(timer.job, row=seen, owner="performer", now=LONG_AFTER, error="died")
+    return ledger.bury(_a_letter(timer, dead_at=LONG_AFTER), timer.job, row=seen, owner="performer", now=LONG_AFTER)
+
+
+def _fail(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    seen = ledger.get(timer.job.key) or LedgerRow(state=State.ABSENT)
+    letter = _a_letter(timer, dead_at=LONG_AFTER)
+    return ledger.fail(letter, timer.job, fence=seen.fence, owner="performer", now=LONG_AFTER)
+
+
+def _a_letter(timer: Timer, *, dead_at: datetime = NOON) -> DeadLetter:
+    return DeadLetter(
+        tenant=timer.job.tenant, identity=timer.job.identity, dead_at=dead_at, error="it hurts", timer=timer
+    )
 
 
 def _register_again(ledger: Ledger, timer: Timer) -> Applied | Refused:
@@ -143,9 +169,10 @@ PERFORM: dict[Event, Step] = {
     Event.RESCUE: _rescue,
     Event.ATTEMPT: _attempt,
     Event.LAPSE: _lapse,
+    Event.RELEASE: _settle(Event.RELEASE),
     Event.SUCCEED: _settle(Event.SUCCEED),
     Event.RETRY: _settle(Event.RETRY),
-    Event.FAIL: _settle(Event.FAIL),
+    Event.FAIL: _fail,
     Event.EXPIRE: _settle(Event.EXPIRE),
     Event.WITHDRAW: _settle(Event.WITHDRAW),
     Event.CANCEL: _cancel,

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors
+from functions.domain.cursor import AuditPosition, ClassCursor, Cursors, Position, first_cursors
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Priority
@@ -113,21 +113,40 @@ def test_nothing_is_audited_before_the_first_audit(shards: ShardStore):
 
 
 def test_the_audit_advances_from_where_it_was(shards: ShardStore):
-    assert shards.advance_audit(before=None, to=60)
-    assert shards.advance_audit(before=60, to=120)
-    assert shards.audited() == 120
+    assert shards.advance_audit(before=None, to=AuditPosition(60))
+    assert shards.advance_audit(before=AuditPosition(60), to=AuditPosition(120))
+    assert shards.audited() == AuditPosition(120)
 
 
-@pytest.mark.parametrize("before", [None, 0, 120])
-def test_an_audit_that_another_sweep_has_advanced_is_refused(shards: ShardStore, before: int | None):
-    shards.advance_audit(before=None, to=60)
+def test_an_audit_may_stand_within_a_bucket_at_a_shard_and_behind_a_key(shards: ShardStore):
+    within = AuditPosition(60, 11, '2#acme#0001803902400#"é\uffff')
 
-    assert not shards.advance_audit(before=before, to=180)
-    assert shards.audited() == 60
+    assert shards.advance_audit(before=None, to=within)
+    assert shards.audited() == within
+    assert shards.advance_audit(before=within, to=AuditPosition(60, 12))
+    assert shards.audited() == AuditPosition(60, 12)
 
 
-def test_an_audit_does_not_advance_from_a_bucket_where_none_was(shards: ShardStore):
-    assert not shards.advance_audit(before=60, to=120)
+def test_an_advance_whose_answer_was_lost_recognises_itself(shards: ShardStore):
+    assert shards.advance_audit(before=None, to=AuditPosition(60))
+    assert shards.advance_audit(before=None, to=AuditPosition(60))
+    assert shards.advance_audit(before=AuditPosition(60), to=AuditPosition(60, 1, "a"))
+    assert shards.advance_audit(before=AuditPosition(60), to=AuditPosition(60, 1, "a"))
+    assert shards.audited() == AuditPosition(60, 1, "a")
+
+
+@pytest.mark.parametrize(
+    "before", [None, AuditPosition(0), AuditPosition(120), AuditPosition(60, 1), AuditPosition(60, 0, "a")]
+)
+def test_an_audit_that_another_sweep_has_advanced_is_refused(shards: ShardStore, before: AuditPosition | None):
+    shards.advance_audit(before=None, to=AuditPosition(60))
+
+    assert not shards.advance_audit(before=before, to=AuditPosition(180))
+    assert shards.audited() == AuditPosition(60)
+
+
+def test_an_audit_does_not_advance_from_a_position_where_none_was(shards: ShardStore):
+    assert not shards.advance_audit(before=AuditPosition(60), to=AuditPosition(120))
     assert shards.audited() is None
 
 

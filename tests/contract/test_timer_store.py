@@ -9,10 +9,10 @@ from functions.domain.claims import TIMER_LIFE
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Payload, Priority, Timer
 from functions.domain.job_id import JobId, job_id_of
-from functions.ports import StoredTimer, TimerStore
+from functions.domain.timer_key import timer_key
+from functions.ports import Applied, StoredTimer, TimerStore
 from tests.builders import LOCAL_WHEEL, NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, TimerSubject
-from tests.fakes import sort_key
 
 SHARD = 1
 BUCKET = LOCAL_WHEEL.bucket_of(NOON)
@@ -28,7 +28,7 @@ def test_a_timer_is_read_as_it_was_put(timers: TimerStore):
     timer = a_row(attempt=3, backoff=timedelta(seconds=4), payload=Payload(text='"\ufffe\x00\U0001f600"'))
 
     assert timers.put([timer]) == []
-    assert timers.read(BUCKET, SHARD, limit=10).rows == [StoredTimer(sort_key(timer), timer)]
+    assert timers.read(BUCKET, SHARD, limit=10).rows == [StoredTimer(key_of(timer), timer)]
 
 
 def test_putting_nothing_changes_nothing(timers: TimerStore):
@@ -91,8 +91,8 @@ def test_a_page_starts_behind_the_sort_key_that_it_is_given(timers: TimerStore):
     first, second = a_row(), a_row(due_at=NOON + SECOND)
     timers.put([first, second])
 
-    assert [row.timer for row in timers.read(BUCKET, SHARD, after=sort_key(first), limit=10).rows] == [second]
-    assert timers.read(BUCKET, SHARD, after=sort_key(second), limit=10).rows == []
+    assert [row.timer for row in timers.read(BUCKET, SHARD, after=key_of(first), limit=10).rows] == [second]
+    assert timers.read(BUCKET, SHARD, after=key_of(second), limit=10).rows == []
     assert [row.timer for row in timers.read(BUCKET, SHARD, after="1#", limit=10).rows] == [first, second]
 
 
@@ -150,7 +150,7 @@ def test_deleting_gives_what_this_very_call_removed(timers: TimerStore):
     timer = a_row()
     timers.put([timer])
 
-    assert timers.delete(an_id(timer)) == StoredTimer(sort_key(timer), timer)
+    assert timers.delete(an_id(timer)) == StoredTimer(key_of(timer), timer)
     assert timers.delete(an_id(timer)) is None
     assert timers.get(an_id(timer)) is None
 
@@ -165,12 +165,80 @@ def test_deleting_a_job_leaves_its_retry_and_its_neighbours(timers: TimerStore):
     assert timers_of(timers) == [neighbour, retry]
 
 
+def test_a_timer_of_a_registered_job_is_put_while_its_job_waits(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+
+    assert timer_subject.timers.put_registered(timer) is True
+    assert timers_of(timer_subject.timers) == [timer]
+
+
+def test_a_timer_of_a_registered_job_put_twice_is_one_row(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+    timer_subject.timers.put([timer])
+
+    assert timer_subject.timers.put_registered(timer) is True
+    assert timer_subject.timers.put_registered(timer) is True
+    assert timers_of(timer_subject.timers) == [timer]
+
+
+def test_a_timer_of_a_registered_job_is_not_put_once_its_cancel_is_requested(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+    request_cancel(timer_subject, timer)
+
+    assert timer_subject.timers.put_registered(timer) is False
+    assert timers_of(timer_subject.timers) == []
+
+
+def test_a_timer_of_a_registered_job_is_not_put_once_it_is_cancelled(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+    timer_subject.ledger.cancel(an_id(timer), owner="api", now=NOON)
+
+    assert timer_subject.timers.put_registered(timer) is False
+    assert timers_of(timer_subject.timers) == []
+
+
+def test_a_timer_of_a_registered_job_is_not_put_once_a_worker_has_claimed_it(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+    timer_subject.ledger.claim(timer, owner="worker", lease_until=NOON + SECOND, now=NOON)
+
+    assert timer_subject.timers.put_registered(timer) is False
+    assert timers_of(timer_subject.timers) == []
+
+
+def test_a_timer_of_a_job_that_nobody_registered_is_not_put(timer_subject: TimerSubject):
+    assert timer_subject.timers.put_registered(a_row()) is False
+    assert timers_of(timer_subject.timers) == []
+
+
+def test_a_timer_that_may_not_be_put_leaves_the_row_that_is_there(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+    timer_subject.timers.put_registered(timer)
+    request_cancel(timer_subject, timer)
+    changed = replace(timer, job=replace(timer.job, target="https://example.com/other"))
+
+    assert timer_subject.timers.put_registered(changed) is False
+    assert timers_of(timer_subject.timers) == [timer]
+
+
+def test_putting_a_registered_timer_changes_nothing_in_the_ledger(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+    before = timer_subject.ledger.get(timer.job.key)
+
+    timer_subject.timers.put_registered(timer)
+
+    assert timer_subject.ledger.get(timer.job.key) == before
+
+
 @pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
-def test_a_row_lives_14_days_longer_than_its_due_time(timer_subject: TimerSubject):
+@pytest.mark.parametrize("is_registered", [False, True])
+def test_a_row_lives_14_days_longer_than_its_due_time(timer_subject: TimerSubject, *, is_registered: bool):
     assert timer_subject.expires_at is not None
-    timers = [a_row(due_at=NOON + timedelta(days=400)), a_row()]
-    timer_subject.timers.put(timers)
-    timer_subject.timers.put([timers[1]])
+    timers = [a_registered_row(timer_subject, due_at=NOON + timedelta(days=400)), a_registered_row(timer_subject)]
+    if is_registered:
+        assert [timer_subject.timers.put_registered(timer) for timer in timers] == [True, True]
+    else:
+        timer_subject.timers.put(timers)
+        timer_subject.timers.put([timers[1]])
 
     for timer in timers:
         assert timer_subject.expires_at(timer) == timer.due_at + TIMER_LIFE
@@ -180,6 +248,23 @@ def a_row(**overrides) -> Timer:
     """The timer of a job of shard 1, whatever its tenant."""
     timer = a_timer(**overrides)
     return replace(timer, job=replace(timer.job, shard=SHARD))
+
+
+def a_registered_row(subject: TimerSubject, **overrides) -> Timer:
+    """The timer of a job whose submission had an idempotency key."""
+    timer = a_row(**overrides)
+    subject.ledger.register(timer.job, job_id=str(an_id(timer)), fingerprint="f", owner="api", now=NOON)
+    return timer
+
+
+def request_cancel(subject: TimerSubject, timer: Timer) -> None:
+    row = subject.ledger.get(timer.job.key)
+    assert row is not None
+    assert isinstance(subject.ledger.request_cancel(an_id(timer), row=row, now=NOON), Applied)
+
+
+def key_of(timer: Timer) -> str:
+    return timer_key(timer.job, due_at=timer.due_at)
 
 
 def an_id(timer: Timer) -> JobId:

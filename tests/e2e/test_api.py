@@ -20,12 +20,13 @@ def test_the_api_describes_itself(http: httpx.Client) -> None:
     assert set(document["paths"]) == {"/v1/jobs", "/v1/jobs:batch", "/v1/jobs/{id}", "/openapi.json"}
 
 
-def test_a_path_that_is_no_route_never_reaches_a_function(http: httpx.Client) -> None:
-    answer = http.get("/v2/jobs", auth=SIGNED)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v2/jobs"), ("PUT", "/v1/jobs"), ("DELETE", "/v1/jobs/x/y")])
+def test_a_path_that_is_no_route_is_a_problem(http: httpx.Client, method: str, path: str) -> None:
+    answer = http.request(method, path, auth=SIGNED)
 
-    # API Gateway's own answer: every route is declared, so the API's 404 is never asked for one.
     assert answer.status_code == 404
-    assert answer.json() == {"message": "Not Found"}
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "no_such_route"
 
 
 def test_an_id_that_is_none_is_a_problem(http: httpx.Client) -> None:

@@ -49,6 +49,20 @@ def test_a_far_at_least_once_job_is_cancelled_by_deleting_its_row(
     assert client.cancel(sent.job.id).state == "cancelled"
 
     assert deployment.timer_row(sent.job.id) is None
+    assert client.cancel(sent.job.id).state == "cancelled"
+
+
+def test_a_keyed_at_least_once_job_is_too_fresh_to_be_cancelled_in_its_first_seconds(
+    deployment: Deployment, client: Client, sink: Sink
+) -> None:
+    # A submission of the same key that is still under way would place it again behind the delete.
+    sent = send(client, sink.target(), seconds=600, delivery="at_least_once", idempotency_key="subscription-7")
+
+    with pytest.raises(ApiProblem) as problem:
+        client.cancel(sent.job.id)
+
+    assert (problem.value.status, problem.value.code) == (409, "too_late")
+    assert deployment.timer_row(sent.job.id) is not None
 
 
 def test_a_near_at_least_once_job_cannot_be_cancelled_and_runs(client: Client, sink: Sink) -> None:

@@ -12,6 +12,7 @@ from tests.e2e.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import reaches, send
 from tickwheel.client import Client
+from tickwheel.errors import ApiProblem
 from tickwheel.jobs import NewJob, Refused, Submitted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
@@ -104,6 +105,18 @@ def test_a_repeated_key_answers_with_the_first_job_and_runs_once(
     assert (late.job.id, late.job.state, late.job.ring, late.job.replayed) == (first.job.id, "succeeded", None, True)
 
 
+def test_a_used_key_with_another_body_is_refused_with_the_id_of_the_job_that_has_it(client: Client, sink: Sink) -> None:
+    first = send(client, sink.target(), seconds=2, idempotency_key="invoice-8", payload={"cents": 100})
+
+    with pytest.raises(ApiProblem) as problem:
+        send(client, first.target, seconds=2, idempotency_key="invoice-8", payload={"cents": 999})
+
+    assert (problem.value.status, problem.value.code) == (409, "key_reused")
+    assert first.job.id in str(problem.value)
+    [arrival] = first.target.wait()
+    assert arrival.json == {"cents": 100}
+
+
 def test_a_key_of_another_tenant_is_another_job(client: Client, sink: Sink) -> None:
     ours = send(client, sink.target(), seconds=0, idempotency_key="same", tenant="acme")
     theirs = send(client, sink.target(), seconds=0, idempotency_key="same", tenant="globex")
@@ -120,7 +133,7 @@ def test_a_large_payload_waits_in_the_bucket_and_arrives_intact_and_is_gone_afte
     payload = {"incompressible": "".join(letters)}
     sent = send(client, sink.target(), seconds=8, payload=payload, tenant="hooli")
     identity = parse_job_id(sent.job.id).identity
-    assert deployment.payload_keys() == [f"hooli/{identity}"]
+    assert deployment.payload_keys() == [f"jobs/hooli/{identity}"]
 
     [arrival] = sent.target.wait()
 

@@ -44,7 +44,8 @@ def test_an_unsigned_request_is_refused(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/openapi.json"), ("GET", "/v1/jobs/x"), ("DELETE", "/v1/jobs/x")]
+    ("method", "path"),
+    [("GET", "/openapi.json"), ("GET", "/v1/jobs/x"), ("DELETE", "/v1/jobs/x"), ("GET", "/no/route")],
 )
 def test_no_route_answers_an_unsigned_request(http: httpx.Client, method: str, path: str) -> None:
     assert http.request(method, path).status_code == 403

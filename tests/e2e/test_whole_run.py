@@ -25,7 +25,16 @@ FAULTS = (
 )
 """What no log line may hold: the failures that tests provoke are results, told as events of level INFO."""
 
-UNEXPECTED_EVENTS = ("job_returned", "settle_refused", "straggler", "came_early", "rescued")
+UNEXPECTED_EVENTS = (
+    "job_returned",
+    "settle_refused",
+    "not_released",
+    "straggler",
+    "came_early",
+    "rescued",
+    "requeued",
+    "submission_failed",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)

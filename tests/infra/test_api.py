@@ -1,11 +1,19 @@
-from infra.api import ROUTES
+from infra.api import ELSEWHERE, ROUTES
 from tests.infra.synthesis import Templates
 
 
 def test_no_route_is_open_to_the_unsigned(templates: Templates) -> None:
     routes = [route["Properties"] for route in templates.of_type("AWS::ApiGatewayV2::Route").values()]
-    assert sorted(route["RouteKey"] for route in routes) == sorted(f"{method} {path}" for method, path in ROUTES)
+    expected = [*(f"{method} {path}" for method, path in ROUTES), f"ANY {ELSEWHERE}"]
+    assert sorted(route["RouteKey"] for route in routes) == sorted(expected)
     assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+
+
+def test_any_other_path_reaches_the_function_that_answers_with_a_problem(templates: Templates) -> None:
+    routes = [route["Properties"] for route in templates.of_type("AWS::ApiGatewayV2::Route").values()]
+    integrations = {str(route["Target"]) for route in routes}
+    assert ELSEWHERE == "/{proxy+}"
+    assert len(integrations) == 1
 
 
 def test_requests_are_throttled_and_logged(templates: Templates) -> None:

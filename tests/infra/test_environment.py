@@ -15,6 +15,8 @@ MODELS = {
     "dead_letters": settings.DeadLettersSettings,
 }
 
+FOR_POWERTOOLS = {"LOG_LEVEL", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_METRICS_NAMESPACE"}
+
 
 def as_deployed(value: Any) -> str:
     """A value of a template as a function sees it: every reference stands for a name."""
@@ -38,8 +40,14 @@ def test_a_function_is_told_all_that_its_settings_ask_for(
     assert model.wheel() == any_stage.wheel
 
 
+@pytest.mark.parametrize("function", MODELS)
+def test_a_function_is_told_nothing_that_its_settings_do_not_ask_for(function: str, templates: Templates) -> None:
+    told = set(environment_of(function, templates)) - FOR_POWERTOOLS
+    assert told == set(MODELS[function].model_fields)
+
+
 def test_the_ready_queues_are_told_in_the_order_of_the_classes(templates: Templates) -> None:
-    for function in ("api", "scanner", "worker", "sweeper"):
+    for function in MODELS:
         urls = json.loads(environment_of(function, templates)["READY_QUEUE_URLS"])
         assert [url.removeprefix("Ready")[:-8] for url in urls] == ["Critical", "High", "Normal", "Low"]
 
@@ -54,5 +62,5 @@ def test_logs_and_metrics_carry_the_name_of_their_function(function: str, templa
 
 def test_plain_http_is_for_the_local_stage(any_stage: Stage, templates: Templates) -> None:
     expected = "true" if any_stage.name == "local" else "false"
-    for function in ("api", "worker"):
-        assert environment_of(function, templates)["ALLOW_PLAIN_HTTP"] == expected
+    # The API refuses such targets; what it has taken, the worker calls.
+    assert environment_of("api", templates)["ALLOW_PLAIN_HTTP"] == expected

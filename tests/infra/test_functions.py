@@ -48,5 +48,5 @@ def test_no_resource_has_a_physical_name(templates: Templates) -> None:
 
 def test_the_longest_attempt_leaves_the_worker_time_to_settle(any_stage: Stage, templates: Templates) -> None:
     timeout = templates.functions()["worker"]["Properties"]["Timeout"]
-    assert templates.environment("worker")["MAX_TIMEOUT_SECONDS"] == str(timeout - 10)
+    assert templates.environment("api")["MAX_TIMEOUT_SECONDS"] == str(timeout - 10)
     assert any_stage.longest_attempt.total_seconds() == timeout - 10

@@ -45,6 +45,17 @@ def test_a_worker_without_time_to_settle_is_refused() -> None:
         a_stage(worker=FunctionSize(memory_mb=512, timeout=timedelta(seconds=10)))
 
 
+def test_a_lease_is_as_long_as_the_longest_claim_that_a_worker_makes() -> None:
+    stage = a_stage(worker=FunctionSize(memory_mb=512, timeout=timedelta(seconds=90)))
+
+    assert (stage.longest_attempt, stage.lease) == (timedelta(seconds=80), timedelta(seconds=85))
+    assert stage.visibility == timedelta(seconds=90 + 60 + 30)
+
+
+def test_the_workers_of_dev_leave_some_of_a_new_account_s_ten_functions_to_the_others() -> None:
+    assert sum(limit or 10 for limit in Stage.named("dev").max_concurrency) < 10
+
+
 def test_every_priority_needs_a_concurrency() -> None:
     with pytest.raises(InvalidStage, match="max_concurrency has 3 entries: give one for each of critical, high"):
         a_stage(max_concurrency=(None, None, 4))

@@ -30,6 +30,7 @@ def a_request(
     headers: dict[str, str] | None = None,
     raw: str | None = None,
     is_base64: bool = False,
+    route_key: str | None = None,
 ) -> dict[str, Any]:
     """An HTTP API event, payload version 2.0. raw: the body as text, instead of a value to be written as JSON."""
     text = raw if raw is not None else json.dumps(body) if body is not None else None
@@ -37,7 +38,7 @@ def a_request(
         text = base64.b64encode(text.encode()).decode()
     return {
         "version": "2.0",
-        "routeKey": f"{method} {path}",
+        "routeKey": route_key or f"{method} {path}",
         "rawPath": path,
         "rawQueryString": "",
         "headers": {"content-type": "application/json", **(headers or {})},
@@ -62,6 +63,7 @@ def an_sqs_event(messages: list[Any], *, queue: str, receive_count: int | None =
                 "attributes": {
                     "ApproximateReceiveCount": str(receive_count or message["Attributes"]["ApproximateReceiveCount"]),
                     "SentTimestamp": message["Attributes"]["SentTimestamp"],
+                    "ApproximateFirstReceiveTimestamp": message["Attributes"]["ApproximateFirstReceiveTimestamp"],
                 },
                 "eventSource": "aws:sqs",
                 "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",

@@ -117,17 +117,21 @@ class Stage:
         """One tick of every shard."""
         return [self.module("scanner").handler({"shard": shard}, Context()) for shard in range(2)]
 
-    def receive(self, queue: str = "normal") -> list[Any]:
-        names: Any = ["ApproximateReceiveCount", "SentTimestamp"]
+    def receive(self, queue: str = "normal", *, within_seconds: int = 0) -> list[Any]:
+        """What is visible; the queues' clocks do not travel, so a delayed message is waited for."""
+        names: Any = ["ApproximateReceiveCount", "SentTimestamp", "ApproximateFirstReceiveTimestamp"]
         answer = self.sqs.receive_message(
-            QueueUrl=self.urls[queue], MaxNumberOfMessages=10, MessageSystemAttributeNames=names
+            QueueUrl=self.urls[queue],
+            MaxNumberOfMessages=10,
+            MessageSystemAttributeNames=names,
+            WaitTimeSeconds=within_seconds,
         )
         return answer.get("Messages", [])
 
-    def work(self, queue: str = "normal") -> dict[str, Any]:
+    def work(self, queue: str = "normal", *, within_seconds: int = 0, context: Context | None = None) -> dict[str, Any]:
         """What the event source mapping does: receive a batch, invoke the worker, delete what is done."""
-        messages = self.receive(queue)
-        answer = self.module("worker").handler(an_sqs_event(messages, queue=queue), Context())
+        messages = self.receive(queue, within_seconds=within_seconds)
+        answer = self.module("worker").handler(an_sqs_event(messages, queue=queue), context or Context())
         returned = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         for message in messages:
             if message["MessageId"] not in returned:

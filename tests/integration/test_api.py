@@ -57,6 +57,50 @@ def test_a_key_answers_with_the_first_job(stage: Stage, where: str):
     assert len(stage.rows("timers")) == 1
 
 
+def test_a_used_key_with_another_body_is_refused_with_the_id_of_the_job_that_has_it(stage: Stage):
+    first = stage.submit(delay=3_600, idempotency_key="order-7", payload=1)
+
+    body = {"tenant": "acme", "target": "handler:echo", "delay": 3_600, "idempotency_key": "order-7", "payload": 2}
+    status, problem = stage.call("POST", "/v1/jobs", body)
+
+    assert (status, problem["code"], problem["id"]) == (409, "key_reused", first["id"])
+    assert len(stage.rows("timers")) == 1
+
+
+def test_a_used_key_with_another_body_does_not_hold_up_the_others_of_its_batch(stage: Stage):
+    first = stage.submit(idempotency_key="order-7", payload=1)
+    job = {"tenant": "acme", "target": "handler:echo", "idempotency_key": "order-7"}
+
+    _, answer = stage.call("POST", "/v1/jobs:batch", {"jobs": [{**job, "payload": 2}, {**job, "payload": 1}]})
+
+    refused, replayed = answer["results"]
+    assert (refused["status"], refused["problem"]["code"], refused["problem"]["id"]) == (409, "key_reused", first["id"])
+    assert (replayed["status"], replayed["job"]["id"], replayed["job"]["replayed"]) == (202, first["id"], True)
+
+
+def test_a_key_in_the_header_of_a_batch_is_refused(stage: Stage):
+    jobs = [{"tenant": "acme", "target": "handler:echo"}]
+
+    status, problem = stage.call("POST", "/v1/jobs:batch", {"jobs": jobs}, headers={"idempotency-key": "order-7"})
+
+    assert (status, problem["code"]) == (422, "invalid_input")
+    assert stage.receive() == []
+
+
+def test_a_repeated_key_of_a_far_at_least_once_job_writes_its_row_again_until_it_is_cancelled(stage: Stage):
+    job = {"delay": 3_600, "delivery": "at_least_once", "idempotency_key": "order-7"}
+    first = stage.submit(**job)
+    stage.dynamodb.delete_item(TableName="timers", Key={name: stage.rows("timers")[0][name] for name in ("p", "s")})
+
+    assert stage.submit(**job) == {**first, "replayed": True}
+    assert len(stage.rows("timers")) == 1
+
+    stage.travel(timedelta(minutes=1))
+    assert stage.call("DELETE", f"/v1/jobs/{first['id']}") == (200, {"id": first["id"], "state": "cancelled"})
+    assert stage.submit(**job) == {**first, "state": "cancelled", "ring": None, "replayed": True}
+    assert stage.rows("timers") == []
+
+
 def test_a_large_payload_is_kept_in_the_bucket(stage: Stage):
     payload = {str(number): f"{number * 7919 % 104_729:x}" for number in range(5_000)}
 
@@ -178,6 +222,35 @@ class TestJobs:
 
         assert (status, problem["code"]) == (409, "too_late")
 
+    def test_a_far_at_least_once_job_is_cancelled_and_then_unknown(self, stage: Stage):
+        job_id = stage.submit(delivery="at_least_once", delay=3_600)["id"]
+
+        for _ in range(2):
+            assert stage.call("DELETE", f"/v1/jobs/{job_id}") == (200, {"id": job_id, "state": "cancelled"})
+        assert stage.call("GET", f"/v1/jobs/{job_id}")[0] == 404
+        assert stage.rows("timers") == []
+
+    def test_a_far_at_least_once_job_that_a_stalled_delete_could_let_through_is_too_late_to_be_cancelled(
+        self, stage: Stage
+    ):
+        # GUARD + SKEW ahead, but not the 30 s more that a request may take.
+        accepted = stage.submit(delivery="at_least_once", delay=180)
+
+        status, problem = stage.call("DELETE", f"/v1/jobs/{accepted['id']}")
+
+        assert accepted["ring"] == "far"
+        assert (status, problem["code"]) == (409, "too_late")
+        assert len(stage.rows("timers")) == 1
+
+    def test_a_keyed_at_least_once_job_is_too_fresh_to_be_cancelled_in_its_first_seconds(self, stage: Stage):
+        job_id = stage.submit(delivery="at_least_once", delay=3_600, idempotency_key="order-7")["id"]
+
+        assert stage.call("DELETE", f"/v1/jobs/{job_id}")[0] == 409
+        stage.travel(timedelta(seconds=36))
+
+        assert stage.call("DELETE", f"/v1/jobs/{job_id}")[0] == 200
+        assert stage.get(job_id)["state"] == "cancelled"
+
     def test_an_id_may_come_percent_encoded(self, stage: Stage):
         job_id = stage.submit(delay=3_600)["id"]
 
@@ -198,11 +271,15 @@ class TestJobs:
         assert (status, problem["code"]) == (404, "job_not_found")
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("PUT", "/v1/jobs"), ("GET", "/v1/jobs/")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/"), ("PUT", "/v1/jobs"), ("GET", "/v1/jobs/"), ("PATCH", "/v2/jobs/x")]
+)
 def test_an_unknown_route_is_a_problem(stage: Stage, method: str, path: str):
-    status, problem = stage.call(method, path)
+    answer = stage.module("api").handler(a_request(method, path, route_key="ANY /{proxy+}"), Context())
 
-    assert (status, problem["code"]) == (404, "no_such_route")
+    assert answer["statusCode"] == 404
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+    assert json.loads(answer["body"])["code"] == "no_such_route"
 
 
 def test_every_route_that_is_deployed_is_described_and_answered(stage: Stage):

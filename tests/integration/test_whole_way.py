@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from functions.domain.claims import lease_of
 from functions.domain.envelope import decode_envelope
+from functions.ports import Claimed
 from tests.http_sink import HttpSink, answering, http_sink
 from tests.integration.events import Context, an_sqs_event
 from tests.integration.stage import BUCKET, Stage
@@ -57,11 +60,11 @@ def test_a_promoted_job_is_not_promoted_or_run_again(stage: Stage, sink: HttpSin
 
 def test_a_failing_job_is_tried_again_and_ends_as_a_dead_letter(stage: Stage, sink: HttpSink):
     sink.respond = answering(500)
-    job_id = stage.submit(target=sink.url, retry={"attempts": 2, "base": 0, "strategy": "fixed"})["id"]
+    job_id = stage.submit(target=sink.url, retry={"attempts": 2, "base": 1, "strategy": "fixed"})["id"]
 
     stage.work()
     assert stage.get(job_id)["state"] == "retrying"
-    stage.work()
+    stage.work(within_seconds=5)
 
     found = stage.get(job_id)
     assert (found["state"], found["attempt"], found["error"]) == ("failed", 2, "the target answered 500")
@@ -112,19 +115,66 @@ def test_only_the_messages_that_must_come_back_are_reported(stage: Stage):
     assert answer == {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in foreign]}
 
 
-def test_a_batch_without_time_is_returned_whole_and_hidden_for_a_moment(stage: Stage):
-    job_id = stage.submit()["id"]
+def test_a_batch_without_time_is_placed_again_and_acknowledged(stage: Stage, sink: HttpSink):
+    job_id = stage.submit(target=sink.url)["id"]
+
+    assert stage.work(context=Context(remaining_ms=1_000)) == {"batchItemFailures": []}
+
+    assert stage.get(job_id)["state"] == "scheduled"
+    assert sink.requests == []
+    assert stage.work(within_seconds=3) == {"batchItemFailures": []}
+    assert stage.get(job_id)["state"] == "succeeded"
+
+
+def test_an_at_least_once_job_without_time_is_returned_and_hidden_for_a_moment(stage: Stage, sink: HttpSink):
+    stage.submit(target=sink.url, delivery="at_least_once")
     messages = stage.receive()
 
     answer = stage.module("worker").handler(an_sqs_event(messages, queue="normal"), Context(remaining_ms=1_000))
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": messages[0]["MessageId"]}]}
-    assert stage.get(job_id)["state"] == "scheduled"
+    assert sink.requests == []
 
 
 def test_a_message_in_the_dead_letter_queue_is_kept_and_its_job_settled(stage: Stage):
     job_id = stage.submit(payload={"n": 1})["id"]
     stage.sqs.send_message(QueueUrl=stage.urls["normal"], MessageBody="hello")
+    messages = stage.receive()
+    [of_the_job] = [message for message in messages if message["Body"] != "hello"]
+    claim_and_die(stage, of_the_job)
+    stage.travel(timedelta(minutes=1))
+    event = an_sqs_event(messages, queue="normal-dead", receive_count=10)
+
+    assert stage.module("dead_letters").handler(event, Context()) == {"batchItemFailures": []}
+
+    found = stage.get(job_id)
+    assert (found["state"], found["attempt"]) == ("failed", 1)
+    assert found["error"].startswith("its message was received 10 times")
+    letters = {letter["p"]["S"].split("#")[0]: letter for letter in stage.rows("dead_letters")}
+    assert set(letters) == {"acme", "?"}
+    assert letters["acme"]["i"]["S"] == job_id
+    assert letters["?"]["w"]["S"] == "hello"
+    # The same event again, because its answer was lost, leaves no other letters.
+    assert stage.module("dead_letters").handler(event, Context()) == {"batchItemFailures": []}
+    assert len(stage.rows("dead_letters")) == 2
+
+
+def test_a_message_in_the_dead_letter_queue_whose_worker_still_runs_comes_back(stage: Stage):
+    job_id = stage.submit()["id"]
+    messages = stage.receive()
+    claim_and_die(stage, messages[0])
+
+    answer = stage.module("dead_letters").handler(
+        an_sqs_event(messages, queue="normal-dead", receive_count=10), Context()
+    )
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": messages[0]["MessageId"]}]}
+    assert stage.get(job_id)["state"] == "running"
+    assert stage.rows("dead_letters") == []
+
+
+def test_a_job_that_no_worker_has_claimed_goes_on_from_the_dead_letter_queue(stage: Stage, sink: HttpSink):
+    job_id = stage.submit(target=sink.url)["id"]
     messages = stage.receive()
 
     answer = stage.module("dead_letters").handler(
@@ -132,13 +182,10 @@ def test_a_message_in_the_dead_letter_queue_is_kept_and_its_job_settled(stage: S
     )
 
     assert answer == {"batchItemFailures": []}
-    found = stage.get(job_id)
-    assert found["state"] == "failed"
-    assert found["error"].startswith("its message was received 10 times")
-    letters = {letter["p"]["S"].split("#")[0]: letter for letter in stage.rows("dead_letters")}
-    assert set(letters) == {"acme", "?"}
-    assert letters["acme"]["i"]["S"] == job_id
-    assert letters["?"]["w"]["S"] == "hello"
+    assert stage.rows("dead_letters") == []
+    assert stage.work() == {"batchItemFailures": []}
+    assert stage.get(job_id)["state"] == "succeeded"
+    assert len(sink.requests) == 1
 
 
 def test_the_sweeper_sends_a_straggler_again(stage: Stage, sink: HttpSink):
@@ -162,10 +209,8 @@ def test_the_sweeper_sends_a_straggler_again(stage: Stage, sink: HttpSink):
 def test_a_job_that_came_back_after_its_worker_died_is_rescued(stage: Stage, sink: HttpSink):
     job_id = stage.submit(target=sink.url, timeout=5)["id"]
     messages = stage.receive()
+    claim_and_die(stage, messages[0])
     worker = stage.module("worker")
-    now = stage.now()
-    timer = decode_envelope(messages[0]["Body"])[0]
-    worker.wiring.ledger.claim(timer, owner="dead", lease_until=now + timedelta(seconds=10), now=now)
     event = an_sqs_event(messages, queue="normal", receive_count=2)
 
     assert worker.handler(event, Context())["batchItemFailures"] != []
@@ -189,3 +234,13 @@ def test_every_invocation_logs_events_and_metrics_that_can_be_read(
     assert {"job_settled", "shard_scanned"} <= {record.message for record in caplog.records}
     metrics = {name for line in lines if "_aws" in line for name in line}
     assert {"jobs_submitted", "attempts", "succeeded", "lag_ms", "promoted", "oldest_bucket_age_s"} <= metrics
+
+
+def claim_and_die(stage: Stage, message: Any) -> None:
+    """What is left of a worker that died in the middle of an attempt."""
+    now = stage.now()
+    timer = decode_envelope(message["Body"])[0]
+    ledger = stage.module("worker").wiring.ledger
+    assert isinstance(
+        ledger.claim(timer, owner="dead", lease_until=lease_of(timer.job.timeout, now=now), now=now), Claimed
+    )

@@ -5,31 +5,44 @@ Then the promises are broken one by one in the code, to see that this machine no
 
 from __future__ import annotations
 
-from dataclasses import replace
+import random
+import string
+from dataclasses import fields, replace
 from datetime import timedelta
+from typing import ClassVar
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Precision, Priority
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.wheel import Wheel
 from tests.builders import LOCAL_WHEEL, a_submission
-from tests.world.process import Fate, Fault, Process
-from tests.world.world import Conditions, World
+from tests.properties import histories, mutations
+from tests.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
+from tests.world.world import World
 
 MOST_LIVE = 4
-LARGE = '"' + "".join(f"{number:x}" for number in range(0, 90_000, 3)) + '"'
+LARGE = f'"{"".join(random.Random(7).choices(string.ascii_letters, k=10_000))}"'
 
-SECONDS = st.sampled_from([0, 1, 5, 14, 16, 17, 20, 29, 40, 60, 95, 130])
+SECONDS = st.sampled_from([1, 5, 14, 16, 20, 29, 40, 60, 95, 130])
 SIDES = st.sampled_from([0, 0, -1, 1]).map(lambda side: LOCAL_WHEEL.skew / 2 * side)
 SKEWED = st.sampled_from([*[timedelta(0)] * 8, timedelta(seconds=20), timedelta(seconds=-20)])
 FAULTS = st.builds(
     Fault,
-    fate=st.sampled_from(Fate),
-    at_call=st.integers(1, 12),
-    stall=st.sampled_from([3, 12, 50, 100]).map(lambda seconds: timedelta(seconds=seconds)),
+    fate=st.sampled_from([fate for fate in Fate if fate is not Fate.HELD]),
+    at_call=st.sampled_from([1, 1, 2, 2, 3, 3, 4, 5, 6, 8]),
+    stall=st.sampled_from([3, 12, 25, 50]).map(lambda seconds: timedelta(seconds=seconds)),
 )
 CONDITIONS = st.builds(
     Conditions,
@@ -38,64 +51,57 @@ CONDITIONS = st.builds(
     fault=st.one_of(st.none(), FAULTS),
     is_held=st.sampled_from([False, False, True]),
 )
-TARGETS = st.sampled_from(["fine", "fine", "fine", "flaky", "broken", "poison"]).map("https://example.com/{}".format)
+TARGETS = ["fine", "fine", "fine", "flaky", "broken", "poison"]
+SUBMISSIONS = st.fixed_dictionaries(
+    {
+        "tenant": st.sampled_from(["acme", "umbrella"]),
+        "delivery": st.sampled_from([Delivery.EXACTLY_ONCE, Delivery.EXACTLY_ONCE, *Delivery]),
+        "priority": st.sampled_from(Priority),
+        "precision": st.sampled_from(Precision),
+        "target": st.sampled_from(TARGETS).map("https://example.com/{}".format),
+        "expires_after": st.sampled_from([None, None, None, timedelta(seconds=30)]),
+        "payload": st.sampled_from(["1", "1", "1", LARGE]),
+        "retry": st.sampled_from([1, 30, 160]).map(
+            lambda base: RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(seconds=base))
+        ),
+    }
+)
+DUE_IN = st.sampled_from([0, 3, 30, 100, 154, 155, 155.005, 156, 170, 200, 240, 300, 420])
+
+
+class SmallWheel(Wheel):
+    """Its first tick starts an hour back instead of a day: there is as little to find, and less to read."""
+
+    def first_bucket(self, *, now):
+        return self.bucket_of(now - timedelta(hours=1))
+
+
+SMALL_WHEEL = SmallWheel(**{part.name: getattr(LOCAL_WHEEL, part.name) for part in fields(Wheel)})
 
 
 class Scheduler(RuleBasedStateMachine):
-    def new_world(self, **options) -> World:
-        return World(**options)
+    lambdas: ClassVar[dict[type, type]] = {}
 
-    @initialize(is_new=st.sampled_from([False] * 9 + [True]), audits=st.booleans())
-    def begin(self, is_new, audits) -> None:
-        self.world = self.new_world(is_new=is_new, audits=audits)
+    @initialize(
+        is_new=st.sampled_from([False] * 9 + [True]),
+        audits=st.booleans(),
+        seconds=st.integers(0, 59),
+        first=st.lists(st.tuples(SUBMISSIONS, DUE_IN), min_size=1, max_size=4),
+    )
+    def begin(self, is_new, audits, seconds, first) -> None:
+        self.world = World(wheel=SMALL_WHEEL, is_new=is_new, audits=audits, lambdas=self.lambdas)
+        self.world.clock.tick(seconds * SECOND)
         self.keys = 0
         self.copies: list = []
+        for submission, due_in in first:
+            self.submit_it(submission, due_in, is_keyed=False, conditions=SMOOTHLY)
 
-    @rule(
-        due_in=st.sampled_from([0, 3, 30, 100, 154, 155, 155.005, 156, 170, 200, 240, 300, 420]),
-        delivery=st.sampled_from([Delivery.EXACTLY_ONCE, Delivery.EXACTLY_ONCE, *Delivery]),
-        priority=st.sampled_from(Priority),
-        precision=st.sampled_from(Precision),
-        calls=TARGETS,
-        tenant=st.sampled_from(["acme", "umbrella"]),
-        expires=st.sampled_from([None, None, None, 30]),
-        is_keyed=st.booleans(),
-        is_large=st.sampled_from([False, False, False, True]),
-        backoff=st.sampled_from([1, 30, 160]),
-        conditions=CONDITIONS,
-        skewed=SKEWED,
-    )
-    def submit(
-        self,
-        due_in,
-        delivery,
-        priority,
-        precision,
-        calls,
-        tenant,
-        expires,
-        is_keyed,
-        is_large,
-        backoff,
-        conditions,
-        skewed,
-    ) -> None:
-        self.keys += is_keyed
+    @rule(submission=SUBMISSIONS, due_in=DUE_IN, is_keyed=st.booleans(), conditions=CONDITIONS, skewed=SKEWED)
+    def submit(self, submission, due_in, is_keyed, conditions, skewed) -> None:
         conditions = replace(conditions, ahead=conditions.ahead + skewed)
-        submission = a_submission(
-            tenant=tenant,
-            due_at=self.world.clock.instant + conditions.ahead + timedelta(seconds=due_in),
-            delivery=delivery,
-            priority=priority,
-            precision=precision,
-            target=calls,
-            expires_after=timedelta(seconds=expires) if expires else None,
-            idempotency_key=f"key-{self.keys}" if is_keyed else None,
-            payload=LARGE if is_large else "1",
-            retry=RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(seconds=backoff)),
-        )
-        self.began(self.world.submit(submission, conditions))
+        self.submit_it(submission, due_in, is_keyed=is_keyed, conditions=conditions)
 
+    @precondition(lambda self: self.world.promises.sent)
     @rule(
         which=st.integers(0, 20),
         later=st.sampled_from([0, 20, 100, 160, 200]),
@@ -105,63 +111,68 @@ class Scheduler(RuleBasedStateMachine):
     def submit_again(self, which, later, is_other, conditions) -> None:
         """A client that got no answer submits the same job again, for whatever time it is then."""
         sent = list(self.world.promises.sent.values())
-        if sent:
-            again = replace(
-                sent[which % len(sent)], due_at=self.world.clock.instant + conditions.ahead + timedelta(seconds=later)
-            )
-            if is_other:
-                again = replace(again, payload="2")
-            self.began(self.world.submit(again, conditions))
+        due_at = self.world.clock.instant + conditions.ahead + timedelta(seconds=later)
+        again = replace(sent[-1 - which % len(sent)], due_at=due_at)
+        self.began(self.world.submit(replace(again, payload="2") if is_other else again, conditions))
 
+    @precondition(lambda self: self.world.promises.waiting())
     @rule(which=st.integers(0, 20), conditions=CONDITIONS)
     def cancel(self, which, conditions) -> None:
-        ids = list(self.world.promises.jobs)
-        if ids:
-            self.began(self.world.cancel(ids[which % len(ids)], conditions))
+        ids = self.world.promises.waiting()
+        self.began(self.world.cancel(ids[which % len(ids)], conditions))
 
-    @rule(conditions=CONDITIONS, skewed=SKEWED)
-    def scan(self, conditions, skewed) -> None:
+    @rule(conditions=CONDITIONS, skewed=SKEWED, seconds=st.sampled_from([0, 20, 60]))
+    def scan(self, conditions, skewed, seconds) -> None:
+        self.world.time_passes(seconds * SECOND)
         conditions = replace(conditions, ahead=conditions.ahead + skewed)
         for shard in range(self.world.wheel.scan_shards):
             self.began(self.world.scan(shard, conditions))
 
-    @rule(conditions=CONDITIONS, batch=st.sampled_from([10, 10, 1]))
-    def work(self, conditions, batch) -> None:
+    @precondition(lambda self: self.world.ready.messages)
+    @rule(conditions=CONDITIONS, batch=st.sampled_from([10, 10, 1]), waits=st.booleans())
+    def work(self, conditions, batch, waits) -> None:
+        if waits:
+            self.wait_for_a_message()
         self.began(self.world.work(conditions, batch=batch))
 
-    @rule(conditions=CONDITIONS)
-    def work_side_by_side(self, conditions) -> None:
-        """All jobs of a batch come to their claims before one of them runs."""
-        worker = self.world.work(replace(conditions, is_held=True, fault=None))
+    @precondition(lambda self: self.world.ready.messages)
+    @rule(ahead=SIDES, steps=st.integers(1, 4), waits=st.booleans())
+    def work_side_by_side(self, ahead, steps, waits) -> None:
+        """All jobs of a batch make some calls before one of them goes on."""
+        if waits:
+            self.wait_for_a_message()
+        worker = self.world.work(Conditions(ahead=ahead, is_held=True))
         if worker:
             for lane in range(len(worker.lanes) - 1):
-                worker.go_on(lane, 2)
+                worker.go_on(lane, steps)
             self.began(worker)
 
+    @precondition(lambda self: self.world.audits)
     @rule(conditions=CONDITIONS)
     def sweep(self, conditions) -> None:
-        if self.world.audits:
-            self.began(self.world.sweep(conditions))
+        self.began(self.world.sweep(conditions))
 
+    @precondition(lambda self: self.world.ready.dead)
     @rule(conditions=CONDITIONS)
     def bury(self, conditions) -> None:
         self.began(self.world.bury(conditions))
 
+    @precondition(lambda self: self.world.live)
     @rule(which=st.integers(0, MOST_LIVE), lane=st.integers(0, 9), steps=st.integers(1, 8), fault=st.none() | FAULTS)
     def go_on(self, which, lane, steps, fault) -> None:
-        if process := self.live(which):
-            process.go_on(lane, steps, fault=fault)
+        self.live(which).go_on(lane, steps, fault=fault)
 
+    @precondition(lambda self: self.world.live)
     @rule(which=st.integers(0, MOST_LIVE))
     def finish(self, which) -> None:
-        if process := self.live(which):
-            process.finish()
+        self.live(which).finish()
 
+    @precondition(lambda self: self.world.live)
     @rule(which=st.integers(0, MOST_LIVE), after=st.booleans())
     def kill(self, which, after) -> None:
-        if process := self.live(which):
-            process.kill(after=after)
+        self.live(which).kill(after=after)
 
+    @precondition(lambda self: self.world.late)
     @rule(which=st.integers(0, 5))
     def land(self, which) -> None:
         self.world.land(which)
@@ -170,16 +181,17 @@ class Scheduler(RuleBasedStateMachine):
     def time_passes(self, seconds) -> None:
         self.world.time_passes(seconds * SECOND)
 
+    @precondition(lambda self: any(message.receive_count for message in self.world.ready.messages.values()))
     @rule()
     def redeliver(self) -> None:
         self.world.redeliver()
 
+    @precondition(lambda self: self.world.ready.messages)
     @rule(which=st.integers(0, 20))
     def keep_a_copy(self, which) -> None:
         """A message may come once more as long as its queue keeps it."""
         messages = list(self.world.ready.messages.values())
-        if messages:
-            self.copies.append(messages[which % len(messages)])
+        self.copies.append(messages[which % len(messages)])
 
     @rule(priority=st.sampled_from(Priority), refuses=st.sampled_from([None, None, False, False, True]))
     def refuse(self, priority, refuses) -> None:
@@ -196,14 +208,23 @@ class Scheduler(RuleBasedStateMachine):
             self.world.promises.check_nothing_lost()
             self.world.check()
 
+    def submit_it(self, submission, due_in, *, is_keyed, conditions) -> None:
+        self.keys += is_keyed
+        key = f"key-{self.keys}" if is_keyed else None
+        due_at = self.world.clock.instant + conditions.ahead + timedelta(seconds=due_in)
+        self.began(self.world.submit(a_submission(due_at=due_at, idempotency_key=key, **submission), conditions))
+
+    def wait_for_a_message(self) -> None:
+        instants = [message.visible_at for message in self.world.ready.messages.values()]
+        self.world.time_passes(min(instants) - self.world.clock.instant)
+
     def began(self, process: Process | None) -> None:
         """No more than a few are under way at once."""
         if process and len(self.world.live) > MOST_LIVE:
             self.world.live[0].finish()
 
-    def live(self, which) -> Process | None:
-        live = self.world.live
-        return live[which % len(live)] if live else None
+    def live(self, which) -> Process:
+        return self.world.live[which % len(self.world.live)]
 
     def teardown(self) -> None:
         if not hasattr(self, "world"):
@@ -212,10 +233,7 @@ class Scheduler(RuleBasedStateMachine):
         try:
             if world.promises.broken:
                 return
-            world.drain()
-            world.promises.check_nothing_lost(is_over=True)
-            world.promises.check_dead_letters()
-            world.check()
+            world.come_to_an_end()
             self.wait_13_days()
         finally:
             world.end()
@@ -225,8 +243,10 @@ class Scheduler(RuleBasedStateMachine):
         runs = {key: len(runs) for key, runs in world.promises.runs.items()}
         world.forget(timedelta(days=13))
         for copy in self.copies:
-            copy = replace(copy, message_id=f"copy-{copy.message_id}", visible_at=world.clock.instant, receive_count=0)
-            world.ready.messages[copy.message_id] = copy
+            copy_id = f"copy-{copy.message_id}"
+            world.ready.messages[copy_id] = replace(
+                copy, message_id=copy_id, visible_at=world.clock.instant, receive_count=0
+            )
         for _ in range(5):
             while world.work():
                 pass
@@ -250,3 +270,94 @@ SCHEDULER_SETTINGS = settings(
 )
 TestScheduler = Scheduler.TestCase
 TestScheduler.settings = SCHEDULER_SETTINGS
+
+
+class FailingAttempts(Scheduler):
+    @rule(at_call=st.integers(1, 6))
+    def die_while_an_attempt_fails(self, at_call) -> None:
+        """Among the calls that follow the target's answer."""
+        self.world.submit(a_submission(due_at=self.world.clock.instant, target="https://example.com/broken"))
+        self.world.work(Conditions(fault=Fault(Fate.DIES_BEFORE, at_call=at_call)))
+
+
+class OpposedClocks(Scheduler):
+    @rule(seconds=st.integers(9, 17))
+    def work_on_both_sides(self, seconds) -> None:
+        """A slow target's worker has a clock that is behind; a message comes twice, to one whose clock is ahead."""
+        side = self.world.wheel.skew / 2
+        self.world.submit(a_submission(due_at=self.world.clock.instant))
+        behind = self.world.work(Conditions(ahead=-side, is_held=True))
+        if behind:
+            for lane in range(len(behind.lanes)):
+                behind.go_on(lane, 2)
+            self.world.time_passes(seconds * SECOND)
+            self.world.redeliver()
+            self.world.work(Conditions(ahead=side))
+            self.began(behind)
+
+
+@pytest.mark.parametrize(
+    ("mutation", "machine", "violation"),
+    [
+        (mutations.settles_before_it_places, FailingAttempts, "lost"),
+        (mutations.defers_by_acknowledging, Scheduler, "lost"),
+        (mutations.leases_without_skew, OpposedClocks, "two live runs"),
+        (mutations.forgets_before_its_messages, Scheduler, "ran again after 13 days"),
+        (mutations.has_one_cursor_for_all_classes, Scheduler, "lost"),
+    ],
+    ids=lambda given: given.__name__ if callable(given) else "",
+)
+def test_the_machine_notices_a_scheduler_that(mutation, machine, violation, monkeypatch) -> None:
+    class Mutant(machine):
+        lambdas = mutation(monkeypatch)
+
+    with pytest.raises(AssertionError, match=violation):
+        run_state_machine_as_test(Mutant, settings=settings(SCHEDULER_SETTINGS, report_multiple_bugs=False))
+
+
+HISTORIES = [
+    (histories.a_late_scanner_comes_back, mutations.checkpoints_without_its_epoch, "a cursor went back"),
+    (histories.two_workers_rescue_one_job, mutations.rescues_whatever_runs, "two live runs"),
+    (histories.a_zombie_settles, mutations.settles_without_its_fence, "two live runs"),
+    (histories.a_far_write_stalls, mutations.places_without_looking_back, "lost"),
+    (histories.a_fast_clock_sends, mutations.runs_what_comes_early, "early"),
+    (histories.a_client_asks_again_for_another_time, mutations.registers_after_it_places, "two ids"),
+    (histories.a_client_asks_again, mutations.places_no_replay, "lost"),
+    (histories.a_retry_is_refused, mutations.ignores_what_was_not_placed, "lost"),
+    (histories.a_running_job_is_asked_to_stop, mutations.retries_what_should_stop, "tried again after its cancel"),
+    (histories.a_job_kills_its_workers, mutations.rescues_without_end, "run without end"),
+    (histories.a_job_kills_its_company, mutations.runs_what_came_back_with_the_rest, "buried without deaths"),
+    (histories.a_submission_at_the_guard_is_cancelled, mutations.cancels_too_late, "ran after its cancel"),
+    (histories.the_answer_to_a_claim_is_lost, mutations.forgets_its_token, "waits for its own lease"),
+    (histories.a_job_fails_for_good, mutations.fails_without_a_letter, "failed without a dead letter"),
+    (histories.a_started_job_comes_back, mutations.starts_again_what_has_started, "at most once ran again"),
+    (histories.a_claimed_job_is_cancelled, mutations.cancels_what_runs, "ran after its cancel"),
+]
+
+
+def live_through(history, **options) -> None:
+    world = World(audits=False, **options)
+    try:
+        history(world)
+        world.promises.check_nothing_lost()
+        world.check()
+        world.come_to_an_end()
+    finally:
+        world.end()
+
+
+@pytest.mark.parametrize(
+    "history",
+    [*(history for history, _, _ in HISTORIES), histories.three_jobs_kill_their_company],
+    ids=lambda history: history.__name__,
+)
+def test_every_promise_is_kept_when(history) -> None:
+    live_through(history)
+
+
+@pytest.mark.parametrize(
+    ("history", "mutation", "violation"), HISTORIES, ids=lambda given: given.__name__ if callable(given) else ""
+)
+def test_a_promise_is_broken_when(history, mutation, violation, monkeypatch) -> None:
+    with pytest.raises(AssertionError, match=violation):
+        live_through(history, lambdas=mutation(monkeypatch))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -5,15 +6,16 @@ import pytest
 
 from functions.domain.claims import LedgerRow
 from functions.domain.envelope import encode_envelope
-from functions.domain.job import Delivery, Timer
+from functions.domain.errors import NotPlaced
+from functions.domain.job import Delivery, Job, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
-from functions.ports import Refused
+from functions.ports import Applied, DeadLetter, Refused, Rejected
 from tests.builders import NOON, a_timer
 from tests.fakes import InMemoryLedger
 from tests.unit.world import World
 
-SENT_AT = NOON - timedelta(hours=1)
+SEEN_AT = NOON - timedelta(hours=1)
 
 
 @pytest.fixture
@@ -21,20 +23,69 @@ def world() -> World:
     return World()
 
 
-def test_a_message_that_no_worker_finished_is_kept_and_its_job_settled_as_failed(world: World):
+def test_a_message_whose_workers_died_is_kept_and_its_job_settled_as_failed(world: World):
     timer = a_timer(attempt=2)
+    world.ledger.rows[timer.job.key] = a_running_row(attempt=2)
 
     assert bury(world, timer)
 
     letter = world.buried[0]
-    assert (letter.tenant, letter.identity, letter.dead_at) == ("acme", timer.job.identity, SENT_AT)
+    assert (letter.tenant, letter.identity, letter.dead_at) == ("acme", timer.job.identity, SEEN_AT)
     assert (letter.attempt, letter.job_id, letter.timer) == (2, str(job_id_of(timer.job)), timer)
     assert letter.error.startswith("its message was received 10 times without an end")
     assert world.row(timer.job).state is State.FAILED
+    assert world.row(timer.job).error == letter.error
+    assert world.ready.sent == []
+    assert world.journal.counts == {"dead_lettered": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "attempt"),
+    [
+        (None, 1),
+        (LedgerRow(state=State.SCHEDULED), 1),
+        (LedgerRow(state=State.SCHEDULED, attempt=2, fence=3), 2),
+        (LedgerRow(state=State.RETRYING, attempt=1, fence=1), 2),
+    ],
+    ids=["never claimed", "registered", "released", "retrying"],
+)
+def test_a_job_that_no_worker_has_is_placed_again_because_none_died_of_it(
+    world: World, row: LedgerRow | None, attempt: int
+):
+    timer = a_timer(attempt=attempt)
+    if row is not None:
+        world.ledger.rows[timer.job.key] = row
+
+    assert bury(world, timer)
+
+    assert world.ready.sent == [timer]
+    assert world.buried == []
+    assert world.ledger.get(timer.job.key) == row
+    assert world.events("requeued") == [{"job_id": str(job_id_of(timer.job)), "attempt": attempt}]
+    assert world.journal.counts == {"requeued": 1}
+
+    world.receive_and_work()
+    assert world.row(timer.job).state is State.SUCCEEDED
+
+
+def test_a_job_that_cannot_be_placed_again_is_an_error_so_that_its_message_comes_back(world: World):
+    world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+
+    with pytest.raises(NotPlaced, match="throttled"):
+        bury(world, a_timer())
+    assert world.journal.counts == {}
+
+
+def test_a_requeued_job_that_is_due_in_hours_goes_to_the_far_ring(world: World):
+    timer = a_timer(due_at=NOON + timedelta(hours=3))
+
+    assert bury(world, timer)
+    assert world.rows.get(job_id_of(timer.job)) == timer
 
 
 def test_a_message_that_is_buried_again_changes_nothing(world: World):
     timer = a_timer()
+    world.ledger.rows[timer.job.key] = a_running_row()
 
     bury(world, timer)
     assert bury(world, timer)
@@ -43,7 +94,7 @@ def test_a_message_that_is_buried_again_changes_nothing(world: World):
 
 
 def test_a_body_that_tickwheel_did_not_write_is_kept_as_it_is(world: World):
-    assert world.burier().bury("hello", message_id="m-7", sent_at=SENT_AT, receive_count=10)
+    assert world.burier().bury("hello", message_id="m-7", seen_at=SEEN_AT, receive_count=10)
 
     letter = world.buried[0]
     assert (letter.tenant, letter.identity, letter.raw, letter.timer) == ("?", "m-7", "hello", None)
@@ -78,12 +129,13 @@ def test_a_message_whose_next_attempt_is_on_its_way_is_dropped(world: World):
     assert world.row(timer.job).state is State.RETRYING
 
 
-def test_the_message_of_the_next_attempt_is_buried(world: World):
+def test_the_message_of_the_next_attempt_is_buried_when_the_one_before_was_abandoned(world: World):
     timer = a_timer(attempt=2)
-    world.ledger.rows[timer.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=1)
+    world.ledger.rows[timer.job.key] = a_running_row(attempt=1)
 
     assert bury(world, timer)
     assert world.row(timer.job).state is State.FAILED
+    assert [letter.attempt for letter in world.buried] == [2]
 
 
 def test_a_message_whose_job_a_worker_still_has_comes_back(world: World):
@@ -109,49 +161,75 @@ def test_the_dead_letter_of_an_at_least_once_job_needs_no_ledger_row(world: Worl
     assert world.ledger.rows == {}
 
 
-def test_an_at_most_once_job_that_was_never_started_settles_as_failed(world: World):
+def test_an_at_most_once_job_that_was_never_started_is_placed_again(world: World):
     timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
 
     assert bury(world, timer)
-    assert world.row(timer.job).state is State.FAILED
+    assert world.ready.sent == [timer]
+    assert world.ledger.rows == {}
 
 
-def test_a_message_whose_row_keeps_changing_comes_back(world: World):
-    class Contested(InMemoryLedger):
-        def bury(self, job: Any, **_: Any) -> Refused:
-            return Refused(None)
-
-    world.ledger = Contested(skew=world.wheel.skew)
-
-    assert not bury(world, a_timer())
-
-
-def test_the_dead_letter_is_kept_before_the_job_is_settled(world: World):
+def test_a_message_whose_row_keeps_changing_comes_back_and_leaves_no_letter(world: World):
     timer = a_timer()
 
-    class Dying(InMemoryLedger):
-        def bury(self, job: Any, **_: Any) -> Refused:
+    class Contested(InMemoryLedger):
+        def bury(self, letter: DeadLetter, job: Job, *, row: Any, **options: Any) -> Applied | Refused:
+            self.rows[job.key] = replace(row, fence=row.fence + 1)
+            return super().bury(letter, job, row=row, **options)
+
+    world.ledger = Contested(skew=world.wheel.skew, dead_letters=world.letters)
+    world.ledger.rows[timer.job.key] = a_running_row()
+
+    assert not bury(world, timer)
+    assert world.buried == []
+
+
+def test_a_job_that_a_worker_rescues_meanwhile_is_left_to_it(world: World):
+    timer = a_timer()
+
+    class Rescued(InMemoryLedger):
+        def bury(self, letter: DeadLetter, job: Job, **options: Any) -> Applied | Refused:
+            self.rescue(timer, row=self.rows[job.key], owner="rescuer", lease_until=NOON + timedelta(hours=1), now=NOON)
+            return super().bury(letter, job, **options)
+
+    world.ledger = Rescued(skew=world.wheel.skew, dead_letters=world.letters)
+    world.ledger.rows[timer.job.key] = a_running_row()
+
+    assert not bury(world, timer)
+    assert world.buried == []
+    assert world.row(timer.job).owner == "rescuer"
+
+
+def test_a_job_whose_burial_failed_is_neither_a_dead_letter_nor_settled(world: World):
+    timer = a_timer()
+
+    class Failing(InMemoryLedger):
+        def bury(self, letter: DeadLetter, job: Job, **_: Any) -> Applied | Refused:
             raise ConnectionError
 
-    world.ledger = Dying(skew=world.wheel.skew)
+    world.ledger = Failing(skew=world.wheel.skew, dead_letters=world.letters)
+    world.ledger.rows[timer.job.key] = a_running_row()
     with pytest.raises(ConnectionError):
         bury(world, timer)
 
-    assert len(world.buried) == 1
+    assert world.buried == []
+    assert world.row(timer.job).state is State.RUNNING
+    assert world.journal.counts == {}
 
 
 def test_an_envelope_comes_back_whole_when_one_of_its_jobs_is_still_run(world: World):
     mine, busy = a_timer(), a_timer()
+    world.ledger.rows[mine.job.key] = a_running_row()
     world.ledger.rows[busy.job.key] = a_running_row(lease_until=NOON)
 
-    answer = world.burier().bury(encode_envelope([mine, busy]), message_id="m-1", sent_at=SENT_AT, receive_count=10)
+    answer = world.burier().bury(encode_envelope([mine, busy]), message_id="m-1", seen_at=SEEN_AT, receive_count=10)
 
     assert not answer
     assert world.row(mine.job).state is State.FAILED
 
 
 def bury(world: World, timer: Timer) -> bool:
-    return world.burier().bury(encode_envelope([timer]), message_id="m-1", sent_at=SENT_AT, receive_count=10)
+    return world.burier().bury(encode_envelope([timer]), message_id="m-1", seen_at=SEEN_AT, receive_count=10)
 
 
 def a_running_row(**overrides: Any) -> LedgerRow:

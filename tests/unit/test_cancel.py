@@ -1,18 +1,20 @@
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from functions.api.cancel import REQUEST_LIMIT
 from functions.domain.claims import LEDGER_LIFE, LedgerRow
-from functions.domain.errors import AlreadySettled, JobNotFound, TooLate
+from functions.domain.errors import AlreadySettled, JobNotFound, NotPlaced, TooLate
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Timer
-from functions.domain.job_id import job_id_of, parse_job_id
+from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
-from functions.ports import Applied, Refused
-from tests.builders import NOON, a_submission, a_timer
+from functions.ports import Applied, Refused, Rejected
+from tests.builders import LOCAL_WHEEL, NOON, a_submission, a_timer
 from tests.fakes import InMemoryLedger
-from tests.unit.world import World
+from tests.unit.world import ObservedTimers, World
 
 LATER = NOON + timedelta(hours=1)
 
@@ -46,6 +48,38 @@ class TestLedgeredJobs:
 
         assert world.canceller().cancel(parse_job_id(job_id))
         assert world.ledger.rows[parse_job_id(job_id).key].state is State.CANCELLED
+
+    def test_a_job_that_is_claimed_between_the_tombstone_and_the_request_is_asked_all_the_same(self, world: World):
+        timer = a_placed(world)
+        world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
+        world.ledger = RescuedMeanwhile(world.ledger, times=1)
+
+        assert not cancel(world, timer)
+        assert world.row(timer.job).cancel_requested
+
+    def test_a_job_whose_row_keeps_changing_may_be_on_its_way(self, world: World):
+        timer = a_placed(world)
+        world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
+        world.ledger = RescuedMeanwhile(world.ledger, times=100)
+
+        with pytest.raises(TooLate):
+            cancel(world, timer)
+
+    def test_a_running_job_may_be_asked_twice(self, world: World):
+        timer = a_placed(world)
+        world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
+
+        assert not cancel(world, timer)
+        assert not cancel(world, timer)
+
+    def test_a_released_job_is_cancelled(self, world: World):
+        timer = a_placed(world)
+        world.ledger.rows[timer.job.key] = LedgerRow(state=State.SCHEDULED, attempt=1, fence=1)
+
+        assert cancel(world, timer)
+
+        world.receive_and_work()
+        assert world.calls == []
 
     def test_a_retrying_job_is_cancelled_and_its_next_attempt_dropped(self, world: World):
         timer = a_placed(world, attempt=2)
@@ -140,52 +174,85 @@ class TestAtLeastOnceJobs:
         with pytest.raises(TooLate):
             cancel(world, timer)
 
-    def test_a_far_job_is_cancelled_up_to_the_instant_at_which_its_bucket_may_open(self, world: World):
+    def test_a_far_job_is_cancelled_while_no_message_of_it_can_be_on_its_way(self, world: World):
         timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
-        world.clock.tick(world.wheel.closes_at(LATER) - NOON)
+        world.clock.tick(last_cancel(world, LATER) - NOON)
 
         assert cancel(world, timer)
+        assert world.rows.get(job_id_of(timer.job)) is None
 
-    def test_a_far_job_whose_bucket_may_be_open_is_left_to_run(self, world: World):
+    def test_a_far_job_that_a_submission_under_way_could_still_send_near_is_left_to_run(self, world: World):
         timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
-        world.clock.tick(world.wheel.closes_at(LATER) - NOON + MILLISECOND)
+        world.clock.tick(last_cancel(world, LATER) - NOON + MILLISECOND)
 
         with pytest.raises(TooLate):
             cancel(world, timer)
         assert world.rows.get(job_id_of(timer.job)) == timer
 
-    def test_a_delete_that_removed_nothing_is_no_proof(self, world: World):
-        timer = a_timer(due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+    def test_the_window_of_a_cancel_closes_before_any_scanner_may_open_the_bucket(self, world: World):
+        closes = last_cancel(world, LATER) + REQUEST_LIMIT
+
+        assert closes <= world.wheel.closes_at(LATER) - world.wheel.skew
+
+    def test_a_job_without_its_timer_was_cancelled_before(self, world: World):
+        timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+
+        assert cancel(world, timer)
+        assert cancel(world, timer)
+
+    def test_a_repeated_cancel_near_the_job_s_time_can_promise_nothing(self, world: World):
+        timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+        cancel(world, timer)
+        world.clock.tick(timedelta(hours=1))
 
         with pytest.raises(TooLate):
             cancel(world, timer)
 
+    def test_a_delete_that_takes_as_long_as_a_request_may_is_in_time(self, world: World):
+        timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+        world.clock.tick(last_cancel(world, LATER) - NOON)
+        world.timers.delete_takes = REQUEST_LIMIT
+
+        assert cancel(world, timer)
+        assert world.ready.sent == []
+
     def test_a_delete_that_finished_too_late_puts_the_job_back(self, world: World):
         timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
-        world.clock.tick(world.wheel.closes_at(LATER) - NOON)
-        world.timers.delete_takes = 50 * SECOND
+        world.clock.tick(last_cancel(world, LATER) - NOON)
+        world.timers.delete_takes = REQUEST_LIMIT + world.wheel.skew + MILLISECOND
 
         with pytest.raises(TooLate):
             cancel(world, timer)
 
         assert world.ready.sent == [timer]
 
-    def test_a_cancelled_job_with_a_key_is_not_placed_again(self, world: World):
-        submission = a_submission(due_at=LATER, idempotency_key="order-7", delivery=Delivery.AT_LEAST_ONCE)
-        job_id = parse_job_id(world.submit(submission).job_id)
+    def test_a_job_that_cannot_be_put_back_is_an_error_and_not_a_promise(self, world: World):
+        timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+        world.clock.tick(last_cancel(world, LATER) - NOON)
+        world.timers.delete_takes = timedelta(minutes=1)
+        world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
 
-        assert world.canceller().cancel(job_id)
+        with pytest.raises(NotPlaced, match="throttled"):
+            cancel(world, timer)
 
-        again = world.submit(submission)
-        assert (again.state, again.ring) == (State.CANCELLED, None)
-        assert world.rows.get(job_id) is None
+    def test_a_delete_that_finished_too_late_and_removed_nothing_has_nothing_to_put_back(self, world: World):
+        timer = a_timer(due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+        world.clock.tick(last_cancel(world, LATER) - NOON)
+        world.timers.delete_takes = timedelta(minutes=1)
 
-    def test_a_cancel_of_a_job_with_a_key_may_be_repeated(self, world: World):
-        submission = a_submission(due_at=LATER, idempotency_key="order-7", delivery=Delivery.AT_LEAST_ONCE)
-        job_id = parse_job_id(world.submit(submission).job_id)
+        with pytest.raises(TooLate):
+            cancel(world, timer)
+        assert world.ready.sent == []
 
-        assert world.canceller().cancel(job_id)
-        assert world.canceller().cancel(job_id)
+    def test_a_payload_is_kept_for_a_job_that_was_put_back(self, world: World):
+        timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE, payload=Payload(pointer="acme/large"))
+        world.payloads.objects["acme/large"] = "1"
+        world.clock.tick(last_cancel(world, LATER) - NOON)
+        world.timers.delete_takes = timedelta(minutes=1)
+
+        with pytest.raises(TooLate):
+            cancel(world, timer)
+        assert world.payloads.objects == {"acme/large": "1"}
 
     def test_a_cancelled_job_s_payload_is_forgotten(self, world: World):
         timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE, payload=Payload(pointer="acme/large"))
@@ -194,6 +261,85 @@ class TestAtLeastOnceJobs:
         cancel(world, timer)
 
         assert world.payloads.objects == {}
+
+
+class TestKeyedAtLeastOnceJobs:
+    """A repeat of the submission could place it again: the row of its key stops that first."""
+
+    def test_a_cancelled_job_is_not_placed_again(self, world: World):
+        job_id = a_keyed(world)
+        world.clock.tick(FRESH)
+
+        assert world.canceller().cancel(job_id)
+
+        again = world.submit(KEYED)
+        assert (again.state, again.ring) == (State.CANCELLED, None)
+        assert world.rows.get(job_id) is None
+        assert world.ledger.rows[job_id.key].state is State.CANCELLED
+
+    def test_a_job_whose_submission_may_still_be_under_way_cannot_be_cancelled_yet(self, world: World):
+        job_id = a_keyed(world)
+        world.clock.tick(FRESH - MILLISECOND)
+
+        with pytest.raises(TooLate):
+            world.canceller().cancel(job_id)
+
+        assert world.rows.get(job_id) is not None
+        assert not world.ledger.rows[job_id.key].cancel_requested
+
+    def test_a_cancel_may_be_repeated_even_near_the_job_s_time(self, world: World):
+        job_id = a_keyed(world)
+        world.clock.tick(FRESH)
+        assert world.canceller().cancel(job_id)
+        assert world.canceller().cancel(job_id)
+
+        world.clock.tick(LATER - world.clock.now())
+        assert world.canceller().cancel(job_id)
+
+    def test_a_cancel_that_died_after_its_request_is_finished_by_its_repetition_at_once(self, world: World):
+        job_id = a_keyed(world)
+        world.clock.tick(FRESH)
+        dying = replace(world.canceller(), timers=FailingDeletes(world.timers, world.clock))
+        with pytest.raises(ConnectionError):
+            dying.cancel(job_id)
+        assert world.submit(KEYED).state is State.CANCELLED
+
+        assert world.canceller().cancel(job_id)
+        assert world.rows.get(job_id) is None
+        assert world.ledger.rows[job_id.key].state is State.CANCELLED
+
+    def test_a_job_near_its_time_is_not_even_asked(self, world: World):
+        job_id = a_keyed(world)
+        world.clock.tick(last_cancel(world, LATER) - NOON + MILLISECOND)
+
+        with pytest.raises(TooLate):
+            world.canceller().cancel(job_id)
+        assert not world.ledger.rows[job_id.key].cancel_requested
+
+    def test_a_row_that_changes_meanwhile_may_be_on_its_way(self, world: World):
+        job_id = a_keyed(world)
+        world.clock.tick(FRESH)
+        world.ledger = RescuedMeanwhile(world.ledger, times=1)
+
+        with pytest.raises(TooLate):
+            world.canceller().cancel(job_id)
+        assert world.rows.get(job_id) is not None
+
+
+FRESH = REQUEST_LIMIT + LOCAL_WHEEL.skew
+"""For so long after it was registered a submission may be under way."""
+
+KEYED = a_submission(due_at=LATER, idempotency_key="order-7", delivery=Delivery.AT_LEAST_ONCE)
+
+
+def a_keyed(world: World) -> JobId:
+    """A far at_least_once job with an idempotency key."""
+    return parse_job_id(world.submit(KEYED).job_id)
+
+
+def last_cancel(world: World, due_at: datetime) -> datetime:
+    """The last instant at which an at_least_once job can be cancelled."""
+    return due_at - world.wheel.guard - world.wheel.skew - REQUEST_LIMIT
 
 
 def a_placed(world: World, **overrides: Any) -> Timer:
@@ -215,3 +361,25 @@ class SettlingMeanwhile(InMemoryLedger):
     def request_cancel(self, job_id: Any, **options: Any) -> Applied | Refused:
         self.rows[job_id.key] = LedgerRow(state=State.SUCCEEDED, fence=1)
         return super().request_cancel(job_id, **options)
+
+
+class RescuedMeanwhile(InMemoryLedger):
+    """A ledger whose row another one takes just before its cancel is requested, so many times."""
+
+    def __init__(self, ledger: InMemoryLedger, *, times: int) -> None:
+        self.__dict__.update(ledger.__dict__)
+        self._times = times
+
+    def request_cancel(self, job_id: Any, **options: Any) -> Applied | Refused:
+        if self._times:
+            self._times -= 1
+            row = self.rows[job_id.key]
+            self.rows[job_id.key] = replace(row, fence=row.fence + 1)
+        return super().request_cancel(job_id, **options)
+
+
+class FailingDeletes(ObservedTimers):
+    """A timer store that does not answer a delete."""
+
+    def delete(self, job_id: Any) -> Any:
+        raise ConnectionError

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from functions.domain.claims import (
+    LEASE_MARGIN,
     LEDGER_LIFE,
     MAX_RESCUES,
     MESSAGE_LIFE,
@@ -16,11 +17,12 @@ from functions.domain.claims import (
     Verdict,
     expires_at,
     judge_claim,
+    lease_of,
     may_claim,
 )
 from functions.domain.instants import MILLISECOND
 from functions.domain.lifecycle import State
-from functions.domain.retry import MAX_BACKOFF
+from functions.domain.retry import MAX_BACKOFF, MIN_BACKOFF
 from tests.builders import NOON
 
 SKEW = timedelta(seconds=5)
@@ -31,6 +33,10 @@ SKEW = timedelta(seconds=5)
     [
         (None, 1, True),
         (LedgerRow(state=State.SCHEDULED), 1, True),
+        (LedgerRow(state=State.SCHEDULED, attempt=2), 2, True),
+        (LedgerRow(state=State.SCHEDULED, attempt=1), 2, True),
+        (LedgerRow(state=State.SCHEDULED, attempt=2), 1, False),
+        (LedgerRow(state=State.SCHEDULED, cancel_requested=True), 1, True),
         (LedgerRow(state=State.RETRYING, attempt=1), 2, True),
         (LedgerRow(state=State.RETRYING, attempt=2), 2, False),
         (LedgerRow(state=State.RETRYING, attempt=3), 2, False),
@@ -62,6 +68,7 @@ def test_a_row_of_a_later_attempt_drops_the_message_even_when_its_lease_is_over(
         "superseded by a later attempt"
     )
     assert judge(LedgerRow(state=State.RETRYING, attempt=1)) == Drop("superseded by a later attempt")
+    assert judge(LedgerRow(state=State.SCHEDULED, attempt=2)) == Drop("superseded by a later attempt")
 
 
 def test_a_live_lease_defers_until_it_is_over_by_the_skew():
@@ -69,12 +76,12 @@ def test_a_live_lease_defers_until_it_is_over_by_the_skew():
     assert judge(a_running_row(lease_until=NOON - SKEW)) == Defer(NOON)
 
 
-def test_a_lease_that_is_over_by_more_than_the_skew_is_a_rescue_under_the_fence_that_was_seen():
-    assert judge(a_running_row(lease_until=NOON - SKEW - MILLISECOND, fence=7)) == Rescue(7)
+def test_a_lease_that_is_over_by_more_than_the_skew_is_a_rescue():
+    assert judge(a_running_row(lease_until=NOON - SKEW - MILLISECOND, fence=7)) == Rescue()
 
 
 def test_a_later_attempt_rescues_an_abandoned_one_and_waits_for_a_live_one():
-    assert judge(a_running_row(lease_until=NOON - timedelta(hours=1)), attempt=2) == Rescue(1)
+    assert judge(a_running_row(lease_until=NOON - timedelta(hours=1)), attempt=2) == Rescue()
     assert isinstance(judge(a_running_row(lease_until=NOON), attempt=2), Defer)
 
 
@@ -83,8 +90,21 @@ def test_the_fourth_death_is_buried():
     assert isinstance(judge(a_running_row(rescue_count=MAX_RESCUES)), Bury)
 
 
+def test_a_job_that_was_asked_to_cancel_is_rescued_rather_than_buried():
+    assert judge(a_running_row(rescue_count=MAX_RESCUES, cancel_requested=True)) == Rescue()
+
+
 def test_a_live_lease_is_waited_for_even_after_three_rescues():
     assert isinstance(judge(a_running_row(rescue_count=MAX_RESCUES, lease_until=NOON)), Defer)
+
+
+def test_a_lease_is_the_timeout_and_time_to_settle_in():
+    assert lease_of(timedelta(seconds=30), now=NOON) == NOON + timedelta(seconds=30) + LEASE_MARGIN
+
+
+def test_a_retry_comes_no_sooner_than_its_failed_attempt_has_settled():
+    # It is placed first: a shorter gap would meet the lease of the attempt before.
+    assert timedelta(seconds=1) <= MIN_BACKOFF < LEASE_MARGIN
 
 
 def test_a_row_lives_15_days_longer_than_the_last_of_its_instants():

@@ -11,7 +11,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from functions.adapters.clients import ATTEMPTS, TIMEOUT_SECONDS, dynamodb, is_transient, s3, sqs
+from functions.adapters.clients import ATTEMPTS, TIMEOUT_SECONDS, dynamodb, is_refused, is_transient, s3, sqs
 from functions.adapters.system_clock import SystemClock
 from functions.domain.wheel import MIN_LOOKAHEAD
 
@@ -52,6 +52,29 @@ def test_a_call_that_is_wrong_is_not_tried_again(code: str):
     assert not is_transient(a_client_error(code, 400))
 
 
+@pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
+def test_a_transaction_that_met_another_one_may_be_tried_again(reason: str):
+    assert is_transient(a_cancelled_transaction("None", reason))
+    assert not is_refused(a_cancelled_transaction("None", reason))
+
+
+def test_a_conditional_write_that_lost_is_refused_alone_or_in_a_transaction():
+    assert is_refused(a_client_error("ConditionalCheckFailedException", 400))
+    assert is_refused(a_cancelled_transaction("ConditionalCheckFailed", "None"))
+    assert not is_transient(a_cancelled_transaction("ConditionalCheckFailed", "None"))
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), ConnectTimeoutError(endpoint_url="https://x")])
+def test_an_error_that_is_no_answer_of_the_store_is_no_refusal(error: Exception):
+    assert not is_refused(error)
+
+
+def test_a_transaction_that_is_wrong_is_neither_refused_nor_tried_again():
+    error = a_cancelled_transaction("ValidationError", "None")
+
+    assert (is_refused(error), is_transient(error)) == (False, False)
+
+
 def test_every_client_gives_up_well_within_a_tick():
     for client in (dynamodb(SystemClock()), sqs(), s3()):
         config: Any = client.meta.config
@@ -69,3 +92,12 @@ def test_a_client_of_a_far_write_makes_one_attempt_because_placing_decides_anew(
 def a_client_error(code: str, status: int) -> ClientError:
     answer = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, "PutItem")  # pyright: ignore[reportArgumentType]  # the stubs want every header
+
+
+def a_cancelled_transaction(*codes: str) -> ClientError:
+    answer: Any = {
+        "Error": {"Code": "TransactionCanceledException"},
+        "CancellationReasons": [{"Code": code} for code in codes],
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+    }
+    return ClientError(answer, "TransactWriteItems")

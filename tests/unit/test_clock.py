@@ -60,6 +60,35 @@ def test_the_truest_of_the_last_answers_counts_because_a_slow_one_makes_the_cloc
     assert clock.offset() == HALF
 
 
+@pytest.mark.parametrize(
+    ("seconds", "truest"),
+    [
+        ((-40, -39, -10), -40),
+        ((-1, 40, 40), -1),
+        ((40, 41, 70), 40),
+        ((5, -5), -5),
+    ],
+)
+def test_the_smallest_difference_is_the_truest_because_the_way_of_an_answer_only_ever_adds(
+    seconds: tuple[int, ...], truest: int
+):
+    clock = SetClock()
+    for ahead in seconds:
+        clock.observe_response(an_answer(NOON - timedelta(seconds=ahead)))
+
+    assert clock.offset() == timedelta(seconds=truest) - HALF
+
+
+def test_a_clock_that_is_set_right_is_believed_when_its_wrong_answers_are_forgotten():
+    clock = SetClock()
+    offsets: list[timedelta] = []
+    for ahead in [-40, *[0] * 8]:
+        clock.observe_response(an_answer(NOON - timedelta(seconds=ahead)))
+        offsets.append(clock.offset() + HALF)
+
+    assert offsets == [timedelta(seconds=-40)] * 8 + [timedelta(0)]
+
+
 def test_an_old_answer_is_forgotten():
     clock = SetClock()
     clock.observe_response(an_answer(NOON))

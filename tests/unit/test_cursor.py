@@ -3,6 +3,7 @@ import json
 import pytest
 
 from functions.domain.cursor import (
+    AuditPosition,
     ClassCursor,
     Position,
     decode_cursors,
@@ -27,6 +28,18 @@ def test_the_oldest_bucket_is_that_of_the_slowest_class_or_tenant():
 
     cursors[Priority.LOW] = ClassCursor(Position(600), {"whale": Position(60), "minnow": Position(120)})
     assert oldest_bucket(cursors) == 60
+
+
+def test_an_audit_position_is_ordered_as_the_rows_are_read():
+    positions = [
+        AuditPosition(60),
+        AuditPosition(60, 0, "2#acme"),
+        AuditPosition(60, 1),
+        AuditPosition(60, 1, "0#acme"),
+        AuditPosition(120),
+    ]
+
+    assert sorted(positions[::-1]) == positions
 
 
 def test_cursors_are_written_small():

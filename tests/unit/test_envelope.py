@@ -1,4 +1,6 @@
+import base64
 import json
+import zlib
 from datetime import timedelta
 from typing import Any
 
@@ -10,12 +12,18 @@ from functions.domain.envelope import (
     decode_timer,
     encode_envelope,
     encode_timer,
+    unpack,
     written_size,
 )
 from functions.domain.errors import Undecodable
 from functions.domain.job import Payload
 from functions.domain.retry import RetryPolicy
 from tests.builders import NOON, a_timer
+
+
+def a_packed(raw: bytes) -> str:
+    return base64.b85encode(zlib.compress(raw)).decode()
+
 
 USUAL = {"retry": RetryPolicy(), "timeout": timedelta(seconds=30)}
 
@@ -58,7 +66,20 @@ def test_a_compressible_payload_is_packed_and_counted_as_written():
 
     assert '"z":' in encode_timer(a_timer(payload=Payload(text=text)))
     assert written_size(text) < len(text) / 5
-    assert decode_timer(encode_timer(a_timer(payload=Payload(text=text))), tenant="acme").job.payload.text == text
+    payload = decode_timer(encode_timer(a_timer(payload=Payload(text=text))), tenant="acme").job.payload
+    assert (payload.text, payload.packed is None) == (None, False)
+    assert unpack(payload) == text
+
+
+def test_a_packed_payload_is_written_again_as_it_was_read():
+    record = encode_timer(a_timer(payload=Payload(text=json.dumps(["the same words"] * 100))))
+
+    assert encode_timer(decode_timer(record, tenant="acme")) == record
+
+
+def test_a_payload_that_is_not_packed_is_its_text():
+    assert unpack(Payload(text='{"n":1}')) == '{"n":1}'
+    assert unpack(Payload()) is None
 
 
 def test_a_short_payload_is_left_as_it_is():
@@ -80,8 +101,25 @@ def test_an_envelope_of_a_newer_version_says_so():
 def test_a_packed_payload_that_would_not_fit_into_memory_is_refused():
     bomb = a_timer(payload=Payload(text='"' + "0" * (PAYLOAD_LIMIT + 10) + '"'))
 
+    packed = decode_timer(encode_timer(bomb), tenant="acme").job.payload
+
     with pytest.raises(Undecodable, match="larger than the limit"):
-        decode_timer(encode_timer(bomb), tenant="acme")
+        unpack(packed)
+
+
+def test_a_packed_payload_of_the_limit_is_unpacked():
+    text = '"' + "0" * (PAYLOAD_LIMIT - 2) + '"'
+
+    assert unpack(decode_timer(encode_timer(a_timer(payload=Payload(text=text))), tenant="acme").job.payload) == text
+
+
+@pytest.mark.parametrize("packed", ["not base 85 \x00", "00000", "é", "", a_packed(b"\xff"), a_packed(b"1" * 999)[:-5]])
+def test_a_packed_payload_that_tickwheel_did_not_write_is_undecodable_when_it_is_unpacked(packed: str):
+    record = json.loads(encode_timer(a_timer())) | {"z": packed}
+    timer = decode_timer(json.dumps(record), tenant="acme")
+
+    with pytest.raises(Undecodable):
+        unpack(timer.job.payload)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +137,10 @@ def test_a_packed_payload_that_would_not_fit_into_memory_is_refused():
         {"o": "x"},
         {"e": []},
         {"k": {}},
-        {"z": "not base 85 \x00"},
-        {"z": "00000"},
+        {"r": [0, 5, 999, 3000]},
+        {"p": 7},
+        {"z": ["x"]},
+        {"u": {}},
     ],
 )
 def test_a_record_that_tickwheel_did_not_write_is_undecodable(changed: dict[str, Any]):

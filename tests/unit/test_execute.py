@@ -1,22 +1,23 @@
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from functions.domain.claims import MAX_RESCUES, LedgerRow
-from functions.domain.envelope import encode_envelope
+from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
+from functions.domain.envelope import decode_envelope, encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Precision, Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import Event, State
 from functions.domain.wheel import Ring
 from functions.ports import Applied, Failed, Receipt, Refused, Rejected, Succeeded
-from functions.worker.execute import MARGIN, Message
+from functions.worker.execute import Message
 from tests.builders import NOON, a_timer
 from tests.fakes import InMemoryLedger
-from tests.unit.world import CrashError, DeathError, World
+from tests.unit.world import TIME_LIMIT, CrashError, DeathError, World
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_one_bad_job_does_not_return_the_others_of_its_batch(world: World):
     assert returned == ["m2"]
     assert [world.row(timer.job).state for timer in (good, bad, after)] == [
         State.SUCCEEDED,
-        State.RUNNING,
+        State.SCHEDULED,
         State.SUCCEEDED,
     ]
     assert world.journal.counts["returned"] == 1
@@ -161,28 +162,58 @@ class TestTime:
 
         assert world.work(a_message(timer, "m1")) == ["m1"]
 
-    def test_a_job_that_could_outlast_the_function_waits_for_another_one(self, world: World):
+    @pytest.mark.parametrize("delivery", [Delivery.EXACTLY_ONCE, Delivery.AT_MOST_ONCE])
+    def test_a_job_that_could_outlast_the_function_is_placed_again_unclaimed(self, world: World, delivery: Delivery):
+        timer = a_timer(timeout=timedelta(seconds=20), delivery=delivery)
+
+        assert work_until(world, timer, NOON + timedelta(seconds=20) + LEASE_MARGIN - MILLISECOND) == []
+
+        assert world.ready.sent == [timer]
+        assert world.ready.deferred == []
+        assert world.ledger.get(timer.job.key) is None
+        assert world.calls == []
+
+    def test_waiting_for_time_counts_no_receive_and_so_never_makes_a_dead_letter(self, world: World):
         timer = a_timer(timeout=timedelta(seconds=20))
+        world.placer.place([timer])
+        for _ in range(2 * world.ready.max_receive_count):
+            message = world.ready.receive()[0]
+            assert message.receive_count == 1
+            assert work_until(world, timer, world.clock.now() + timedelta(seconds=20)) == []
+            world.ready.delete(message.message_id)
+
+        assert world.receive_and_work() == []
+        assert world.row(timer.job).state is State.SUCCEEDED
+
+    def test_a_job_without_time_that_cannot_be_placed_again_is_returned(self, world: World):
+        world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+
+        assert work_until(world, a_timer(timeout=timedelta(seconds=20)), NOON + timedelta(seconds=20)) == ["m1"]
+
+    def test_an_at_least_once_job_without_time_comes_back_later_and_spread_because_its_receives_must_count(
+        self, world: World
+    ):
+        timer = a_timer(timeout=timedelta(seconds=20), delivery=Delivery.AT_LEAST_ONCE)
         world.jitter = 0.5
 
-        returned = world.worker().execute(
-            [a_message(timer, "m1")], ends_at=NOON + timedelta(seconds=20) + MARGIN - MILLISECOND
-        )
+        assert work_until(world, timer, NOON + timedelta(seconds=20)) == ["m1"]
 
-        assert returned == ["m1"]
         assert world.ready.deferred == [("m1", NOON + timedelta(seconds=11))]
-        assert world.ledger.get(timer.job.key) is None
+        assert world.ready.sent == []
+        assert world.calls == []
 
     def test_a_job_that_just_fits_into_the_function_s_time_is_run(self, world: World):
         timer = a_timer(timeout=timedelta(seconds=20))
 
-        assert world.worker().execute([a_message(timer)], ends_at=NOON + timedelta(seconds=20) + MARGIN) == []
+        assert work_until(world, timer, NOON + timedelta(seconds=20) + LEASE_MARGIN) == []
         assert world.row(timer.job).state is State.SUCCEEDED
 
     def test_a_job_that_is_held_counts_the_wait_against_the_function_s_time(self, world: World):
         timer = a_timer(due_at=NOON + timedelta(seconds=2), timeout=timedelta(seconds=20))
 
-        assert world.worker().execute([a_message(timer, "m1")], ends_at=NOON + timedelta(seconds=26)) == ["m1"]
+        assert work_until(world, timer, NOON + timedelta(seconds=27) - MILLISECOND) == []
+        assert world.calls == []
+        assert world.ready.sent == [timer]
 
 
 class TestClaims:
@@ -226,6 +257,37 @@ class TestClaims:
             (str(job_id_of(timer.job)), "its worker died 4 times; last error: boom", timer)
         ]
         assert world.journal.counts == {"dead_lettered": 1, "failed": 1}
+
+    def test_an_attempt_whose_row_changes_before_it_is_buried_comes_back_and_leaves_no_letter(self, world: World):
+        timer = a_timer()
+        world.ledger.rows[timer.job.key] = a_row_running(rescue_count=MAX_RESCUES)
+
+        class Contested(InMemoryLedger):
+            def bury(self, letter: Any, job: Any, *, row: Any, **options: Any) -> Applied | Refused:
+                self.rows[job.key] = a_row_running(fence=row.fence + 1)
+                return super().bury(letter, job, row=row, **options)
+
+        assert world.work(a_message(timer, "m1"), ledger=sharing(Contested, world.ledger)) == ["m1"]
+        assert world.buried == []
+        assert world.row(timer.job).state is State.RUNNING
+
+    def test_each_attempt_may_be_rescued_as_often_as_the_first(self, world: World):
+        timer = a_timer(attempt=2)
+        world.ledger.rows[timer.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=9, rescue_count=MAX_RESCUES)
+        counted: list[int] = []
+        world.targets.answer = lambda *_: counted.append(world.row(timer.job).rescue_count) or Succeeded()
+
+        world.work(a_message(timer))
+
+        assert counted == [0]
+        assert world.calls[0].fence == 10
+
+    def test_a_later_attempt_rescues_an_abandoned_lower_one(self, world: World):
+        world.ledger.rows["acme#x"] = a_row_running()
+
+        world.work(a_message(a_timer(identity="x", attempt=2)))
+
+        assert (world.ledger.rows["acme#x"].state, world.ledger.rows["acme#x"].attempt) == (State.SUCCEEDED, 2)
 
     def test_a_job_that_kills_each_of_its_workers_ends_as_a_dead_letter(self, world: World):
         timer = a_timer()
@@ -284,15 +346,105 @@ class TestClaims:
 
         assert len(world.calls) == 1
 
-    def test_an_attempt_with_too_little_of_its_lease_left_is_not_started(self, world: World):
-        timer = a_timer(timeout=timedelta(seconds=10), payload=Payload(pointer="acme/slow"))
-        world.payloads.objects["acme/slow"] = "1"
-        slow = replace(world.worker(), payloads=SlowPayloads(world, takes=MARGIN + MILLISECOND))
+    def test_an_attempt_with_too_little_of_its_lease_left_is_given_back_unstarted(self, world: World):
+        timer = a_timer(timeout=timedelta(seconds=10))
 
-        returned = slow.execute([a_message(timer, "m1")], ends_at=NOON + timedelta(minutes=1))
+        class Slow(InMemoryLedger):
+            def claim(self, timer: Timer, **options: Any) -> Any:
+                world.clock.tick(LEASE_MARGIN + MILLISECOND)
+                return super().claim(timer, **options)
 
-        assert returned == ["m1"]
+        assert world.work(a_message(timer, "m1"), ledger=sharing(Slow, world.ledger)) == ["m1"]
+
         assert world.calls == []
+        assert world.row(timer.job).state is State.SCHEDULED
+
+
+class TestReleases:
+    def test_a_released_attempt_runs_when_its_message_comes_back_and_counts_as_no_death(self, world: World):
+        timer = a_timer(attempt=2)
+        world.targets.answer = lambda *_: _raise()
+        world.work(a_message(timer, "m1"))
+        released = world.row(timer.job)
+
+        world.targets.answer = lambda *_: Succeeded()
+        assert world.work(a_message(timer, "m1", receive_count=2)) == []
+
+        assert (released.state, released.attempt, released.due_at) == (State.SCHEDULED, 2, NOON)
+        row = world.row(timer.job)
+        assert (row.state, row.attempt, row.rescue_count) == (State.SUCCEEDED, 2, 0)
+        assert [call.fence for call in world.calls] == [1, 2]
+        assert world.ready.deferred == []
+
+    def test_a_duplicate_of_a_lower_attempt_does_not_take_a_released_one(self, world: World):
+        world.targets.answer = lambda *_: _raise()
+        world.work(a_message(a_timer(identity="x", attempt=2)))
+
+        assert world.work(a_message(a_timer(identity="x", attempt=1), "m2")) == []
+
+        assert len(world.calls) == 1
+        assert world.events("duplicate_dropped")[0]["reason"] == "superseded by a later attempt"
+
+    def test_a_released_job_can_be_cancelled(self, world: World):
+        timer = a_timer()
+        world.targets.answer = lambda *_: _raise()
+        world.work(a_message(timer))
+
+        assert world.canceller().cancel(job_id_of(timer.job))
+
+        assert world.work(a_message(timer, receive_count=2)) == []
+        assert world.row(timer.job).state is State.CANCELLED
+        assert len(world.calls) == 1
+
+    def test_a_release_that_fails_too_leaves_the_attempt_to_be_rescued(self, world: World):
+        timer = a_timer()
+        world.targets.answer = lambda *_: _raise()
+
+        assert world.work(a_message(timer, "m1"), ledger=Crashing(world.ledger, "settle")) == ["m1"]
+        assert world.row(timer.job).state is State.RUNNING
+        assert world.events("not_released") == [{"job_id": str(job_id_of(timer.job)), "error": "CrashError"}]
+
+        world.targets.answer = lambda *_: Succeeded()
+        world.clock.tick(timedelta(minutes=1))
+        assert world.work(a_message(timer, receive_count=2)) == []
+        assert world.row(timer.job).rescue_count == 1
+
+    def test_a_release_of_an_attempt_that_was_rescued_meanwhile_changes_nothing(self, world: World):
+        timer = a_timer()
+
+        def fail_late(*_: object) -> Succeeded:
+            rescued(world, timer)
+            return _raise()
+
+        world.targets.answer = fail_late
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+
+        row = world.row(timer.job)
+        assert (row.state, row.owner) == (State.RUNNING, "rescuer")
+
+    def test_an_attempt_whose_effect_has_happened_is_not_released_so_that_it_cannot_be_cancelled(self, world: World):
+        timer = a_timer()
+
+        class Unsettling(InMemoryLedger):
+            def settle(self, job: Any, event: Event, **options: Any) -> Applied | Refused:
+                if event is Event.SUCCEED:
+                    raise CrashError
+                return super().settle(job, event, **options)
+
+        assert world.work(a_message(timer, "m1"), ledger=sharing(Unsettling, world.ledger)) == ["m1"]
+
+        assert world.row(timer.job).state is State.RUNNING
+        assert not world.canceller().cancel(job_id_of(timer.job))
+
+    @pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE])
+    def test_only_an_exactly_once_job_has_an_attempt_to_give_back(self, world: World, delivery: Delivery):
+        timer = a_timer(delivery=delivery)
+        world.targets.answer = lambda *_: _raise()
+
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+
+        states = [row.state for row in world.ledger.rows.values()]
+        assert states == ([State.ATTEMPTED] if delivery is Delivery.AT_MOST_ONCE else [])
 
 
 class TestRetries:
@@ -336,26 +488,61 @@ class TestRetries:
         assert world.row(timer.job).state is State.SUCCEEDED
         assert world.ready.messages == {}
 
-    def test_a_retry_that_cannot_be_placed_returns_the_message_and_settles_nothing(self, world: World):
+    def test_a_retry_that_cannot_be_placed_returns_the_message_and_gives_the_attempt_back(self, world: World):
         timer = a_timer()
         world.targets.answer = lambda *_: Failed("HTTP 500")
         world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
 
         assert world.work(a_message(timer, "m1")) == ["m1"]
-        assert world.row(timer.job).state is State.RUNNING
+        assert world.row(timer.job).state is State.SCHEDULED
 
-    def test_an_exhausted_job_is_a_dead_letter_before_it_is_settled_as_failed(self, world: World):
+    def test_an_exhausted_job_is_a_dead_letter_and_settled_as_failed(self, world: World):
         timer = a_timer(attempt=3)
         world.targets.answer = lambda *_: Failed("HTTP 500")
 
-        world.work(a_message(timer, "m1"), ledger=Crashing(world.ledger, "settle"))
-        assert [(letter.attempt, letter.error, letter.dead_at) for letter in world.buried] == [(3, "HTTP 500", NOON)]
-        assert world.row(timer.job).state is State.RUNNING
+        assert world.work(a_message(timer)) == []
 
-        world.clock.tick(timedelta(minutes=2))
+        assert [(letter.attempt, letter.error, letter.dead_at) for letter in world.buried] == [(3, "HTTP 500", NOON)]
+        assert (world.row(timer.job).state, world.row(timer.job).error) == (State.FAILED, "HTTP 500")
+        assert world.ready.sent == []
+        assert world.journal.counts == {"attempts": 1, "dead_lettered": 1, "failed": 1}
+
+    def test_a_job_that_could_not_be_settled_as_failed_has_no_dead_letter_yet(self, world: World):
+        timer = a_timer(attempt=3)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        assert world.work(a_message(timer, "m1"), ledger=Crashing(world.ledger, "fail")) == ["m1"]
+        assert world.buried == []
+        assert world.row(timer.job).state is State.SCHEDULED
+
         world.work(a_message(timer, "m1", receive_count=2))
         assert world.row(timer.job).state is State.FAILED
-        assert world.ready.sent == []
+        assert len(world.buried) == 1
+
+    def test_a_zombie_whose_last_attempt_fails_leaves_no_dead_letter(self, world: World):
+        timer = a_timer(attempt=3)
+
+        def fail_late(*_: object) -> Failed:
+            rescued(world, timer)
+            return Failed("HTTP 500")
+
+        world.targets.answer = fail_late
+        assert world.work(a_message(timer)) == []
+
+        assert world.buried == []
+        assert (world.row(timer.job).state, world.row(timer.job).owner) == (State.RUNNING, "rescuer")
+        assert world.events("settle_refused")[0]["fence"] == 1
+        assert "dead_lettered" not in world.journal.counts
+
+    def test_only_the_kind_of_an_error_is_logged_because_what_a_target_says_may_be_secret(self, world: World):
+        timer = a_timer(retry=replace(a_timer().job.retry, attempts=1))
+        world.targets.answer = lambda *_: Failed("ValueError: card 4111 1111 1111 1111")
+
+        world.work(a_message(timer))
+
+        assert world.events("job_settled")[0]["error"] == "ValueError"
+        assert "4111" not in str(world.journal.events)
+        assert world.buried[0].error == "ValueError: card 4111 1111 1111 1111"
 
     def test_a_permanent_failure_is_not_tried_again(self, world: World):
         timer = a_timer()
@@ -384,8 +571,7 @@ class TestRetries:
         timer = a_timer()
 
         def slowly(_: str, told: object) -> Succeeded:
-            world.clock.tick(timedelta(hours=1))
-            world.ledger.rescue(timer, fence=1, owner="rescuer", lease_until=NOON + 2 * HOUR, now=NOON + HOUR)
+            rescued(world, timer)
             return Succeeded()
 
         world.targets.answer = slowly
@@ -399,8 +585,7 @@ class TestRetries:
         timer = a_timer()
 
         def slowly(_: str, told: object) -> Failed:
-            world.clock.tick(timedelta(hours=1))
-            world.ledger.rescue(timer, fence=1, owner="rescuer", lease_until=NOON + 2 * HOUR, now=NOON + HOUR)
+            rescued(world, timer)
             return Failed("HTTP 500")
 
         world.targets.answer = slowly
@@ -415,7 +600,7 @@ class TestCancelsAndExpiry:
         timer = a_timer()
 
         def fail_while_cancelled(_: str, told: Any) -> Failed:
-            world.ledger.request_cancel(job_id_of(timer.job), fence=told.fence, now=NOON)
+            world.ledger.request_cancel(job_id_of(timer.job), row=world.row(timer.job), now=NOON)
             return Failed("HTTP 500")
 
         world.targets.answer = fail_while_cancelled
@@ -432,7 +617,7 @@ class TestCancelsAndExpiry:
         timer = a_timer()
 
         def succeed_while_cancelled(_: str, told: Any) -> Succeeded:
-            world.ledger.request_cancel(job_id_of(timer.job), fence=told.fence, now=NOON)
+            world.ledger.request_cancel(job_id_of(timer.job), row=world.row(timer.job), now=NOON)
             return Succeeded()
 
         world.targets.answer = succeed_while_cancelled
@@ -447,6 +632,50 @@ class TestCancelsAndExpiry:
         assert world.work(a_message(timer)) == []
 
         assert world.calls == []
+        assert world.row(timer.job).state is State.CANCELLED
+
+    def test_a_job_that_was_asked_to_cancel_is_withdrawn_rather_than_buried(self, world: World):
+        timer = a_timer()
+        world.ledger.rows[timer.job.key] = a_row_running(cancel_requested=True, rescue_count=MAX_RESCUES)
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.row(timer.job).state is State.CANCELLED
+        assert world.buried == []
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            LedgerRow(state=State.SCHEDULED, cancel_requested=True),
+            LedgerRow(state=State.SCHEDULED, attempt=1, fence=3, cancel_requested=True),
+        ],
+        ids=["registered", "released"],
+    )
+    def test_a_claim_of_a_job_that_was_asked_to_cancel_withdraws_it_and_forgets_its_payload(
+        self, world: World, row: LedgerRow
+    ):
+        timer = a_stored(world, "1")
+        world.ledger.rows[timer.job.key] = row
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.calls == []
+        assert world.row(timer.job).state is State.CANCELLED
+        assert world.payloads.objects == {}
+        assert world.journal.counts == {"cancelled": 1}
+
+    def test_a_cancel_that_was_asked_for_before_a_release_holds_after_it(self, world: World):
+        timer = a_timer()
+
+        def fail_while_cancelled(*_: object) -> Succeeded:
+            world.ledger.request_cancel(job_id_of(timer.job), row=world.row(timer.job), now=NOON)
+            return _raise()
+
+        world.targets.answer = fail_while_cancelled
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+        assert world.work(a_message(timer, "m1", receive_count=2)) == []
+
+        assert len(world.calls) == 1
         assert world.row(timer.job).state is State.CANCELLED
 
     def test_an_expired_job_settles_without_running(self, world: World):
@@ -490,14 +719,15 @@ class TestDeliveries:
         assert world.work(a_message(timer, receive_count=2)) == []
         assert len(world.calls) == 1
 
-    def test_an_at_most_once_job_that_fails_is_not_tried_again(self, world: World):
-        timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
+    def test_an_at_most_once_job_that_fails_is_not_tried_again_and_forgets_its_payload(self, world: World):
+        timer = a_stored(world, "1", delivery=Delivery.AT_MOST_ONCE)
         world.targets.answer = lambda *_: Failed("HTTP 500")
 
         assert world.work(a_message(timer)) == []
 
         assert world.ready.sent == []
         assert world.buried == []
+        assert world.payloads.objects == {}
         assert world.journal.counts == {"attempts": 1, "failed": 1}
 
     def test_an_expired_at_most_once_job_is_not_started(self, world: World):
@@ -546,6 +776,57 @@ class TestDeliveries:
 
 
 class TestPayloads:
+    def test_a_payload_that_cannot_be_fetched_costs_no_claim(self, world: World):
+        timer = a_stored(world, "1")
+        worker = replace(world.worker(), payloads=Payloads(world, error=ConnectionError("S3")))
+
+        assert worker.execute([a_message(timer, "m1")], ends_at=NOON + TIME_LIMIT) == ["m1"]
+        assert world.ledger.rows == {}
+        assert world.calls == []
+
+        assert world.work(a_message(timer, "m1", receive_count=2)) == []
+        assert (world.row(timer.job).state, world.row(timer.job).fence) == (State.SUCCEEDED, 1)
+
+    def test_a_slow_payload_is_fetched_while_its_job_is_held(self, world: World):
+        timer = a_stored(world, "1", due_at=NOON + 2 * SECOND)
+        worker = replace(world.worker(), payloads=Payloads(world, takes=SECOND))
+
+        worker.execute([a_message(timer)], ends_at=NOON + TIME_LIMIT)
+
+        assert [ran_at for ran_at, *_ in world.targets.effects] == [NOON + 2 * SECOND]
+
+    def test_a_slow_payload_takes_nothing_of_the_lease(self, world: World):
+        timer = a_stored(world, "1", timeout=10 * SECOND)
+        worker = replace(world.worker(), payloads=Payloads(world, takes=30 * SECOND))
+
+        assert worker.execute([a_message(timer)], ends_at=NOON + TIME_LIMIT) == []
+        assert world.calls[0].deadline == NOON + 40 * SECOND
+
+    def test_a_packed_payload_is_unpacked_for_its_target(self, world: World):
+        text = json.dumps(["the same words"] * 100)
+        message = a_message(a_timer(payload=Payload(text=text)))
+        assert decode_envelope(message.body)[0].job.payload.packed is not None
+
+        world.work(message)
+
+        assert [payload for _, _, payload, _ in world.targets.effects] == [text]
+
+    def test_a_job_is_retried_with_its_payload_packed_as_it_came(self, world: World):
+        message = a_message(a_timer(payload=Payload(text=json.dumps(["the same words"] * 100))))
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.work(message)
+
+        assert world.ready.sent[0].job == decode_envelope(message.body)[0].job
+
+    def test_a_payload_that_cannot_be_unpacked_is_returned_before_any_claim(self, world: World):
+        timer = a_timer(payload=Payload(packed="hello"))
+
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+
+        assert world.ledger.rows == {}
+        assert world.events("message_undecodable")[0]["message_id"] == "m1"
+
     def test_a_payload_in_the_store_is_fetched_and_forgotten_when_its_job_has_succeeded(self, world: World):
         timer = a_stored(world, '{"large":true}')
 
@@ -612,6 +893,11 @@ def test_a_retried_job_that_is_near_goes_near_and_its_ring_is_the_ready_queue(wo
 HOUR = timedelta(hours=1)
 
 
+def work_until(world: World, timer: Timer, ends_at: datetime) -> list[str]:
+    """Run message m1 in an invocation that ends then."""
+    return world.worker().execute([a_message(timer, "m1")], ends_at=ends_at)
+
+
 def a_message(timer: Timer, message_id: str = "m1", *, receive_count: int = 1) -> Message:
     """A message as a poller receives it."""
     return Message(
@@ -624,6 +910,13 @@ def a_message(timer: Timer, message_id: str = "m1", *, receive_count: int = 1) -
 
 def a_claim(world: World, timer: Timer, *, owner: str, lease_until: datetime) -> None:
     world.ledger.claim(timer, owner=owner, lease_until=lease_until, now=lease_until - timedelta(seconds=15))
+
+
+def rescued(world: World, timer: Timer) -> None:
+    """An hour passes, and another worker rescues the attempt."""
+    world.clock.tick(HOUR)
+    row, now = world.row(timer.job), world.clock.now()
+    world.ledger.rescue(timer, row=row, owner="rescuer", lease_until=now + HOUR, now=now)
 
 
 def a_row_running(**overrides: Any) -> LedgerRow:
@@ -646,6 +939,16 @@ def a_stored(world: World, text: str, *, attempt: int = 1, **overrides: Any) -> 
     return timer
 
 
+Kind = TypeVar("Kind", bound=InMemoryLedger)
+
+
+def sharing(kind: type[Kind], ledger: InMemoryLedger) -> Kind:
+    """A ledger of a kind with the rows of another one."""
+    new = kind(skew=timedelta(0))
+    new.__dict__.update(ledger.__dict__)
+    return new
+
+
 class LosingAnswers(InMemoryLedger):
     """A ledger whose first answer to a method is lost: the caller sees a refusal by its own write."""
 
@@ -661,7 +964,7 @@ class LosingAnswers(InMemoryLedger):
 
 
 class Crashing(InMemoryLedger):
-    """A ledger in front of which the process dies."""
+    """A ledger that fails whenever a method is called."""
 
     def __init__(self, ledger: InMemoryLedger, method: str) -> None:
         self.__dict__.update(ledger.__dict__)
@@ -671,18 +974,21 @@ class Crashing(InMemoryLedger):
         raise CrashError
 
 
-class SlowPayloads:
-    """A payload store that takes its time."""
+class Payloads:
+    """A payload store that takes its time, or fails."""
 
-    def __init__(self, world: World, *, takes: timedelta) -> None:
+    def __init__(self, world: World, *, takes: timedelta = timedelta(0), error: Exception | None = None) -> None:
         self._world = world
         self._takes = takes
+        self._error = error
 
     def put(self, job: Any, text: str) -> str:
         return self._world.payloads.put(job, text)
 
     def get(self, pointer: str) -> str | None:
         self._world.clock.tick(self._takes)
+        if self._error is not None:
+            raise self._error
         return self._world.payloads.get(pointer)
 
     def delete(self, pointer: str) -> None:

@@ -52,6 +52,32 @@ def test_a_registered_at_least_once_job_is_scheduled_until_it_has_left_the_far_r
     assert find(world, timer).state is None
 
 
+def test_an_at_least_once_job_that_was_removed_is_not_found_while_it_would_surely_have_a_row(world: World):
+    timer = a_timer(due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+    world.placer.place([timer])
+    world.canceller().cancel(job_id_of(timer.job))
+
+    with pytest.raises(JobNotFound):
+        find(world, timer)
+
+
+def test_an_at_least_once_job_that_may_be_on_its_way_needs_no_row_to_be_scheduled(world: World):
+    surely_far = NOON + world.wheel.guard + world.wheel.skew
+    with pytest.raises(JobNotFound):
+        find(world, a_timer(due_at=surely_far, delivery=Delivery.AT_LEAST_ONCE))
+
+    found = find(world, a_timer(due_at=surely_far - MILLISECOND, delivery=Delivery.AT_LEAST_ONCE))
+    assert found.state is State.SCHEDULED
+
+
+def test_an_exactly_once_job_that_is_cancelled_is_found_by_its_tombstone(world: World):
+    timer = a_timer(due_at=LATER)
+    world.placer.place([timer])
+    world.canceller().cancel(job_id_of(timer.job))
+
+    assert find(world, timer).state is State.CANCELLED
+
+
 def test_a_cancelled_at_least_once_job_with_a_key_is_cancelled(world: World):
     timer = a_timer(due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
     world.ledger.rows[timer.job.key] = LedgerRow(state=State.CANCELLED, due_at=LATER)

@@ -68,9 +68,11 @@ def test_a_refused_password_is_not_repeated():
     [
         (-5.0, 0, 0),
         (0.0, 0, 0),
-        (0.001, 1, 0),
+        (0.001, 0, 0),
+        (0.002, 1, 0),
         (1.0, 1, 0),
-        (1.001, 2, 0),
+        (1.001, 1, 0),
+        (1.002, 2, 0),
         (2.0, 2, 1),
         (2.999, 3, 1),
         (899.5, 900, 898),
@@ -79,7 +81,7 @@ def test_a_refused_password_is_not_repeated():
         (86_400.0, 900, 900),
     ],
 )
-def test_a_delay_is_rounded_up_or_for_exact_down_and_a_second_less_and_never_beyond_sqs(
+def test_a_delay_is_rounded_up_but_for_the_last_millisecond_or_for_exact_down_and_a_second_less_and_never_beyond_sqs(
     left: float, default: int, exact: int
 ):
     due_at = NOON + timedelta(seconds=left)

@@ -2,7 +2,7 @@ import pytest
 
 from functions.domain.errors import InvalidJobId
 from functions.domain.job import Delivery, Priority
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.job_id import LATEST, JobId, job_id_of, parse_job_id
 from tests.builders import NOON, a_job
 
 
@@ -39,6 +39,10 @@ def test_the_shortest_id_there_is_is_read():
     assert str(parse_job_id(VALID)) == VALID
 
 
+def test_an_id_of_the_last_instant_there_is_for_a_job_is_read():
+    assert parse_job_id("j1~acme~2e~a0~1~2kmc0ao00~x").due_at == LATEST
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -65,6 +69,7 @@ def test_the_shortest_id_there_is_is_read():
         "j1~acme~2e~a0~ 1~b0~x",
         "j1~acme~2e~~1~b0~x",
         "j1~acme~2e~a0~1~zzzzzzzzzzzzzzzz~x",
+        "j1~acme~2e~a0~1~2kmc0ao01~x",
         "j1~acme~2e~a0~1~b0~",
         "j1~acme~2e~a0~1~b0~x~y",
         "j1~acme~2e~a0~1~b0~x\n",

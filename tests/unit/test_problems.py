@@ -10,9 +10,11 @@ from functions.api.requests import JobBody, Rules
 from functions.domain.errors import (
     AlreadySettled,
     ClockSkewed,
+    InvalidInput,
     InvalidJob,
     InvalidJobId,
     JobNotFound,
+    KeyReused,
     NotPlaced,
     TickwheelError,
     TooLate,
@@ -25,13 +27,14 @@ from tests.builders import NOON
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (InvalidJob("is bad", field="tenant"), 422, "invalid_input"),
+        (InvalidInput("is bad"), 422, "invalid_input"),
+        (KeyReused("j1~x"), 409, "key_reused"),
         (InvalidJobId("x"), 404, "not_a_job_id"),
         (JobNotFound("j1~x"), 404, "job_not_found"),
         (AlreadySettled("j1~x", state="failed"), 409, "already_settled"),
         (TooLate("j1~x"), 409, "too_late"),
         (NotPlaced(["throttled"]), 503, "not_placed"),
-        (WheelChanged("BUCKET"), 503, "wheel_changed"),
+        (WheelChanged("BUCKET"), 500, "internal"),
         (Undecodable("?"), 500, "internal"),
         (ClockSkewed(offset=timedelta(seconds=40), limit=timedelta(seconds=30)), 500, "internal"),
     ],
@@ -53,9 +56,23 @@ def test_every_error_of_the_tree_has_a_status():
 
 
 def test_codes_are_told_apart():
-    codes = [code for _, code, _ in TABLE.values()]
+    rows = {row[1]: row for row in TABLE.values()}
 
-    assert len(codes) == len(set(codes))
+    # A job that breaks a rule is one problem, whether its shape or its meaning was refused.
+    assert [kind for kind, (_, code, _) in TABLE.items() if code == "invalid_job"] == [ValidationError, InvalidJob]
+    assert len(rows) == len(TABLE) - 1
+    assert set(TABLE.values()) == set(rows.values())
+
+
+def test_a_job_that_the_domain_refuses_is_told_like_one_that_its_shape_refuses():
+    told = problem_of(InvalidJob("is in the past", field="run_at", value="2027-03-01T11:00:00.000Z"))
+
+    assert (told["status"], told["code"], told["detail"]) == (422, "invalid_job", "run_at is in the past")
+    assert told["errors"] == [{"field": "run_at", "message": "is in the past", "value": "2027-03-01T11:00:00.000Z"}]
+
+
+def test_a_used_key_is_told_with_the_id_of_its_job():
+    assert problem_of(KeyReused("j1~x"))["id"] == "j1~x"
 
 
 def test_a_problem_may_have_members_of_its_own():
@@ -85,6 +102,19 @@ def test_a_password_in_a_target_stays_in_its_own_request():
     error = InvalidJob("must not carry a user name or password", field="target", value="https://…@example.com")
 
     assert "secret" not in json.dumps(problem_of(error))
+
+
+@pytest.mark.parametrize("target", ["https://me:secret@example.com/", "ftp://me:secret@x", "me:secret@x", ["@secret"]])
+def test_a_refused_target_that_may_hold_a_password_is_not_shown(target: object):
+    errors = refused({"tenant": "acme", "target": target})
+
+    assert errors[0]["field"] == "target"
+    assert "value" not in errors[0]
+    assert "secret" not in json.dumps(errors)
+
+
+def test_a_refused_target_without_a_password_is_shown():
+    assert refused({"tenant": "acme", "target": "ftp://x"})[0]["value"] == "ftp://x"
 
 
 def test_a_number_that_json_cannot_say_is_shown_as_text():

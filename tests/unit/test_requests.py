@@ -68,6 +68,18 @@ def test_a_job_may_be_due_up_to_a_minute_ago():
     assert a_body(run_at="2027-03-01T11:59:00Z").submission(now=NOON).due_at == NOON - timedelta(minutes=1)
 
 
+@pytest.mark.parametrize("run_at", ["2027-03-01T11:58:59Z", "1999-12-31T23:59:59Z"])
+def test_a_keyed_job_may_be_due_at_any_time_because_it_may_repeat_a_used_key(run_at: str):
+    assert a_body(run_at=run_at, idempotency_key="order-7").submission(now=NOON).due_at < NOON
+
+    rules = RULES.model_copy(update={"has_key": True})
+    assert JobBody.model_validate({"tenant": "acme", "target": "handler:x", "run_at": run_at}, context=rules)
+
+
+def test_a_base_of_a_second_is_taken():
+    assert a_body(retry={"base": 1}).submission(now=NOON).retry.base == timedelta(seconds=1)
+
+
 def test_a_null_payload_is_none():
     assert a_body(payload=None).submission(now=NOON).payload is None
 
@@ -165,8 +177,10 @@ def test_plain_http_is_taken_where_a_stage_allows_it():
         ("retry.attempts", "3", "Input should be a valid integer"),
         ("retry.attempts", True, "Input should be a valid integer"),
         ("retry.base", -1, "must be a number of seconds from 0 up"),
-        ("retry.base", "PT12H1S", "must be at most 12 hours"),
-        ("retry.cap", "PT13H", "must be at most 12 hours"),
+        ("retry.base", 0, "must be from 1 second to 12 hours"),
+        ("retry.base", 0.999, "must be from 1 second to 12 hours"),
+        ("retry.base", "PT12H1S", "must be from 1 second to 12 hours"),
+        ("retry.cap", "PT13H", "must be from 1 second to 12 hours"),
         ("retry.cap", 1, "must not be smaller than base"),
         ("retry.pause", 1, "Extra inputs are not permitted"),
     ],

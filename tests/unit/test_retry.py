@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.errors import InvalidJob
-from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.retry import MIN_BACKOFF, RetryPolicy, Strategy
 from tests.builders import NOON, a_timer
 
 SECOND = timedelta(seconds=1)
@@ -37,7 +37,7 @@ def test_decorrelated_jitter_draws_between_the_base_and_thrice_the_last_gap(prev
 
 @pytest.mark.parametrize("strategy", Strategy)
 def test_the_last_attempt_there_can_be_has_a_gap_too(strategy: Strategy):
-    policy = RetryPolicy(strategy=strategy, attempts=100, base=timedelta(0), cap=timedelta(hours=12))
+    policy = RetryPolicy(strategy=strategy, attempts=100, base=MIN_BACKOFF, cap=timedelta(hours=12))
 
     assert policy.backoff(attempt=99, previous=timedelta(hours=12), jitter=0.99) <= policy.cap
 
@@ -48,12 +48,16 @@ def test_the_last_attempt_there_can_be_has_a_gap_too(strategy: Strategy):
         ("retry.attempts", {"attempts": 0}),
         ("retry.attempts", {"attempts": 101}),
         ("retry.base", {"base": -SECOND}),
+        ("retry.base", {"base": timedelta(0)}),
+        ("retry.base", {"base": MIN_BACKOFF - timedelta(milliseconds=1)}),
         ("retry.base", {"base": timedelta(hours=13), "cap": timedelta(hours=13)}),
         ("retry.cap", {"cap": SECOND}),
         ("retry.cap", {"cap": timedelta(hours=12, seconds=1)}),
     ],
 )
-def test_a_policy_that_could_outlive_its_ledger_row_or_never_end_is_refused(field: str, fields: dict[str, timedelta]):
+def test_a_policy_that_could_outlive_its_ledger_row_or_meet_its_own_lease_or_never_end_is_refused(
+    field: str, fields: dict[str, timedelta]
+):
     with pytest.raises(InvalidJob) as refused:
         RetryPolicy(**fields)  # pyright: ignore[reportArgumentType]  # each value fits its field
 

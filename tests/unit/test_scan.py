@@ -4,15 +4,18 @@ from typing import Any
 
 import pytest
 
+from functions.domain.claims import LedgerRow
 from functions.domain.cursor import Position, first_cursors
-from functions.domain.instants import SECOND
-from functions.domain.job import Priority, Timer
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job import Delivery, Payload, Priority, Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
+from functions.domain.timer_key import timer_key
 from functions.ports import Rejected
+from functions.scanner import scan as scanning
 from functions.scanner.scan import CHECKPOINT_SENDS, LEASE, PAGE
 from tests.builders import NOON, a_timer
-from tests.fakes import sort_key
-from tests.unit.world import CrashError, World
+from tests.unit.world import CrashError, DeathError, World
 
 
 @pytest.fixture
@@ -106,7 +109,19 @@ def test_a_bucket_of_many_pages_is_read_page_by_page_and_sent_whole(world: World
     report = world.scan()
 
     assert report.sent == len(timers)
-    assert sorted(map(sort_key, world.ready.sent)) == sorted(map(sort_key, timers))
+    assert sorted(map(key, world.ready.sent)) == sorted(map(key, timers))
+
+
+def test_the_first_page_of_a_bucket_serves_every_class_as_far_as_it_goes(world: World):
+    for priority in (Priority.CRITICAL, Priority.HIGH, Priority.LOW):
+        a_row(world, due_at=NOON, priority=priority)
+    normal = [a_row(world, due_at=NOON) for _ in range(PAGE)]
+    last_of_first_page = sorted(map(key, normal))[PAGE - 3]
+
+    assert world.scan().sent == PAGE + 3
+
+    opened = world.wheel.bucket_of(NOON)
+    assert [after for bucket, after in world.timers.reads if bucket == opened] == ["", last_of_first_page, "3#"]
 
 
 def test_a_shard_that_another_scanner_has_is_left_alone(world: World):
@@ -124,10 +139,55 @@ def test_a_tick_gives_its_lease_back(world: World):
     assert world.shards.acquire(0, owner="next", now=NOON, lease_until=NOON + LEASE, skew=world.wheel.skew)
 
 
-def test_a_crashed_tick_is_repeated_from_its_last_checkpoint(world: World):
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_scanner_whose_clock_is_skewed_gives_its_shard_back_without_scanning(world: World, sign: int):
+    timer = a_row(world)
+    before = world.shards.cursors([0])
+    world.clock.known_offset = sign * (world.wheel.skew / 2 + MILLISECOND)
+
+    assert world.scan().stopped_by == "its clock is skewed"
+
+    assert (world.timers.reads, world.ready.sent) == ([], [])
+    assert world.shards.cursors([0]) == before
+    world.clock.known_offset = world.wheel.skew / 2
+    world.scan()
+    assert world.ready.sent == [timer]
+
+
+def test_an_error_gives_the_lease_back_with_what_was_passed(world: World):
+    first, second = a_row(world, due_at=NOON), a_row(world, due_at=NOON + 60 * SECOND)
+    world.ready.refuses = lambda timer: _crash() if timer == second else None
+
+    with pytest.raises(CrashError):
+        world.scan()
+
+    assert world.shards.cursors([0])[0][Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON) + 60)
+    world.ready.refuses = lambda _: None
+    assert world.scan().stopped_by == ""
+    assert world.ready.sent == [first, second]
+
+
+def test_an_error_is_raised_again_after_another_scanner_has_taken_the_shard_over(world: World):
+    a_row(world)
+    before = world.shards.cursors([0])
+
+    def fail_without_the_shard() -> None:
+        late = NOON + timedelta(hours=1)
+        assert world.shards.acquire(0, owner="other", now=late, lease_until=late + LEASE, skew=world.wheel.skew)
+        raise CrashError
+
+    world.timers.before_read = fail_without_the_shard
+    with pytest.raises(CrashError):
+        world.scan()
+
+    assert world.shards.cursors([0]) == before
+    assert world.scan().stopped_by == "another scanner has the shard"
+
+
+def test_a_tick_that_died_is_repeated_from_its_last_checkpoint(world: World):
     first, second = a_row(world, due_at=NOON), a_row(world, due_at=NOON + 60 * SECOND)
     world.ready.dies_after = 1
-    with pytest.raises(CrashError):
+    with pytest.raises(DeathError):
         world.scan()
 
     world.ready.dies_after = None
@@ -142,11 +202,11 @@ def test_progress_is_recorded_every_2000_sends(world: World):
         a_row(world, due_at=NOON)
     world.ready.dies_after = CHECKPOINT_SENDS + PAGE
 
-    with pytest.raises(CrashError):
+    with pytest.raises(DeathError):
         world.scan()
 
     at = world.shards.cursors([0])[0][Priority.NORMAL].at
-    keys = sorted(sort_key(timer) for timer in world.ready.sent)
+    keys = sorted(key(timer) for timer in world.ready.sent)
     assert at == Position(world.wheel.bucket_of(NOON), keys[CHECKPOINT_SENDS - 1])
 
 
@@ -156,7 +216,7 @@ def test_progress_is_recorded_every_five_seconds(world: World):
     world.ready.send_takes = timedelta(seconds=5)
     world.ready.dies_after = 1
 
-    with pytest.raises(CrashError):
+    with pytest.raises(DeathError):
         world.scan()
 
     assert world.shards.cursors([0])[0][Priority.CRITICAL].at == Position(world.wheel.bucket_of(NOON) + 60)
@@ -220,7 +280,61 @@ def test_a_timer_that_the_queue_will_never_take_is_a_dead_letter_and_is_passed(w
         bad,
         "could not be promoted: too long",
     )
+    assert world.row(bad.job).state is State.FAILED
     assert world.scan().sent == 0
+
+
+def test_an_unsendable_job_that_is_not_ledgered_is_a_dead_letter_without_a_row(world: World):
+    bad = a_row(world, delivery=Delivery.AT_LEAST_ONCE)
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
+
+    assert world.scan().buried == 1
+    assert [letter.timer for letter in world.buried] == [bad]
+    assert world.ledger.rows == {}
+
+
+def test_an_unsendable_job_that_was_registered_is_settled_with_its_dead_letter(world: World):
+    bad = a_row(world)
+    world.ledger.rows[bad.job.key] = LedgerRow(state=State.SCHEDULED, job_id="j1~x", fingerprint="f")
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
+
+    assert world.scan().buried == 1
+    assert (world.row(bad.job).state, world.row(bad.job).fingerprint) == (State.FAILED, "f")
+    assert world.row(bad.job).error == "could not be promoted: too long"
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.CANCELLED, State.ATTEMPTED])
+def test_an_unsendable_row_of_a_settled_job_is_passed_without_a_dead_letter(world: World, state: State):
+    bad = a_row(world)
+    good = a_row(world, due_at=NOON + SECOND)
+    world.ledger.rows[bad.job.key] = LedgerRow(state=state)
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True) if timer == bad else None
+
+    assert world.scan().buried == 0
+
+    assert world.buried == []
+    assert "dead_lettered" not in world.journal.counts
+    assert world.row(bad.job).state is state
+    assert world.ready.sent == [good]
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.RETRYING])
+def test_an_unsendable_row_of_an_attempt_that_a_worker_has_had_is_passed(world: World, state: State):
+    bad = a_row(world)
+    row = LedgerRow(state=state, attempt=1, fence=1, owner="w", lease_until=NOON)
+    world.ledger.rows[bad.job.key] = row
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
+
+    assert world.scan().buried == 0
+    assert world.buried == []
+    assert world.row(bad.job) == row
+
+
+def test_a_packed_payload_that_cannot_be_unpacked_is_the_worker_s_to_refuse(world: World):
+    timer = a_row(world, payload=Payload(packed="hello"))
+
+    assert (world.scan().sent, world.buried) == (1, [])
+    assert world.ready.sent == [timer]
 
 
 def test_a_transient_refusal_leaves_the_cursor_before_the_first_row_that_was_not_sent(world: World):
@@ -231,8 +345,8 @@ def test_a_transient_refusal_leaves_the_cursor_before_the_first_row_that_was_not
 
     report = world.scan()
 
-    assert report.stopped_by == "the ready queue refuses messages"
-    assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON), sort_key(timers[0]))
+    assert report.stopped_by == "the normal queue refuses messages"
+    assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON), key(timers[0]))
     assert world.ready.sent == [timers[0], timers[2], timers[4]]
 
     world.ready.refuses = lambda _: None
@@ -248,6 +362,60 @@ def test_a_refusal_of_the_first_row_moves_no_cursor(world: World):
     report = world.scan()
 
     assert report.cursors[Priority.NORMAL] == before[Priority.NORMAL]
+
+
+def test_a_class_whose_queue_refuses_messages_does_not_stop_the_others(world: World):
+    stuck = a_row(world, priority=Priority.HIGH)
+    others = [a_row(world, priority=priority) for priority in (Priority.CRITICAL, Priority.NORMAL, Priority.LOW)]
+    before = world.shards.cursors([0])[0]
+    world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False) if timer == stuck else None
+
+    report = world.scan()
+
+    assert world.ready.sent == others
+    assert report.stopped_by == "the high queue refuses messages"
+    assert report.cursors[Priority.HIGH] == before[Priority.HIGH]
+
+    world.ready.refuses = lambda _: None
+    world.scan()
+    assert world.ready.sent == [*others, stuck]
+
+
+def test_a_refused_class_sends_nothing_of_its_later_buckets(world: World):
+    first, later = a_row(world, due_at=NOON), a_row(world, due_at=NOON + 60 * SECOND)
+    world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False) if timer == first else None
+
+    world.scan()
+    assert world.ready.sent == []
+
+    world.ready.refuses = lambda _: None
+    world.scan()
+    assert world.ready.sent == [first, later]
+
+
+def test_a_cursor_stops_before_the_first_row_that_was_not_chosen(world: World, monkeypatch: pytest.MonkeyPatch):
+    timers = [a_row(world, due_at=NOON + number * SECOND, identity=f"j{number}") for number in range(5)]
+    other = a_row(world, priority=Priority.LOW)
+    monkeypatch.setattr(scanning, "choose", lambda page: page[:2])
+
+    report = world.scan()
+
+    assert world.ready.sent == [*timers[:2], other]
+    assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON), key(timers[1]))
+    world.scan()
+    world.scan()
+    assert world.ready.sent == [*timers[:2], other, *timers[2:]]
+
+
+def test_a_row_that_was_not_chosen_is_not_passed_by_one_that_was(world: World, monkeypatch: pytest.MonkeyPatch):
+    timers = [a_row(world, due_at=NOON + number * SECOND, identity=f"j{number}") for number in range(3)]
+    monkeypatch.setattr(scanning, "choose", lambda page: [*page[:1], *page[2:]])
+    world.scan()
+
+    monkeypatch.undo()
+    world.scan()
+
+    assert world.ready.sent == [timers[0], timers[2], timers[1], timers[2]]
 
 
 def test_a_tick_ends_at_80_percent_of_its_time_limit_and_the_next_one_goes_on(world: World):
@@ -298,6 +466,14 @@ def a_row(world: World, *, shard: int = 0, **overrides: Any) -> Timer:
     timer = replace(timer, job=replace(timer.job, shard=shard))
     world.rows.put([timer])
     return timer
+
+
+def key(timer: Timer) -> str:
+    return timer_key(timer.job, due_at=timer.due_at)
+
+
+def _crash() -> Rejected:
+    raise CrashError
 
 
 def recorded(world: World, bucket: int) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from functions.api.submit import REPLAY_WINDOW, Accepted, keyed_identity
-from functions.domain.envelope import INLINE_LIMIT
-from functions.domain.errors import NotPlaced
+from functions.api.submit import PAST_GRACE, Accepted, Submission, keyed_identity
+from functions.domain.envelope import INLINE_LIMIT, unpack
+from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.job_id import job_id_of, parse_job_id
@@ -17,6 +17,7 @@ from functions.domain.wheel import Ring
 from functions.placing import Placer
 from functions.ports import Rejected
 from tests.builders import NOON, a_submission
+from tests.fakes import InMemoryLedger, InMemoryPayloadStore
 from tests.unit.world import CrashError, World
 
 SOON = NOON + 30 * SECOND
@@ -108,6 +109,53 @@ def test_a_batch_answers_in_order_and_names_what_was_not_placed(world: World):
     assert (answers[0].ring, answers[2].ring) == (Ring.NEAR, Ring.FAR)
 
 
+def test_a_store_that_fails_for_one_job_of_a_batch_refuses_that_one_only(world: World):
+    class Failing(InMemoryLedger):
+        def register(self, job: Job, **options: Any) -> Any:
+            if job.tenant == "unlucky":
+                raise ConnectionError("10.0.0.7 has gone")
+            return super().register(job, **options)
+
+    world.ledger = Failing(skew=world.wheel.skew)
+    answers = world.submitter().submit(
+        [
+            a_submission(due_at=SOON, idempotency_key="1"),
+            a_submission(due_at=SOON, idempotency_key="2", tenant="unlucky"),
+            a_submission(due_at=SOON),
+        ]
+    )
+
+    assert [type(answer) for answer in answers] == [Accepted, NotPlaced, Accepted]
+    assert isinstance(answers[1], NotPlaced)
+    # Where its stores are is not a tenant's business; the log has it.
+    assert answers[1].reasons == ["a store failed: ConnectionError"]
+    assert world.events("submission_failed") == [{"tenant": "unlucky", "error": "ConnectionError: 10.0.0.7 has gone"}]
+    assert world.journal.counts == {"jobs_submitted": 2}
+
+
+def test_a_payload_that_cannot_be_stored_refuses_its_job_only(world: World):
+    submitter = replace(world.submitter(), payloads=FailingPayloads())
+
+    answers = submitter.submit([a_submission(payload=noise(INLINE_LIMIT + 1)), a_submission()])
+
+    assert [type(answer) for answer in answers] == [NotPlaced, Accepted]
+    assert len(world.ready.sent) == 1
+
+
+def test_each_refusal_of_a_batch_is_the_answer_of_its_own_job(world: World):
+    world.submit(a_submission(due_at=SOON, idempotency_key="used"))
+
+    answers = world.submitter().submit(
+        [
+            a_submission(due_at=SOON, idempotency_key="used", payload="7"),
+            a_submission(due_at=NOON - timedelta(hours=1), idempotency_key="late"),
+            a_submission(due_at=SOON, idempotency_key="used"),
+        ]
+    )
+
+    assert [type(answer) for answer in answers] == [KeyReused, InvalidJob, Accepted]
+
+
 def test_an_empty_batch_is_answered_with_nothing(world: World):
     assert world.submitter().submit([]) == []
 
@@ -161,13 +209,28 @@ class TestKeys:
         assert len(world.ready.sent) == 3
         assert len(world.calls) == 1
 
-    def test_another_job_under_a_used_key_places_nothing_and_is_told_the_first_id(self, world: World):
+    def test_another_job_under_a_used_key_is_refused_with_the_first_id_and_places_nothing(self, world: World):
         first = world.submit(a_submission(due_at=SOON, idempotency_key="order-7"))
 
-        other = world.submit(a_submission(due_at=SOON, idempotency_key="order-7", payload='{"other":true}'))
+        refused = refusal(world, a_submission(due_at=SOON, idempotency_key="order-7", payload='{"other":true}'))
 
-        assert (other.job_id, other.ring, other.is_replay) == (first.job_id, None, True)
+        assert isinstance(refused, KeyReused)
+        assert refused.job_id == first.job_id
         assert len(world.ready.sent) == 1
+
+    def test_another_job_under_a_used_key_leaves_the_first_one_s_stored_payload_alone(self, world: World):
+        world.submit(a_submission(due_at=LATER, idempotency_key="order-7", payload=noise(INLINE_LIMIT + 1)))
+        stored = dict(world.payloads.objects)
+
+        refusal(world, a_submission(due_at=LATER, idempotency_key="order-7", payload=noise(INLINE_LIMIT + 2)))
+
+        assert world.payloads.objects == stored
+
+    def test_another_job_under_the_key_of_a_settled_one_is_refused_too(self, world: World):
+        world.submit(a_submission(due_at=NOON, idempotency_key="order-7"))
+        world.receive_and_work()
+
+        assert isinstance(refusal(world, a_submission(idempotency_key="order-7", payload="7")), KeyReused)
 
     @pytest.mark.parametrize(
         "change",
@@ -185,7 +248,42 @@ class TestKeys:
     def test_whatever_differs_but_the_time_makes_another_job(self, world: World, change: dict[str, Any]):
         world.submit(a_submission(due_at=SOON, idempotency_key="order-7"))
 
-        assert world.submit(a_submission(due_at=SOON, idempotency_key="order-7", **change)).ring is None
+        assert isinstance(refusal(world, a_submission(due_at=SOON, idempotency_key="order-7", **change)), KeyReused)
+
+    @pytest.mark.parametrize("late", [PAST_GRACE, timedelta(0)])
+    def test_a_new_key_may_be_due_up_to_a_minute_ago(self, world: World, late: timedelta):
+        accepted = world.submit(a_submission(due_at=NOON - late, idempotency_key="order-7"))
+
+        assert (accepted.due_at, accepted.ring) == (NOON - late, Ring.NEAR)
+
+    def test_a_new_key_further_in_the_past_is_refused_and_leaves_no_row(self, world: World):
+        refused = refusal(world, a_submission(due_at=NOON - PAST_GRACE - MILLISECOND, idempotency_key="order-7"))
+
+        assert isinstance(refused, InvalidJob)
+        assert (refused.field, refused.value) == ("run_at", "2027-03-01T11:58:59.999Z")
+        assert str(refused) == "is in the past by more than 60 s: it is now 2027-03-01T12:00:00.000Z"
+        assert world.ledger.rows == {}
+        assert world.ready.sent == []
+
+    def test_a_key_that_is_repeated_hours_after_its_time_answers_with_its_first_job(self, world: World):
+        submission = a_submission(due_at=NOON, idempotency_key="order-7")
+        first = world.submit(submission)
+        world.receive_and_work()
+        world.clock.tick(timedelta(hours=5))
+
+        again = world.submit(submission)
+
+        assert (again.job_id, again.state, again.is_replay) == (first.job_id, State.SUCCEEDED, True)
+
+    def test_a_key_whose_first_submission_died_is_mended_hours_after_its_time(self, world: World):
+        submission = a_submission(due_at=NOON, idempotency_key="order-7")
+        with pytest.raises(CrashError):
+            replace(world.submitter(), placer=DyingPlacer(world)).submit([submission])
+        world.clock.tick(timedelta(hours=5))
+
+        assert world.submit(submission).ring is Ring.NEAR
+        world.receive_and_work()
+        assert len(world.calls) == 1
 
     def test_a_settled_job_is_not_placed_again(self, world: World):
         submission = a_submission(due_at=NOON, idempotency_key="order-7")
@@ -217,16 +315,27 @@ class TestKeys:
         assert world.submit(submission).state is State.RETRYING
         assert len(world.ready.sent) == 1
 
-    @pytest.mark.parametrize(("late", "placements"), [(REPLAY_WINDOW, 2), (REPLAY_WINDOW + MILLISECOND, 1)])
-    def test_an_at_least_once_job_is_placed_again_only_while_it_may_have_been_lost(
-        self, world: World, late: timedelta, placements: int
-    ):
-        submission = a_submission(due_at=NOON, idempotency_key="order-7", delivery=Delivery.AT_LEAST_ONCE)
-        first = world.submit(submission)
-        world.clock.tick(late)
+    def test_a_job_that_is_asked_to_cancel_is_not_placed_again(self, world: World):
+        submission = a_submission(due_at=SOON, idempotency_key="order-7")
+        timer = placed(world, world.submit(submission))
+        row = world.row(timer.job)
+        world.ledger.rows[timer.job.key] = replace(row, cancel_requested=True)
 
-        assert world.submit(submission).job_id == first.job_id
-        assert len(world.ready.sent) == placements
+        again = world.submit(submission)
+
+        assert (again.state, again.ring) == (State.CANCELLED, None)
+        assert len(world.ready.sent) == 1
+
+    def test_a_released_job_is_placed_again_and_still_runs_once(self, world: World):
+        submission = a_submission(due_at=NOON, idempotency_key="order-7")
+        timer = placed(world, world.submit(submission))
+        world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
+        world.ledger.settle(timer.job, Event.RELEASE, fence=1, owner="w", due_at=NOON, now=NOON)
+
+        assert world.submit(submission).ring is Ring.NEAR
+
+        world.receive_and_work()
+        assert len(world.calls) == 1
 
     def test_two_tenants_may_use_the_same_key(self, world: World):
         mine = world.submit(a_submission(idempotency_key="order-7"))
@@ -244,6 +353,74 @@ class TestKeys:
         assert isinstance(second, Accepted)
         assert second == replace(first, is_replay=True)
         assert len(world.rows.rows) == 1
+
+
+class TestRepeatedAtLeastOnceSubmissions:
+    """No ledger stands between such a job's message and its target: a repeat must not write behind a cancel."""
+
+    def test_a_near_one_is_placed_again(self, world: World):
+        submission = an_at_least_once(due_at=SOON)
+        first = world.submit(submission)
+        world.clock.tick(timedelta(minutes=10))
+
+        again = world.submit(submission)
+
+        assert (again.job_id, again.ring, again.is_replay) == (first.job_id, Ring.NEAR, True)
+        assert len(world.ready.sent) == 2
+
+    def test_a_far_one_is_written_again_over_its_own_row(self, world: World):
+        submission = an_at_least_once()
+        first = world.submit(submission)
+
+        assert world.submit(submission) == replace(first, is_replay=True)
+        assert [len(rows) for rows in world.rows.rows.values()] == [1]
+
+    def test_a_far_one_whose_first_submission_died_is_mended(self, world: World):
+        submission = an_at_least_once()
+        with pytest.raises(CrashError):
+            replace(world.submitter(), placer=DyingPlacer(world)).submit([submission])
+
+        assert placed(world, world.submit(submission)).due_at == LATER
+
+    def test_a_far_one_that_is_cancelled_just_before_its_write_stays_cancelled(self, world: World):
+        submission = an_at_least_once()
+        job_id = parse_job_id(world.submit(submission).job_id)
+        world.clock.tick(timedelta(minutes=10))
+
+        def cancel() -> None:
+            assert world.canceller().cancel(job_id)
+
+        world.timers.before_put = cancel
+
+        again = world.submit(submission)
+
+        assert (again.state, again.ring, again.is_replay) == (State.CANCELLED, None, True)
+        assert world.rows.get(job_id) is None
+
+    def test_a_far_write_that_is_not_confirmed_is_not_accepted(self, world: World):
+        submission = an_at_least_once()
+        world.submit(submission)
+        world.timers.unwritten = lambda _: True
+
+        refused = refusal(world, submission)
+
+        assert isinstance(refused, NotPlaced)
+        assert refused.reasons == ["the timer store did not confirm the write"]
+
+    def test_a_far_write_that_finished_late_is_followed_by_a_near_send(self, world: World):
+        submission = an_at_least_once(due_at=NOON + world.wheel.guard + SECOND)
+        world.submit(submission)
+        world.timers.put_takes = 2 * SECOND
+
+        assert world.submit(submission).ring is Ring.NEAR
+        assert len(world.ready.sent) == 1
+
+    def test_a_far_write_by_a_clock_that_is_skewed_is_not_accepted(self, world: World):
+        submission = an_at_least_once()
+        world.submit(submission)
+        world.clock.known_offset = world.wheel.skew
+
+        assert isinstance(refusal(world, submission), NotPlaced)
 
 
 class TestPayloads:
@@ -269,7 +446,9 @@ class TestPayloads:
 
         timer = placed(world, world.submit(a_submission(due_at=LATER, payload=payload)))
 
-        assert timer.job.payload == Payload(text=payload)
+        assert timer.job.payload.packed is not None
+        assert unpack(timer.job.payload) == payload
+        assert world.payloads.objects == {}
 
     def test_a_job_without_a_payload_has_none(self, world: World):
         timer = placed(world, world.submit(a_submission(due_at=LATER, payload=None)))
@@ -283,6 +462,18 @@ def placed(world: World, accepted: Accepted) -> Timer:
     timer = found[-1] if found else world.rows.get(parse_job_id(accepted.job_id))
     assert timer is not None
     return timer
+
+
+def refusal(world: World, submission: Submission) -> TickwheelError:
+    answer = world.submitter().submit([submission])[0]
+    assert isinstance(answer, TickwheelError)
+    return answer
+
+
+def an_at_least_once(**overrides: Any) -> Submission:
+    return a_submission(
+        **{"due_at": LATER, "idempotency_key": "order-7", "delivery": Delivery.AT_LEAST_ONCE, **overrides}
+    )
 
 
 def noise(size: int) -> str:
@@ -300,3 +491,10 @@ class DyingPlacer(Placer):
 
     def place(self, timers: Any) -> Any:
         raise CrashError
+
+
+class FailingPayloads(InMemoryPayloadStore):
+    """A payload store that does not answer."""
+
+    def put(self, job: Job, text: str) -> str:
+        raise ConnectionError

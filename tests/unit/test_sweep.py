@@ -1,11 +1,11 @@
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from functions.domain.claims import LedgerRow
-from functions.domain.cursor import ClassCursor, Position, first_cursors
+from functions.domain.cursor import AuditPosition, ClassCursor, Position, first_cursors
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Priority, Timer
@@ -26,7 +26,7 @@ def world() -> World:
     world = World()
     for shard in range(2):
         scanned(world, shard, world.wheel.bucket_of(NOON) + 120)
-    world.shards.audit = world.wheel.bucket_of(RIPE)
+    world.shards.audit = at(world, RIPE)
     return world
 
 
@@ -36,7 +36,7 @@ def test_a_row_without_a_ledger_row_is_a_straggler_and_is_sent_again(world: Worl
     assert world.sweep() == a_report(1, 1)
 
     assert world.ready.sent == [timer]
-    assert world.events("straggler") == [{"job_id": str(job_id_of(timer.job)), "attempt": 1}]
+    assert world.events("straggler") == [{"job_id": str(job_id_of(timer.job)), "attempt": 1, "fault": ""}]
     assert world.journal.counts == {"audited": 1, "stragglers": 1}
 
 
@@ -83,6 +83,20 @@ def test_a_job_that_was_claimed_or_settled_is_none(world: World, state: State, a
 
     assert world.sweep() == a_report(1, 0)
     assert world.ready.sent == []
+
+
+def test_a_released_attempt_that_nobody_claimed_again_is_a_straggler(world: World):
+    timer = a_row(world, attempt=2)
+    world.ledger.rows[timer.job.key] = LedgerRow(state=State.SCHEDULED, attempt=2, fence=3)
+
+    assert world.sweep().stragglers == 1
+
+
+def test_the_row_of_an_attempt_before_a_released_one_is_none(world: World):
+    timer = a_row(world, attempt=1)
+    world.ledger.rows[timer.job.key] = LedgerRow(state=State.SCHEDULED, attempt=2, fence=3)
+
+    assert world.sweep() == a_report(1, 0)
 
 
 def test_an_at_least_once_job_has_no_ledger_row_to_be_missed(world: World):
@@ -147,8 +161,8 @@ def test_the_first_sweep_of_a_stage_records_where_audits_begin(world: World):
     world.shards.audit = None
     a_row(world)
 
-    assert world.sweep() == a_report(0, 0)
-    assert world.shards.audit == world.wheel.bucket_of(NOON) - 300
+    assert world.sweep() == SweepReport()
+    assert world.shards.audit == AuditPosition(world.wheel.bucket_of(NOON) - 300)
 
 
 def test_a_large_bucket_is_audited_page_by_page(world: World):
@@ -158,31 +172,73 @@ def test_a_large_bucket_is_audited_page_by_page(world: World):
     assert world.sweep() == a_report(PAGE + 1, PAGE + 1)
 
 
-def test_audits_catch_up_oldest_first_and_at_most_an_hour_of_buckets_a_sweep(world: World):
-    world.shards.audit = world.wheel.bucket_of(NOON - timedelta(hours=3))
+def test_audits_catch_up_oldest_first_with_all_that_is_ripe(world: World):
+    world.shards.audit = at(world, NOON - timedelta(hours=3))
+    timers = [a_row(world, due_at=NOON - timedelta(minutes=minutes)) for minutes in (10, 170, 90)]
 
-    world.sweep()
+    assert world.sweep() == a_report(3, 3)
 
-    assert world.shards.audit == world.wheel.bucket_of(NOON - timedelta(hours=2))
+    assert world.ready.sent == [timers[1], timers[2], timers[0]]
+    assert world.shards.audit == at(world, NOON - timedelta(minutes=5))
+
+
+def test_a_sweep_that_runs_out_of_time_within_a_bucket_goes_on_behind_its_last_page(world: World):
+    for _ in range(3 * PAGE):
+        a_row(world, shard=1)
+    world.timers.before_read = lambda: world.clock.tick(timedelta(seconds=30))
+
+    # Of shard 0 there is one read, of shard 1 one page.
+    assert world.sweep().audited == PAGE
+    resumed = world.shards.audit
+    assert resumed is not None
+    assert (resumed.bucket, resumed.shard) == (world.wheel.bucket_of(RIPE), 1)
+    assert resumed.key == sorted(world.rows.rows[world.wheel.bucket_of(RIPE), 1])[PAGE - 1]
+
+    world.timers.reads.clear()
+    world.timers.before_read = lambda: None
+    assert world.sweep().audited == 2 * PAGE
+    assert world.timers.reads[0] == (resumed.bucket, resumed.key)
+    assert len(world.ready.sent) == 3 * PAGE
+    assert world.shards.audit == at(world, world.clock.instant - timedelta(minutes=5))
+
+
+def test_a_sweep_that_runs_out_of_time_between_two_shards_goes_on_with_the_next_one(world: World):
+    mine, other = a_row(world), a_row(world, shard=1)
+    world.timers.before_read = lambda: world.clock.tick(timedelta(seconds=50))
+
+    assert world.sweep() == a_report(1, 1)
+    assert world.shards.audit == AuditPosition(world.wheel.bucket_of(RIPE), 1)
+    assert world.ready.sent == [mine]
+
+    assert world.sweep() == a_report(1, 1)
+    assert world.ready.sent == [mine, other]
+
+
+def test_a_bucket_that_was_begun_waits_only_for_the_shards_that_are_left(world: World):
+    a_row(world, shard=1)
+    scanned(world, 0, world.wheel.bucket_of(RIPE))
+    world.shards.audit = AuditPosition(world.wheel.bucket_of(RIPE), 1)
+
+    assert world.sweep() == a_report(1, 1)
 
 
 def test_buckets_older_than_the_ledger_s_memory_are_passed_over(world: World):
     a_row(world, due_at=NOON - timedelta(days=14, minutes=1))
-    world.shards.audit = world.wheel.bucket_of(NOON - timedelta(days=20))
+    world.shards.audit = at(world, NOON - timedelta(days=20))
 
     assert world.sweep().stragglers == 0
     assert world.shards.audit is not None
-    assert world.shards.audit > world.wheel.bucket_of(NOON - timedelta(days=14))
+    assert world.shards.audit > at(world, NOON - timedelta(days=14))
 
 
 def test_a_sweep_ends_at_80_percent_of_its_time_limit(world: World):
-    world.shards.audit = world.wheel.bucket_of(NOON - timedelta(hours=1))
+    world.shards.audit = at(world, NOON - timedelta(hours=1))
     world.timers.before_read = lambda: world.clock.tick(timedelta(seconds=5))
 
     world.sweep(time_limit=timedelta(seconds=50))
 
     assert world.clock.instant == NOON + 40 * SECOND
-    assert world.shards.audit == world.wheel.bucket_of(NOON - timedelta(minutes=56))
+    assert world.shards.audit == at(world, NOON - timedelta(minutes=56))
 
 
 def test_a_sample_reads_its_share_of_the_shards_and_always_the_same():
@@ -190,7 +246,7 @@ def test_a_sample_reads_its_share_of_the_shards_and_always_the_same():
         world = World()
         for shard in range(2):
             scanned(world, shard, world.wheel.bucket_of(NOON))
-        world.shards.audit = world.wheel.bucket_of(NOON - timedelta(minutes=65))
+        world.shards.audit = at(world, NOON - timedelta(minutes=65))
         world.sample = sample
         world.sweep()
         return world.timers.reads
@@ -216,21 +272,61 @@ def test_a_straggler_that_cannot_be_placed_is_audited_again(world: World):
     assert world.ready.sent == [timer]
 
 
+def test_a_straggler_that_no_queue_will_ever_take_is_counted_and_passed(world: World):
+    bad, good = a_row(world, identity="bad"), a_row(world, identity="good")
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True) if timer == bad else None
+
+    assert world.sweep() == a_report(2, 2, unplaced=1)
+
+    assert world.ready.sent == [good]
+    assert [event["fault"] for event in world.events("straggler")] == ["too long", ""]
+    assert world.sweep() == SweepReport()
+    assert world.events("swept")[0]["unplaced"] == 1
+
+
+def test_a_sweep_that_fails_tells_what_it_has_found(world: World):
+    a_row(world)
+    world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+
+    with pytest.raises(NotPlaced):
+        world.sweep()
+
+    assert world.events("swept")[0]["stragglers"] == 1
+    assert world.journal.counts == {"audited": 1, "stragglers": 1}
+
+
+def test_a_page_that_was_audited_is_not_audited_again_after_a_failure(world: World):
+    timers = sorted((a_row(world) for _ in range(PAGE + 1)), key=lambda timer: timer.job.identity)
+    world.ready.refuses = lambda timer: (
+        Rejected(timer, "throttled", is_permanent=False) if timer == timers[-1] else None
+    )
+    with pytest.raises(NotPlaced):
+        world.sweep()
+
+    world.ready.refuses = lambda _: None
+    assert world.sweep() == a_report(1, 1)
+
+
 def test_a_sweep_that_meets_another_one_stops(world: World):
-    world.shards.audit = world.wheel.bucket_of(NOON - timedelta(minutes=30))
+    world.shards.audit = at(world, NOON - timedelta(minutes=30))
 
     def sweep_too() -> None:
-        world.shards.audit = world.wheel.bucket_of(NOON - timedelta(minutes=20))
+        world.shards.audit = at(world, NOON - timedelta(minutes=20))
 
     world.timers.before_read = sweep_too
     world.sweep()
 
-    assert world.shards.audit == world.wheel.bucket_of(NOON - timedelta(minutes=20))
+    assert world.shards.audit == at(world, NOON - timedelta(minutes=20))
     assert len(world.timers.reads) == 2
 
 
-def a_report(audited: int, stragglers: int, *waits_for: int) -> SweepReport:
-    return SweepReport(audited, stragglers, list(waits_for))
+def a_report(audited: int, stragglers: int, *waits_for: int, unplaced: int = 0) -> SweepReport:
+    return SweepReport(audited, stragglers, unplaced, list(waits_for))
+
+
+def at(world: World, instant: datetime) -> AuditPosition:
+    """The audit stands before the bucket of an instant."""
+    return AuditPosition(world.wheel.bucket_of(instant))
 
 
 def a_row(world: World, *, shard: int = 0, **overrides: Any) -> Timer:

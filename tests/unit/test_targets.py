@@ -1,7 +1,9 @@
 import json
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -17,6 +19,7 @@ from tests.builders import NOON
 from tests.http_sink import HttpSink, answering, http_sink
 
 SHORT = timedelta(milliseconds=200)
+NO_ANSWER = Failed("Timeout: no answer within 0.2 s")
 INVOCATION = Invocation(
     job_id="j1~acme~2e~a0~1~b0~x",
     tenant="acme",
@@ -93,7 +96,77 @@ def test_a_target_that_does_not_answer_within_the_timeout_has_failed(sink: HttpS
 
     sink.respond = hang
 
-    assert "Read timed out" in error_of(call(sink.url, timeout=SHORT))
+    assert call(sink.url, timeout=SHORT) == NO_ANSWER
+
+
+def test_a_target_that_drips_its_headers_has_failed_at_the_timeout_and_is_cut_off(sink: HttpSink):
+    cut_off = threading.Event()
+
+    def drip(request: BaseHTTPRequestHandler) -> None:
+        request.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        try:
+            # Never a pause that a socket's own timeout would see.
+            while not sink.released.wait(SHORT.total_seconds() / 10):
+                request.wfile.write(b"X: y\r\n")
+        except ConnectionError:
+            cut_off.set()
+
+    sink.respond = drip
+    started_at = time.monotonic()
+
+    assert call(sink.url, timeout=SHORT) == NO_ANSWER
+
+    assert time.monotonic() - started_at < 30
+    assert cut_off.wait(60)
+
+
+def test_an_answer_whose_body_stalls_is_told_by_its_status_at_once(sink: HttpSink):
+    def stall(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "10")
+        request.end_headers()
+        sink.released.wait(60)
+
+    sink.respond = stall
+    started_at = time.monotonic()
+
+    assert call(sink.url, timeout=timedelta(seconds=60)) == Succeeded('{"status": 200}')
+    assert time.monotonic() - started_at < 30
+
+
+def test_an_answer_whose_body_breaks_off_is_told_by_its_status(sink: HttpSink):
+    def break_off(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(503)
+        request.send_header("Content-Length", "10")
+        request.end_headers()
+        request.wfile.write(b"half")
+        request.connection.shutdown(socket.SHUT_RDWR)
+
+    sink.respond = break_off
+
+    assert call(sink.url) == Failed("the target answered 503")
+
+
+def test_a_caller_goes_on_after_a_target_that_was_cut_off(sink: HttpSink):
+    def hang(_: BaseHTTPRequestHandler) -> None:
+        sink.released.wait(60)
+
+    caller = TargetCaller({})
+    sink.respond = hang
+    assert caller.call(sink.url, "1", INVOCATION, timeout=SHORT) == NO_ANSWER
+
+    sink.respond = answering(204)
+    assert caller.call(sink.url, "1", INVOCATION, timeout=10 * SECOND) == Succeeded('{"status": 204}')
+
+
+@pytest.mark.parametrize(
+    "url", ["https://", "https://[::1", "https://example.com:99999/", "https://" + "a" * 64 + ".example/"]
+)
+def test_a_bad_url_is_a_failure_that_no_attempt_can_help(url: str):
+    outcome = call(url)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.is_permanent
 
 
 def test_an_attempt_is_one_request_even_when_its_connection_breaks(sink: HttpSink):
@@ -103,7 +176,7 @@ def test_an_attempt_is_one_request_even_when_its_connection_breaks(sink: HttpSin
     assert len(sink.requests) == 1
 
 
-def test_a_body_that_drips_does_not_hold_the_worker_beyond_the_timeout(sink: HttpSink):
+def test_a_body_that_drips_is_cut_off_at_the_timeout_and_changes_nothing(sink: HttpSink):
     cut_off = threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:
@@ -119,12 +192,11 @@ def test_a_body_that_drips_does_not_hold_the_worker_beyond_the_timeout(sink: Htt
 
     sink.respond = drip
 
-    call(sink.url, timeout=SHORT)
-
+    assert call(sink.url, timeout=2 * SECOND) == Succeeded('{"status": 200}')
     assert cut_off.wait(60)
 
 
-def test_a_chunked_body_that_drips_does_not_hold_the_worker_beyond_the_timeout(sink: HttpSink):
+def test_a_chunked_body_that_drips_is_cut_off_at_the_timeout_and_changes_nothing(sink: HttpSink):
     cut_off = threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:
@@ -139,8 +211,7 @@ def test_a_chunked_body_that_drips_does_not_hold_the_worker_beyond_the_timeout(s
 
     sink.respond = drip
 
-    call(sink.url, timeout=SHORT)
-
+    assert call(sink.url, timeout=2 * SECOND) == Succeeded('{"status": 200}')
     assert cut_off.wait(60)
 
 
@@ -215,7 +286,24 @@ def test_a_handler_that_overruns_its_timeout_has_failed():
     outcome = call("handler:x", handlers={"x": lambda *_: release.wait(60)}, timeout=SHORT)
     release.set()
 
-    assert outcome == Failed("handler 'x' ran longer than 0.2 s")
+    assert outcome == NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    "leave", [lambda: sys.exit(3), lambda: _raise(KeyboardInterrupt()), lambda: _raise(BaseError())]
+)
+def test_a_handler_that_wants_to_end_its_process_has_failed_for_itself(leave: Callable[[], Any]):
+    caller = TargetCaller({"x": lambda *_: leave(), "y": lambda *_: 1})
+
+    outcome = caller.call("handler:x", None, INVOCATION, timeout=60 * SECOND)
+
+    assert isinstance(outcome, Failed)
+    assert not outcome.is_permanent
+    assert caller.call("handler:y", None, INVOCATION, timeout=60 * SECOND) == Succeeded("1")
+
+
+def test_a_handler_that_exits_is_told_by_its_code():
+    assert call("handler:x", handlers={"x": lambda *_: sys.exit(3)}) == Failed("SystemExit: 3")
 
 
 def test_an_unknown_handler_is_a_failure_that_no_attempt_can_help():
@@ -244,6 +332,14 @@ def call(
     timeout: timedelta = timedelta(seconds=60),
 ) -> Succeeded | Failed:
     return TargetCaller(handlers or {}).call(target, payload, INVOCATION, timeout=timeout)
+
+
+class BaseError(BaseException):
+    """What no `except Exception` catches."""
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
 
 
 def error_of(outcome: Succeeded | Failed) -> str:

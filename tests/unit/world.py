@@ -13,7 +13,7 @@ from functions.api.find import Finder
 from functions.api.submit import Accepted, Submission, Submitter
 from functions.dead_letters.bury import Burier
 from functions.domain.claims import LedgerRow
-from functions.domain.errors import NotPlaced
+from functions.domain.errors import TickwheelError
 from functions.domain.job import Job, Timer
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
@@ -39,7 +39,7 @@ TIME_LIMIT = timedelta(seconds=60)
 
 
 class CrashError(Exception):
-    """The process dies here."""
+    """A call fails here."""
 
 
 class DeathError(BaseException):
@@ -56,6 +56,7 @@ class ObservedTimers:
     puts: list[Sequence[Timer]] = field(default_factory=list)
     before_read: Callable[[], None] = lambda: None
     unwritten: Callable[[Timer], bool] = lambda _: False
+    before_put: Callable[[], None] = lambda: None
     put_takes: timedelta = timedelta(0)
     delete_takes: timedelta = timedelta(0)
 
@@ -65,6 +66,13 @@ class ObservedTimers:
         left = [timer for timer in timers if self.unwritten(timer)]
         self.store.put([timer for timer in timers if timer not in left])
         return left
+
+    def put_registered(self, timer: Timer) -> bool | None:
+        self.before_put()
+        self.clock.tick(self.put_takes)
+        if self.unwritten(timer):
+            return None
+        return self.store.put_registered(timer)
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
         self.before_read()
@@ -84,7 +92,7 @@ class ObservedTimers:
 class ObservedReadyQueue(InMemoryReadyQueue):
     """A ready queue that remembers what was sent and deferred.
 
-    dies_after: so many messages, whoever sends more dies before they are sent.
+    dies_after: so many messages; whoever sends more dies before they are sent.
     """
 
     sent: list[Timer] = field(default_factory=list)
@@ -94,7 +102,7 @@ class ObservedReadyQueue(InMemoryReadyQueue):
 
     def send(self, timers: Sequence[Timer]) -> list[Rejected]:
         if timers and self.dies_after is not None and len(self.sent) >= self.dies_after:
-            raise CrashError
+            raise DeathError
         self.clock.tick(self.send_takes if timers else timedelta(0))
         rejected = super().send(timers)
         refused = {id(rejection.timer) for rejection in rejected}
@@ -112,12 +120,12 @@ class World:
     def __init__(self, *, wheel: Wheel = LOCAL_WHEEL) -> None:
         self.wheel = wheel
         self.clock = FakeClock()
-        self.rows = InMemoryTimerStore(wheel=wheel)
+        self.letters = InMemoryDeadLetters()
+        self.ledger = InMemoryLedger(skew=wheel.skew, dead_letters=self.letters)
+        self.rows = InMemoryTimerStore(wheel=wheel, ledger=self.ledger)
         self.timers = ObservedTimers(self.rows, self.clock)
         self.ready = ObservedReadyQueue(self.clock)
-        self.ledger = InMemoryLedger(skew=wheel.skew)
         self.shards = InMemoryShardStore()
-        self.letters = InMemoryDeadLetters()
         self.payloads = InMemoryPayloadStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
@@ -176,6 +184,7 @@ class World:
             shards=self.shards,
             timers=self.timers,
             ready=self.ready,
+            ledger=self.ledger,
             dead_letters=self.letters,
             journal=self.journal,
             token=self.token,
@@ -203,6 +212,7 @@ class World:
             skew=self.wheel.skew,
             ledger=self.ledger,
             dead_letters=self.letters,
+            placer=self.placer,
             journal=self.journal,
             token=self.token,
         )
@@ -212,6 +222,7 @@ class World:
             wheel=self.wheel,
             clock=self.clock,
             ledger=self.ledger,
+            timers=self.timers,
             payloads=self.payloads,
             placer=self.placer,
             journal=self.journal,
@@ -222,7 +233,7 @@ class World:
 
     def submit(self, submission: Submission) -> Accepted:
         answer = self.submitter().submit([submission])[0]
-        assert not isinstance(answer, NotPlaced)
+        assert not isinstance(answer, TickwheelError), answer
         return answer
 
     def canceller(self) -> Canceller:
@@ -237,7 +248,7 @@ class World:
         )
 
     def finder(self) -> Finder:
-        return Finder(clock=self.clock, ledger=self.ledger, timers=self.timers)
+        return Finder(wheel=self.wheel, clock=self.clock, ledger=self.ledger, timers=self.timers)
 
     def row(self, job: Job) -> LedgerRow:
         row = self.ledger.get(job.key)

@@ -1,0 +1,247 @@
+"""Schedulers that break one rule each: what the machine and the directed histories must notice.
+
+A mutation is applied to the code, and answers which of its classes stand in for the real ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.api.cancel import Canceller
+from functions.api.submit import Submitter, _accepted
+from functions.domain import claims
+from functions.domain.job import Delivery, Priority, Timer
+from functions.domain.lifecycle import Event, State
+from functions.domain.wheel import Wheel
+from functions.placing import Placer
+from functions.ports import Applied, Failed, Refused
+from functions.scanner import scan
+from functions.worker import execute
+from tests import fakes
+
+Lambdas = dict[type, type]
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class _SettlesBeforeItPlaces(execute.Worker):
+    def _fail(self, timer: Timer, claim: Any, failure: Failed) -> None:
+        if timer.job.delivery is Delivery.EXACTLY_ONCE and timer.attempt < timer.job.retry.attempts:
+            following = timer.next_attempt(failed_at=self.clock.now(), jitter=self.jitter())
+            self._settle(timer, claim, Event.RETRY, error=failure.error, following=following)
+            self._place(following)
+        else:
+            super()._fail(timer, claim, failure)
+
+
+def settles_before_it_places(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {execute.Worker: _SettlesBeforeItPlaces}
+
+
+class _DefersByAcknowledging(execute.Worker):
+    def _claim(self, timer: Timer, message: Any) -> Any:
+        claim = super()._claim(timer, message)
+        return None if claim == execute._Returned("leased") else claim
+
+
+def defers_by_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {execute.Worker: _DefersByAcknowledging}
+
+
+def leases_without_skew(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    judge, rescue = claims.judge_claim, fakes.InMemoryLedger.rescue
+    monkeypatch.setattr(execute, "judge_claim", lambda row, **given: judge(row, **{**given, "skew": timedelta(0)}))
+
+    def rescue_without(ledger: Any, timer: Timer, **given: Any) -> Any:
+        ledger._skew = timedelta(0)
+        return rescue(ledger, timer, **given)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "rescue", rescue_without)
+    return {}
+
+
+def forgets_before_its_messages(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(claims, "LEDGER_LIFE", timedelta(days=7))
+    return {}
+
+
+class _HasOneCursorForAllClasses(scan._Tick):
+    def _move(self, priority: Priority, at: Any) -> None:
+        for each in Priority:
+            super()._move(each, at)
+
+
+def has_one_cursor_for_all_classes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(scan, "_Tick", _HasOneCursorForAllClasses)
+    return {}
+
+
+def checkpoints_without_its_epoch(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    checkpoint = fakes.InMemoryShardStore.checkpoint
+
+    def checkpoint_anyway(shards: Any, lease: Any, cursors: Any, **given: Any) -> bool:
+        return checkpoint(shards, replace(lease, epoch=shards.rows[lease.shard]["epoch"]), cursors, **given)
+
+    monkeypatch.setattr(fakes.InMemoryShardStore, "checkpoint", checkpoint_anyway)
+    return {}
+
+
+def rescues_whatever_runs(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    rescue = fakes.InMemoryLedger.rescue
+
+    def rescue_anyway(ledger: Any, timer: Timer, *, row: Any, **given: Any) -> Any:
+        met = ledger.rows[timer.job.key]
+        if met.state is State.RUNNING:
+            ledger.rows[timer.job.key] = replace(met, lease_until=LONG_AGO)
+        return rescue(ledger, timer, row=met, **given)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "rescue", rescue_anyway)
+    return {}
+
+
+def settles_without_its_fence(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    settle = fakes.InMemoryLedger.settle
+
+    def settle_anyway(ledger: Any, job: Any, event: Event, **given: Any) -> Any:
+        met = ledger.rows[job.key]
+        return settle(ledger, job, event, **{**given, "fence": met.fence, "owner": met.owner})
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "settle", settle_anyway)
+    return {}
+
+
+class _PlacesWithoutLookingBack(Placer):
+    def _place_far(self, entries: Any) -> Any:
+        wheel = _NeverCloses(**{name: getattr(self.wheel, name) for name in Wheel.__dataclass_fields__})
+        return Placer._place_far(replace(self, wheel=wheel), entries)
+
+
+class _NeverCloses(Wheel):
+    def closes_at(self, due_at: datetime) -> datetime:
+        return due_at
+
+
+def places_without_looking_back(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Placer: _PlacesWithoutLookingBack}
+
+
+class _TrustsItsMessages(execute.Worker):
+    def _run(self, timer: Timer, message: Any, **given: Any) -> Any:
+        return super()._run(replace(timer, due_at=min(timer.due_at, self.clock.now())), message, **given)
+
+
+def runs_what_comes_early(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {execute.Worker: _TrustsItsMessages}
+
+
+class _RegistersAfterItPlaces(Submitter):
+    def submit(self, submissions: Any) -> Any:
+        jobs = [self._job(submission) for submission in submissions]
+        self.placer.place([Timer(job=job, due_at=job.scheduled_at) for job in jobs])
+        return super().submit(submissions)
+
+
+def registers_after_it_places(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Submitter: _RegistersAfterItPlaces}
+
+
+class _PlacesNoReplay(Submitter):
+    def _replay(self, job: Any, submission: Any, row: Any, **given: Any) -> Any:
+        return _accepted(replace(job, scheduled_at=row.due_at), state=row.state, is_replay=True)
+
+
+def places_no_replay(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Submitter: _PlacesNoReplay}
+
+
+class _IgnoresWhatWasNotPlaced(execute.Worker):
+    def _place(self, timer: Timer) -> None:
+        self.placer.place([timer])
+
+
+def ignores_what_was_not_placed(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {execute.Worker: _IgnoresWhatWasNotPlaced}
+
+
+def retries_what_should_stop(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    settle = fakes.InMemoryLedger.settle
+
+    def settle_anyway(ledger: Any, job: Any, event: Event, **given: Any) -> Any:
+        if job.key in ledger.rows:
+            ledger.rows[job.key] = replace(ledger.rows[job.key], cancel_requested=False)
+        return settle(ledger, job, event, **given)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "settle", settle_anyway)
+    return {}
+
+
+def rescues_without_end(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(claims, "MAX_RESCUES", 1_000)
+    return {}
+
+
+class _RunsAllAtOnce(execute.Worker):
+    def execute(self, messages: Any, **given: Any) -> Any:
+        return super().execute([replace(message, receive_count=1) for message in messages], **given)
+
+
+def runs_what_came_back_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {execute.Worker: _RunsAllAtOnce}
+
+
+class _CancelsUntilItCloses(Canceller):
+    def _delete(self, job_id: Any) -> bool:
+        wheel = _IsFarUntilItCloses(**{name: getattr(self.wheel, name) for name in Wheel.__dataclass_fields__})
+        return Canceller._delete(replace(self, wheel=wheel), job_id)
+
+
+class _IsFarUntilItCloses(Wheel):
+    def is_surely_far(self, due_at: datetime, *, now: datetime) -> bool:
+        return now - timedelta(seconds=30) <= self.closes_at(due_at)
+
+
+def cancels_too_late(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Canceller: _CancelsUntilItCloses}
+
+
+def forgets_its_token(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    may_claim = claims.may_claim
+
+    def may_claim_as_a_stranger(row: Any, *, attempt: int, owner: str) -> bool:
+        return may_claim(row, attempt=attempt, owner="")
+
+    monkeypatch.setattr(claims, "may_claim", may_claim_as_a_stranger)
+    monkeypatch.setattr(fakes, "may_claim", may_claim_as_a_stranger)
+    return {}
+
+
+def fails_without_a_letter(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(fakes.InMemoryDeadLetters, "put", lambda *_: None)
+    return {}
+
+
+def starts_again_what_has_started(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    attempt = fakes.InMemoryLedger.attempt
+
+    def attempt_anyway(ledger: Any, timer: Timer, event: Event, **given: Any) -> Any:
+        answer = attempt(ledger, timer, event, **given)
+        return Applied() if isinstance(answer, Refused) else answer
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "attempt", attempt_anyway)
+    return {}
+
+
+def cancels_what_runs(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    cancel = fakes.InMemoryLedger.cancel
+
+    def cancel_anyway(ledger: Any, job_id: Any, **given: Any) -> Any:
+        if job_id.key in ledger.rows:
+            ledger.rows[job_id.key] = replace(ledger.rows[job_id.key], state=State.SCHEDULED)
+        return cancel(ledger, job_id, **given)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "cancel", cancel_anyway)
+    return {}

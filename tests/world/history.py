@@ -1,0 +1,78 @@
+"""What has happened in a world, call by call, to be read after a violation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from functions.domain.job import Job, Timer
+from functions.domain.job_id import JobId
+from functions.ports import DeadLetter, Receipt
+
+_TOLD = 80
+
+
+@dataclass(frozen=True)
+class Event:
+    """One call, or a turn in the life of a process. about: the arguments of the call."""
+
+    at: datetime
+    process: str
+    what: str
+    fate: str = ""
+    about: Sequence[Any] = ()
+    is_turn: bool = False
+
+    def __str__(self) -> str:
+        about = " ".join(dict.fromkeys(_names(self.about)))
+        return f"{self.at:%H:%M:%S.%f} {self.process}: {self.what}{self.fate and f' — {self.fate}'} {about}".rstrip()
+
+
+@dataclass
+class History:
+    """Everything, in order; told as far as it is about the jobs that a text names."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def note(self, at: datetime, process: str, what: str, fate: str = "", about: Sequence[Any] = ()) -> None:
+        """Add to it. It is written out only when it is told."""
+        self.events.append(Event(at, process, what, fate, about))
+
+    def note_turn(self, at: datetime, process: str, what: str) -> None:
+        """A process begins, ends, or has a late call made."""
+        self.events.append(Event(at, process, what, is_turn=True))
+
+    def tell(self, text: str) -> str:
+        """The end of the story of the jobs that the text names, and how its processes began and ended."""
+        concerned = {event.process for event in self.events if _is_about(event, text)}
+        told = [
+            event
+            for event in self.events
+            if _is_about(event, text) or (event.process in concerned and (event.is_turn or event.fate))
+        ]
+        return "\n".join(str(event) for event in told[-_TOLD:])
+
+
+def _is_about(event: Event, text: str) -> bool:
+    return any(name.split(" ")[0].split("#")[-1] in text for name in _names(event.about))
+
+
+def _names(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        match value:
+            case Timer():
+                yield f"{value.job.key} attempt {value.attempt}, due {value.due_at:%H:%M:%S}"
+            case Job() | JobId():
+                yield value.key
+            case DeadLetter():
+                yield f"{value.tenant}#{value.identity}"
+            case Receipt():
+                yield value.handle
+            case str() if "#" in value:
+                yield value
+            case list() | tuple():
+                yield from _names(value)
+            case _:
+                pass
