@@ -141,9 +141,9 @@ class Submitter:
             scheduled_at=first.due_at,
             expires_at=first.due_at + submission.expires_after if submission.expires_after else None,
         )
-        state = State.CANCELLED if row.cancel_requested and row.state is State.SCHEDULED else row.state
-        if state is not State.SCHEDULED:
-            return _accepted(job, state=state, is_replay=True)
+        if row.state is not State.SCHEDULED or row.cancel_requested:
+            # A cancel that is under way may still be refused: until it is written, the job counts as scheduled.
+            return _accepted(job, state=row.state, is_replay=True)
         # The first submission may have died between its two writes. Placing it again, as the first asked for it,
         # overwrites its row or is dropped by the ledger.
         job = self._with_stored_payload(job, submission)
@@ -154,7 +154,8 @@ class Submitter:
         if written is None:
             raise NotPlaced(["the timer store did not confirm the write"])
         if not written:
-            return _accepted(job, state=State.CANCELLED, is_replay=True)
+            now_row = self.ledger.get(job.key)
+            return _accepted(job, state=now_row.state if now_row else State.CANCELLED, is_replay=True)
         is_skewed = abs(self.clock.offset()) > self.wheel.skew / 2
         if is_skewed or self.clock.now() > self.wheel.closes_at(job.scheduled_at):
             # It may lie behind the scanner: it is placed once more, and not accepted if that is refused.

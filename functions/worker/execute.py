@@ -142,10 +142,11 @@ class Worker:
                 "came_early", job_id=str(job_id_of(timer.job)), early_ms=(timer.due_at - now) // MILLISECOND
             )
             return None
-        if lease_of(timer.job.timeout, now=max(now, timer.due_at)) > ends_at:
-            return self._put_off(timer, message, now=now)
         # Fetched before the claim: what fails here costs no lease.
         payload = self._payload(timer)
+        now = self.clock.now()
+        if lease_of(timer.job.timeout, now=max(now, timer.due_at)) > ends_at:
+            return self._put_off(timer, message, now=now)
         while (left := timer.due_at - self.clock.now()) > timedelta(0):
             self.clock.sleep(left)
         claim = self._claim(timer, message)

@@ -259,7 +259,7 @@ class Scheduler(RuleBasedStateMachine):
 
 
 SCHEDULER_SETTINGS = settings(
-    max_examples=1_000,
+    max_examples=800,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,

@@ -154,8 +154,8 @@ def test_the_meter_counts_what_dynamodb_local_does_not_report() -> None:
 
 
 def test_the_meter_refuses_what_it_has_no_price_for() -> None:
-    with pytest.raises(NotImplementedError, match="TransactWriteItems"):
-        _consume(Meter(), "TransactWriteItems", {})
+    with pytest.raises(NotImplementedError, match="TransactGetItems"):
+        _consume(Meter(), "TransactGetItems", {})
 
 
 def test_clients_made_inside_reach_nothing_but_the_handlers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -323,7 +323,7 @@ class TestKeys:
 
         again = world.submit(submission)
 
-        assert (again.state, again.ring) == (State.CANCELLED, None)
+        assert (again.state, again.ring) == (State.SCHEDULED, None)
         assert len(world.ready.sent) == 1
 
     def test_a_released_job_is_placed_again_and_still_runs_once(self, world: World):

@@ -70,8 +70,8 @@ def _names(values: Iterable[Any]) -> Iterator[str]:
                 yield f"{value.tenant}#{value.identity}"
             case Receipt():
                 yield value.handle
-            case str() if "#" in value:
-                yield value
+            case str() if "#" in value or "/" in value:
+                yield value.replace("/", "#")
             case list() | tuple():
                 yield from _names(value)
             case _:

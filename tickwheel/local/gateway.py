@@ -41,6 +41,8 @@ def main() -> None:
     if "--lifeline" in sys.argv[1:]:
         threading.Thread(target=_end_with_parent, name="lifeline", daemon=True).start()
     threading.Thread(target=_poll_queues, name="poll-queues", daemon=True).start()
+    # Every Lambda unpacks a layer of its own: what it compiled would never be read again, only deleted.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.argv = sys.argv[:1]  # ministack reads the arguments too
     ministack.app = _behind_tls(ministack.app)  # pyright: ignore[reportAttributeAccessIssue]
     iam_actions.extract_iam_action = _as_aws_names_it(iam_actions.extract_iam_action)
