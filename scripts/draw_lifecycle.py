@@ -38,7 +38,7 @@ CAUSE = {
     Event.EXPIRE: "claimed after its `expires_after`: settled without running",
     Event.CANCEL: "the tombstone: conditional on the job neither running nor settled",
     Event.WITHDRAW: "a running job with a requested cancel fails, or is rescued: no attempt follows",
-    Event.BURY: "the attempt's workers died 4 times, or its message reached a dead-letter queue after one died: this and the dead letter are one transaction",
+    Event.BURY: "the attempt's workers died 4 times, or no queue will ever take it: this and the dead letter are one transaction",
 }
 
 

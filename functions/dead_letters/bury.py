@@ -1,6 +1,6 @@
 """Keep what reached a dead-letter queue, so that no job ends without a trace.
 
-Its workers died, or Tickwheel did not write it. A job that no worker has touched is not to blame: it is placed again.
+Its workers died of it, or Tickwheel did not write it. A job that is not proven to be the cause is placed again.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.claims import is_leased, may_claim
+from functions.domain.claims import Again, Bury, Defer, Drop, Rescue, judge_claim
 from functions.domain.envelope import decode_envelope
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import State
 from functions.domain.timer_key import NO_TENANT
 from functions.placing import Placer
 from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger
@@ -70,18 +69,21 @@ class Burier:
         for _ in range(_TRIES):
             now = self.clock.now()
             row = self.ledger.get(job.key)
-            if may_claim(row, attempt=timer.attempt, owner=owner):
-                # No worker has it, so none died of it: its queue was not served. It goes on where it was.
-                self._place(timer)
-                return True
-            if row is None or row.is_settled or row.attempt > timer.attempt or row.state is not State.RUNNING:
-                self.journal.event("duplicate_dropped", job_id=letter.job_id, attempt=timer.attempt)
-                return True
-            if is_leased(row, now=now, skew=self.skew):
-                return False
-            if isinstance(self.ledger.bury(letter, job, row=row, owner=owner, now=now), Applied):
-                self._note(letter)
-                return True
+            match judge_claim(row, attempt=timer.attempt, owner=owner, now=now, skew=self.skew):
+                case Drop(reason):
+                    self.journal.event("duplicate_dropped", job_id=letter.job_id, reason=reason)
+                    return True
+                case Defer():
+                    return False
+                case Again() | Rescue():
+                    # Its queue was not served, or its workers died of other jobs: a fresh message goes on where it was,
+                    # and its own deaths stay counted.
+                    self._place(timer)
+                    return True
+                case Bury():
+                    if isinstance(self.ledger.bury(letter, job, row=row, owner=owner, now=now), Applied):
+                        self._note(letter)
+                        return True
         return False
 
     def _place(self, timer: Timer) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LedgerRow
+from functions.domain.claims import MAX_RESCUES, LedgerRow
 from functions.domain.envelope import encode_envelope
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Delivery, Job, Timer
@@ -66,6 +66,21 @@ def test_a_job_that_no_worker_has_is_placed_again_because_none_died_of_it(
 
     world.receive_and_work()
     assert world.row(timer.job).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("rescue_count", range(MAX_RESCUES))
+def test_a_job_whose_workers_may_have_died_of_others_is_placed_again_and_its_deaths_stay_counted(
+    world: World, rescue_count: int
+):
+    timer = a_timer()
+    row = a_running_row(rescue_count=rescue_count)
+    world.ledger.rows[timer.job.key] = row
+
+    assert bury(world, timer)
+
+    assert world.ready.sent == [timer]
+    assert world.buried == []
+    assert world.ledger.get(timer.job.key) == row
 
 
 def test_a_job_that_cannot_be_placed_again_is_an_error_so_that_its_message_comes_back(world: World):
@@ -233,5 +248,12 @@ def bury(world: World, timer: Timer) -> bool:
 
 
 def a_running_row(**overrides: Any) -> LedgerRow:
-    fields: dict[str, Any] = {"attempt": 1, "fence": 1, "owner": "w", "lease_until": NOON - timedelta(hours=1)}
+    """Of an attempt whose workers have died as often as they may."""
+    fields: dict[str, Any] = {
+        "attempt": 1,
+        "fence": 4,
+        "owner": "w",
+        "lease_until": NOON - timedelta(hours=1),
+        "rescue_count": MAX_RESCUES,
+    }
     return LedgerRow(state=State.RUNNING, **{**fields, **overrides})
