@@ -40,12 +40,16 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredTimer:
-    """A far row as it was read. timer is None when the row cannot be decoded; then raw and fault say what it holds."""
+    """A far row as it was read. timer is None when the row cannot be decoded; then raw and fault say what it holds.
+
+    written_at: by its writer's clock; None where a read leaves it out.
+    """
 
     key: str
     timer: Timer | None
     raw: str = ""
     fault: str = ""
+    written_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,10 @@ class TimerStore(Protocol):
 
     def get(self, job_id: JobId) -> Timer | None:
         """The first timer of a job, while it is in the far ring."""
+        ...
+
+    def stored(self, job_id: JobId) -> StoredTimer | None:
+        """The row of the first timer of a job, with the instant at which it was written."""
         ...
 
     def delete(self, job_id: JobId) -> StoredTimer | None:

@@ -63,15 +63,20 @@ class FakeClock:
 
 
 class InMemoryTimerStore:
-    def __init__(self, *, wheel: Wheel, ledger: InMemoryLedger | None = None) -> None:
+    def __init__(self, *, wheel: Wheel, ledger: InMemoryLedger | None = None, clock: FakeClock | None = None) -> None:
         self._wheel = wheel
         self._ledger = ledger
+        self._clock = clock
+        self._written: dict[str, datetime] = {}
         self.rows: dict[tuple[int, int], dict[str, str]] = {}
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
         for timer in timers:
             place = (self._wheel.bucket_of(timer.due_at), timer.job.shard)
-            self.rows.setdefault(place, {})[timer_key(timer.job, due_at=timer.due_at)] = encode_timer(timer)
+            key = timer_key(timer.job, due_at=timer.due_at)
+            self.rows.setdefault(place, {})[key] = encode_timer(timer)
+            if self._clock is not None:
+                self._written[key] = self._clock.now()
         return []
 
     def put_registered(self, timer: Timer) -> bool | None:
@@ -87,24 +92,19 @@ class InMemoryTimerStore:
         return Page(rows, is_last=len(keys) <= limit)
 
     def get(self, job_id: JobId) -> Timer | None:
-        record = self.rows.get((job_id.bucket, job_id.shard), {}).get(
-            key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity)
-        )
-        return (
-            _stored(key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity), record).timer
-            if record is not None
-            else None
-        )
+        row = self.stored(job_id)
+        return row.timer if row is not None else None
+
+    def stored(self, job_id: JobId) -> StoredTimer | None:
+        key = key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity)
+        record = self.rows.get((job_id.bucket, job_id.shard), {}).get(key)
+        return replace(_stored(key, record), written_at=self._written.get(key)) if record is not None else None
 
     def delete(self, job_id: JobId) -> StoredTimer | None:
-        record = self.rows.get((job_id.bucket, job_id.shard), {}).pop(
-            key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity), None
-        )
-        return (
-            _stored(key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity), record)
-            if record is not None
-            else None
-        )
+        row = self.stored(job_id)
+        if row is not None:
+            del self.rows[job_id.bucket, job_id.shard][row.key]
+        return row
 
 
 def _stored(key: str, record: str) -> StoredTimer:

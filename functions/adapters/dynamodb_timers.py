@@ -12,7 +12,7 @@ from functions.adapters.clients import is_refused, is_transient
 from functions.domain.claims import TIMER_LIFE
 from functions.domain.envelope import decode_timer, encode_timer
 from functions.domain.errors import Undecodable
-from functions.domain.instants import to_ms, to_seconds
+from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
@@ -74,8 +74,13 @@ class DynamoDBTimerStore:
 
     def get(self, job_id: JobId) -> Timer | None:
         """As of all writes before."""
+        row = self.stored(job_id)
+        return row.timer if row else None
+
+    def stored(self, job_id: JobId) -> StoredTimer | None:
+        """As of all writes before."""
         item = self._client.get_item(TableName=self._table, Key=_key_of(job_id), ConsistentRead=True).get("Item")
-        return _read(item).timer if item else None
+        return _read(item) if item else None
 
     def delete(self, job_id: JobId) -> StoredTimer | None:
         """One write unit, whether there is a row or not."""
@@ -153,7 +158,8 @@ def _key_of(job_id: JobId) -> dict[str, Any]:
 def _read(item: Mapping[str, Any]) -> StoredTimer:
     key = item["s"]["S"]
     record = item.get("j", {}).get("S", "")
+    written_at = from_ms(int(item["w"]["N"])) if "w" in item else None
     try:
-        return StoredTimer(key, decode_timer(record, tenant=owner_of(key)[0]))
+        return StoredTimer(key, decode_timer(record, tenant=owner_of(key)[0]), written_at=written_at)
     except Undecodable as error:
         return StoredTimer(key, None, raw=record, fault=str(error))

@@ -68,6 +68,10 @@ class Canceller:
         now = self.clock.now()
         if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
             raise TooLate(str(job_id))
+        stored = self.timers.stored(job_id)
+        if stored is not None and stored.written_at is not None and self._is_fresh(stored.written_at, now=now):
+            # A write of it that got no answer may still be on its way, and would put the row again.
+            raise TooLate(str(job_id))
         if row is not None:
             self._stop_replays(job_id, row, now=now)
         deleted = self.timers.delete(job_id)
@@ -84,10 +88,14 @@ class Canceller:
             self.ledger.cancel(job_id, owner=self.token(), now=self.clock.now())
         return True
 
+    def _is_fresh(self, written_at: datetime, *, now: datetime) -> bool:
+        """Whether the request that wrote something then may still be under way."""
+        return now - written_at < REQUEST_LIMIT + self.wheel.skew
+
     def _stop_replays(self, job_id: JobId, row: LedgerRow, *, now: datetime) -> None:
         """Keep repeated submissions of its idempotency key from placing it again behind the delete."""
         # A submission that was under way when the row was registered has ended by then.
-        is_fresh = row.updated_at is None or now - row.updated_at < REQUEST_LIMIT + self.wheel.skew
+        is_fresh = row.updated_at is None or self._is_fresh(row.updated_at, now=now)
         if is_fresh and not row.cancel_requested:
             raise TooLate(str(job_id))
         if not isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.domain.instants import MILLISECOND
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
 
 MAX_RESCUES = 3
@@ -112,7 +113,8 @@ def judge_claim(row: LedgerRow | None, *, attempt: int, owner: str, now: datetim
         return Drop("superseded by a later attempt")
     if is_leased(row, now=now, skew=skew):
         assert row.lease_until is not None
-        return Defer(row.lease_until + skew)
+        # A moment more: at that very instant the lease still holds, and hiding a message for no time wears it out.
+        return Defer(row.lease_until + skew + MILLISECOND)
     if row.rescue_count >= MAX_RESCUES and not row.cancel_requested:
         return Bury()
     return Rescue()

@@ -96,7 +96,7 @@ class TooLate(TickwheelError):
     def __init__(self, job_id: str) -> None:
         super().__init__(
             f"job {job_id} may be on its way: an at_least_once job can be cancelled only while it is far from due, "
-            "and with an idempotency key not in the first minute"
+            "and not in the first minute or two after its submission"
         )
         self.job_id = job_id
 

@@ -134,7 +134,7 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
     skew = LOCAL_WHEEL.skew
     if dynamodb is None:
         rows = InMemoryLedger(skew=skew)
-        fake = InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=rows)
+        fake = InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=rows, clock=clock)
 
         def put_raw(bucket: int, shard: int, key: str, record: str) -> None:
             fake.rows.setdefault((bucket, shard), {})[key] = record

@@ -150,8 +150,13 @@ def test_deleting_gives_what_this_very_call_removed(timers: TimerStore):
     timer = a_row()
     timers.put([timer])
 
-    assert timers.delete(an_id(timer)) == StoredTimer(key_of(timer), timer)
+    stored = timers.stored(an_id(timer))
+    deleted = timers.delete(an_id(timer))
+    assert deleted is not None
+    assert stored == deleted
+    assert (deleted.key, deleted.timer, deleted.written_at) == (key_of(timer), timer, NOON)
     assert timers.delete(an_id(timer)) is None
+    assert timers.stored(an_id(timer)) is None
     assert timers.get(an_id(timer)) is None
 
 

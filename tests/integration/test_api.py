@@ -224,6 +224,8 @@ class TestJobs:
 
     def test_a_far_at_least_once_job_is_cancelled_and_then_unknown(self, stage: Stage):
         job_id = stage.submit(delivery="at_least_once", delay=3_600)["id"]
+        assert stage.call("DELETE", f"/v1/jobs/{job_id}")[0] == 409
+        stage.travel(timedelta(seconds=36))
 
         for _ in range(2):
             assert stage.call("DELETE", f"/v1/jobs/{job_id}") == (200, {"id": job_id, "state": "cancelled"})

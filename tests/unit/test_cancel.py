@@ -194,6 +194,19 @@ class TestAtLeastOnceJobs:
 
         assert closes <= world.wheel.closes_at(LATER) - world.wheel.skew
 
+    def test_a_job_whose_submission_may_still_be_under_way_is_not_deleted(self, world: World):
+        # A write that got no answer may land behind the delete, and nothing would stop it.
+        world.rows._clock = world.clock
+        timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+        world.clock.tick(REQUEST_LIMIT + world.wheel.skew - MILLISECOND)
+
+        with pytest.raises(TooLate):
+            cancel(world, timer)
+        assert world.rows.get(job_id_of(timer.job)) == timer
+
+        world.clock.tick(MILLISECOND)
+        assert cancel(world, timer)
+
     def test_a_job_without_its_timer_was_cancelled_before(self, world: World):
         timer = a_placed(world, due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
 

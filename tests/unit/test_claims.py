@@ -72,8 +72,10 @@ def test_a_row_of_a_later_attempt_drops_the_message_even_when_its_lease_is_over(
 
 
 def test_a_live_lease_defers_until_it_is_over_by_the_skew():
-    assert judge(a_running_row(lease_until=NOON + timedelta(seconds=9))) == Defer(NOON + timedelta(seconds=9) + SKEW)
-    assert judge(a_running_row(lease_until=NOON - SKEW)) == Defer(NOON)
+    assert judge(a_running_row(lease_until=NOON + timedelta(seconds=9))) == Defer(
+        NOON + timedelta(seconds=9, milliseconds=1) + SKEW
+    )
+    assert judge(a_running_row(lease_until=NOON - SKEW)) == Defer(NOON + timedelta(milliseconds=1))
 
 
 def test_a_lease_that_is_over_by_more_than_the_skew_is_a_rescue():

@@ -223,7 +223,7 @@ class TestClaims:
 
         assert world.work(a_message(timer, "m1")) == ["m1"]
 
-        assert world.ready.deferred == [("m1", NOON + timedelta(seconds=15) + world.wheel.skew)]
+        assert world.ready.deferred == [("m1", NOON + timedelta(seconds=15, milliseconds=1) + world.wheel.skew)]
         assert world.calls == []
         assert world.journal.counts == {"claims_lost": 1}
 

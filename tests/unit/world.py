@@ -17,7 +17,7 @@ from functions.domain.errors import TickwheelError
 from functions.domain.job import Job, Timer
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
-from functions.ports import DeadLetter, Invocation, Ledger, Page, ReadyQueue, Receipt, Rejected, TimerStore
+from functions.ports import DeadLetter, Invocation, Ledger, Page, ReadyQueue, Receipt, Rejected, StoredTimer, TimerStore
 from functions.scanner.scan import Scanner, ScanReport
 from functions.sweeper.sweep import Sweeper, SweepReport
 from functions.worker.execute import Message, Worker
@@ -81,6 +81,9 @@ class ObservedTimers:
 
     def get(self, job_id: Any) -> Timer | None:
         return self.store.get(job_id)
+
+    def stored(self, job_id: Any) -> StoredTimer | None:
+        return self.store.stored(job_id)
 
     def delete(self, job_id: Any) -> Any:
         deleted = self.store.delete(job_id)
