@@ -180,6 +180,13 @@ def a_submission_at_the_guard_is_cancelled(world: World) -> None:
     world.cancel(only_id(world), Conditions(ahead=-AHEAD))
 
 
+def a_write_lands_behind_a_cancel(world: World) -> None:
+    """The first write of a row gets no answer and is on its way still; the second is confirmed, and its job cancelled."""
+    submit(world, 420, delivery=Delivery.AT_LEAST_ONCE, conditions=Conditions(fault=Fault(Fate.LATE)))
+    world.cancel(only_id(world))
+    world.land()
+
+
 def the_answer_to_a_claim_is_lost(world: World) -> None:
     """The SDK repeats the claim; it meets itself, and goes on."""
     submit(world)

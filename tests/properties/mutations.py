@@ -198,6 +198,14 @@ class _CancelsUntilItCloses(Canceller):
         wheel = _IsFarUntilItCloses(**{name: getattr(self.wheel, name) for name in Wheel.__dataclass_fields__})
         return Canceller._delete(replace(self, wheel=wheel), job_id)
 
+    def _is_fresh(self, written_at: datetime, *, now: datetime) -> bool:
+        return False
+
+
+class _CancelsWhatIsFresh(Canceller):
+    def _is_fresh(self, written_at: datetime, *, now: datetime) -> bool:
+        return False
+
 
 class _IsFarUntilItCloses(Wheel):
     def is_surely_far(self, due_at: datetime, *, now: datetime) -> bool:
@@ -206,6 +214,10 @@ class _IsFarUntilItCloses(Wheel):
 
 def cancels_too_late(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {Canceller: _CancelsUntilItCloses}
+
+
+def cancels_what_is_fresh(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Canceller: _CancelsWhatIsFresh}
 
 
 def forgets_its_token(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

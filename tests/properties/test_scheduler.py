@@ -328,6 +328,7 @@ HISTORIES = [
     (histories.a_job_kills_its_workers, mutations.rescues_without_end, "run without end"),
     (histories.a_job_kills_its_company, mutations.runs_what_came_back_with_the_rest, "buried without deaths"),
     (histories.a_submission_at_the_guard_is_cancelled, mutations.cancels_too_late, "ran after its cancel"),
+    (histories.a_write_lands_behind_a_cancel, mutations.cancels_what_is_fresh, "ran after its cancel"),
     (histories.the_answer_to_a_claim_is_lost, mutations.forgets_its_token, "waits for its own lease"),
     (histories.a_job_fails_for_good, mutations.fails_without_a_letter, "failed without a dead letter"),
     (histories.a_started_job_comes_back, mutations.starts_again_what_has_started, "at most once ran again"),

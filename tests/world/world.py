@@ -64,7 +64,7 @@ class World:
     def __post_init__(self) -> None:
         self.dead_letters = InMemoryDeadLetters()
         self.ledger = InMemoryLedger(skew=self.wheel.skew, dead_letters=self.dead_letters)
-        self.timers = InMemoryTimerStore(wheel=self.wheel, ledger=self.ledger)
+        self.timers = InMemoryTimerStore(wheel=self.wheel, ledger=self.ledger, clock=self.clock)
         self.ready = InMemoryReadyQueue(self.clock, refuses=self._refuse)
         self.shards = InMemoryShardStore()
         self.payloads = InMemoryPayloadStore()
