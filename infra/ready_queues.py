@@ -8,10 +8,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.domain.claims import MESSAGE_LIFE
 from infra.acknowledge import acknowledge
 from infra.stage import PRIORITIES, Stage
 
-RETENTION = cdk.Duration.days(14)
+RETENTION = cdk.Duration.days(MESSAGE_LIFE.days)
 """SQS's longest. A ledger row lives a day longer than any message that could meet it."""
 
 MAX_RECEIVES = 10

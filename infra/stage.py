@@ -8,9 +8,10 @@ from datetime import timedelta
 from aws_cdk.aws_logs import RetentionDays
 
 from functions.domain.claims import LEASE_MARGIN
+from functions.domain.job import Priority
 from functions.domain.wheel import HOLD, Wheel
 
-PRIORITIES = ("critical", "high", "normal", "low")
+PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 """The names of the classes 0 to 3; everything that exists once per class is in this order."""
 
 LONGEST_NAME = 10
