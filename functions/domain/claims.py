@@ -21,6 +21,9 @@ LEASE_MARGIN = timedelta(seconds=5)
 LEDGER_LIFE = timedelta(days=15)
 """How long a row lives after its last transition, due time or lease: a day longer than any message."""
 
+REQUEST_LIMIT = timedelta(seconds=30)
+"""API Gateway ends a request after this: no submission or change is under way for longer."""
+
 TIMER_LIFE = timedelta(days=14)
 """How long a far row lives after it was due."""
 

@@ -25,6 +25,13 @@ class AuditPosition(NamedTuple):
     key: str = ""
 
 
+class SweepPosition(NamedTuple):
+    """The pass over the schedules that began then (s) has seen the rows up to this key; None: all of them."""
+
+    began_at: int
+    after: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class ClassCursor:
     """at: the position for everybody. own: positions of tenants that are behind, which `at` passes over."""

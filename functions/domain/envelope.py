@@ -13,10 +13,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from functions.domain.alarm import Alarm
 from functions.domain.errors import InvalidInput, Undecodable
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.occurrence import Occurrence, Overlap
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.schedule import check_schedule_id
+from functions.domain.schedule_state import Link
 
 VERSION = 1
 INLINE_LIMIT = 8_192
@@ -28,6 +32,8 @@ PAYLOAD_LIMIT = 262_144
 _COMPRESSION_WORTH = 256
 _DELIVERIES = tuple(Delivery)
 _STRATEGIES = tuple(Strategy)
+_OVERLAPS = tuple(Overlap)
+_OCCURRENCE_PARTS = 9
 _DEFAULT_RETRY = RetryPolicy()
 _DEFAULT_TIMEOUT = timedelta(seconds=30)
 
@@ -62,16 +68,12 @@ def encode_timer(timer: Timer) -> str:
         record["o"] = job.timeout // MILLISECOND
     if job.expires_at is not None:
         record["e"] = to_ms(job.expires_at)
+    if job.occurrence is not None:
+        record["n"] = _write_occurrence(job.occurrence)
     if timer.attempt != 1:
         record["a"] = timer.attempt
         record["k"] = timer.backoff // MILLISECOND
-    if job.payload.pointer is not None:
-        record["u"] = job.payload.pointer
-    elif job.payload.packed is not None:
-        record["z"] = job.payload.packed
-    elif job.payload.text is not None:
-        name, written = _write_payload(job.payload.text)
-        record[name] = written
+    record |= _payload_of(job.payload)
     # SQS refuses the two non-characters; inside a JSON text they can only stand in a string, where an escape is the same.
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
     return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
@@ -83,6 +85,54 @@ def decode_timer(record: str, *, tenant: str) -> Timer:
         return _read_record(json.loads(record), tenant=tenant)
     except _UNREADABLE as error:
         raise Undecodable(f"not a timer record: {error!r}") from error
+
+
+def encode_alarm(alarm: Alarm) -> str:
+    """An alarm as a compact JSON record."""
+    link = alarm.link
+    record: dict[str, Any] = {
+        "i": alarm.schedule_id,
+        "v": alarm.version,
+        "h": alarm.shard,
+        "c": alarm.priority.value,
+        "d": to_ms(alarm.rings_at),
+        "f": to_ms(link.at),
+        "n": link.index,
+    }
+    if link.nominal_at != link.at:
+        record["m"] = to_ms(link.nominal_at)
+    if link.previous_at is not None:
+        record["p"] = to_ms(link.previous_at)
+    if link.is_awaited:
+        record["w"] = 1
+    if link.merged_count:
+        record["g"] = link.merged_count
+    return json.dumps(record, separators=(",", ":"))
+
+
+def decode_alarm(text: str, *, tenant: str) -> Alarm:
+    """The alarm that `encode_alarm` wrote. Raises Undecodable for anything else."""
+    try:
+        record = json.loads(text)
+        fire_at = from_ms(record["f"])
+        return Alarm(
+            tenant=tenant,
+            schedule_id=record["i"],
+            version=record["v"],
+            shard=record["h"],
+            priority=Priority(record["c"]),
+            rings_at=from_ms(record["d"]),
+            link=Link(
+                at=fire_at,
+                nominal_at=from_ms(record["m"]) if "m" in record else fire_at,
+                index=record["n"],
+                previous_at=from_ms(record["p"]) if "p" in record else None,
+                is_awaited=bool(record.get("w")),
+                merged_count=record.get("g", 0),
+            ),
+        )
+    except _UNREADABLE as error:
+        raise Undecodable(f"not an alarm record: {error!r}") from error
 
 
 def encode_envelope(timers: Sequence[Timer]) -> str:
@@ -160,8 +210,52 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         retry=retry,
         timeout=record["o"] * MILLISECOND if "o" in record else _DEFAULT_TIMEOUT,
         expires_at=from_ms(record["e"]) if "e" in record else None,
+        occurrence=_read_occurrence(record["n"]) if "n" in record else None,
     )
     return Timer(job=job, due_at=due_at, attempt=record.get("a", 1), backoff=record.get("k", 0) * MILLISECOND)
+
+
+def _write_occurrence(fire: Occurrence) -> list[Any]:
+    # What is usual stands at the end, and is left out there.
+    values = [
+        fire.schedule_id,
+        to_ms(fire.fire_at),
+        fire.version,
+        fire.index,
+        to_ms(fire.previous_at) if fire.previous_at else 0,
+        to_ms(fire.nominal_at) - to_ms(fire.fire_at),
+        _OVERLAPS.index(fire.overlap),
+        fire.pause_after,
+        int(fire.is_end_to_start),
+    ]
+    while not values[-1]:
+        values.pop()
+    return values
+
+
+def _read_occurrence(values: list[Any]) -> Occurrence:
+    schedule_id, fire_ms, version, index, previous, moved, overlap, pause_after, is_end_to_start = values + [0] * (
+        _OCCURRENCE_PARTS - len(values)
+    )
+    return Occurrence(
+        schedule_id=check_schedule_id(schedule_id),
+        fire_at=from_ms(fire_ms),
+        nominal_at=from_ms(fire_ms + moved),
+        version=version,
+        index=index,
+        previous_at=from_ms(previous) if previous else None,
+        overlap=_OVERLAPS[overlap],
+        pause_after=pause_after,
+        is_end_to_start=bool(is_end_to_start),
+    )
+
+
+def _payload_of(payload: Payload) -> dict[str, str]:
+    if payload.pointer is not None:
+        return {"u": payload.pointer}
+    if payload.packed is not None:
+        return {"z": payload.packed}
+    return dict([_write_payload(payload.text)]) if payload.text is not None else {}
 
 
 def _write_payload(text: str) -> tuple[str, str]:

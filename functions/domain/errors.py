@@ -5,10 +5,14 @@ TickwheelError
 ├── WheelChanged            the constants differ from those recorded at the first deploy
 ├── InvalidInput            a value from outside is refused
 │   ├── InvalidJob          a job breaks a rule
+│   ├── InvalidSchedule     a schedule breaks a rule, or never fires
 │   └── InvalidJobId        a text is not a job id
 ├── Undecodable             a stored or queued body was not written by Tickwheel
 ├── KeyReused               an idempotency key belongs to another job
 ├── JobNotFound             no trace of a job
+├── ScheduleNotFound        a tenant has no such schedule
+├── ScheduleBusy            a schedule kept changing while it was being changed
+├── ScheduleBehind          a schedule still catches up on what it missed
 ├── AlreadySettled          the job came to its end before it could be cancelled
 ├── TooLate                 the job may be on its way, so a cancel cannot be promised
 ├── ClockSkewed             this machine's clock is too far from the store's for a safe far write
@@ -50,6 +54,15 @@ class InvalidJob(InvalidInput):
         self.value = value
 
 
+class InvalidSchedule(InvalidInput):
+    """A schedule breaks a rule, or never fires; `field` names the part, `value` is what was given."""
+
+    def __init__(self, message: str, *, field: str = "", value: Any = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.value = value
+
+
 class InvalidJobId(InvalidInput):
     """A text is not a job id."""
 
@@ -79,6 +92,34 @@ class JobNotFound(TickwheelError):
     def __init__(self, job_id: str) -> None:
         super().__init__(f"there is no job {job_id}")
         self.job_id = job_id
+
+
+class ScheduleNotFound(TickwheelError):
+    """A tenant has no such schedule."""
+
+    def __init__(self, tenant: str, schedule_id: str) -> None:
+        super().__init__(f"tenant {tenant} has no schedule {schedule_id}")
+        self.tenant = tenant
+        self.schedule_id = schedule_id
+
+
+class ScheduleBusy(TickwheelError):
+    """A schedule kept changing while it was being changed: nothing was written."""
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(f"schedule {schedule_id} is being changed by somebody else: look at it, and change it again")
+        self.schedule_id = schedule_id
+
+
+class ScheduleBehind(TickwheelError):
+    """A schedule still catches up on what it missed: its old definition decides that first."""
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(
+            f"schedule {schedule_id} still catches up on fires that it missed, under its old definition: change it in a "
+            "few minutes, or pause it first"
+        )
+        self.schedule_id = schedule_id
 
 
 class AlreadySettled(TickwheelError):

@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 from functions.domain.errors import InvalidInput
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+"""Nothing is due later: such an instant was made up, and its rows would never expire."""
+
 MILLISECOND = timedelta(milliseconds=1)
 SECOND = timedelta(seconds=1)
 
@@ -65,6 +68,19 @@ def parse_duration(value: str | float) -> timedelta:
         return timedelta(seconds=total)
     except OverflowError:
         raise InvalidInput("must be a number of seconds that a calendar can hold") from None
+
+
+def format_duration(duration: timedelta) -> str:
+    """ISO 8601, to the microsecond: what `parse_duration` reads."""
+    seconds, microseconds = divmod(duration // timedelta(microseconds=1), 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    hours, seconds = divmod(seconds, 3_600)
+    minutes, seconds = divmod(seconds, 60)
+    exact = f"{seconds}.{microseconds:06d}".rstrip("0") if microseconds else str(seconds)
+    parts = [("H", str(hours)), ("M", str(minutes)), ("S", exact)]
+    time = "".join(f"{number}{unit}" for unit, number in parts if number != "0")
+    date = f"{days}D" if days else ""
+    return f"P{date}T{time}" if time else f"P{date}" if date else "PT0S"
 
 
 def format_instant(instant: datetime) -> str:

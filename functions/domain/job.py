@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware
+from functions.domain.occurrence import Occurrence
 from functions.domain.retry import RetryPolicy
 
 TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -61,7 +62,7 @@ class Job:
     identity: stable name of the logical execution within its tenant; with it, the key of the ledger row.
     bucket, shard: where its first timer belongs; with tenant, priority and scheduled_at they make the job id.
     scheduled_at: the instant that was asked for, whatever the attempt. timeout: of one attempt.
-    expires_at: from then on it settles as expired instead of running.
+    expires_at: from then on it settles as expired instead of running. occurrence: which fire of a schedule it is.
     """
 
     tenant: str
@@ -77,6 +78,7 @@ class Job:
     retry: RetryPolicy
     timeout: timedelta
     expires_at: datetime | None = None
+    occurrence: Occurrence | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)

@@ -7,16 +7,14 @@ unreserved in a URL but those of an identity. It tells a caller nothing that the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from functions.domain.errors import InvalidInput, InvalidJobId
-from functions.domain.instants import from_ms, to_ms
+from functions.domain.instants import LATEST, from_ms, to_ms
 from functions.domain.job import IDENTITY, Delivery, Job, Priority, check_tenant
 
 VERSION = "j1"
 MAX_LENGTH = 400
-LATEST = datetime(2200, 1, 1, tzinfo=UTC)
-"""No job is due later: such an id was made up, and its rows would never expire."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _DELIVERY_LETTERS = {Delivery.EXACTLY_ONCE: "e", Delivery.AT_LEAST_ONCE: "l", Delivery.AT_MOST_ONCE: "m"}
 _DELIVERIES = {letter: delivery for delivery, letter in _DELIVERY_LETTERS.items()}

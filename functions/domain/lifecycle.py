@@ -20,6 +20,7 @@ class State(StrEnum):
     CANCELLED = "cancelled"
     EXPIRED = "expired"
     ATTEMPTED = "attempted"
+    SKIPPED = "skipped"
 
 
 class Event(StrEnum):
@@ -47,6 +48,8 @@ class Event(StrEnum):
     CANCEL = "cancel"
     WITHDRAW = "withdraw"
     """A running job that was asked to cancel fails: it is not tried again."""
+    SKIP = "skip"
+    """An occurrence does not run: its schedule is paused, or another of its runs is in the way."""
     BURY = "bury"
     """The message reached a dead-letter queue: its worker died too often, or it never got a lease."""
 
@@ -66,6 +69,7 @@ TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
     Event.EXPIRE: ((State.RUNNING,), State.EXPIRED),
     Event.CANCEL: (_STARTABLE, State.CANCELLED),
     Event.WITHDRAW: ((State.RUNNING,), State.CANCELLED),
+    Event.SKIP: ((State.ABSENT, State.SCHEDULED), State.SKIPPED),
     Event.BURY: ((*_STARTABLE, State.RUNNING), State.FAILED),
 }
 """Each event: the states that it may happen in, and the state that it leads to."""

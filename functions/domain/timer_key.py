@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from functions.domain.alarm import Alarm
 from functions.domain.instants import to_ms
 from functions.domain.job import Job, Priority
 
 NO_TENANT = "?"
 """Whose something is that Tickwheel did not write: no tenant can be called so."""
+
+VERSION_MARK = "@"
+"""Between a schedule's name and its version: stale versions die out, because none overwrites another's row."""
 
 _PARTS = 4
 
@@ -21,6 +25,16 @@ def timer_key(job: Job, *, due_at: datetime) -> str:
 def key_of(priority: Priority, tenant: str, due_at: datetime, identity: str) -> str:
     """The key, from its parts."""
     return f"{priority.value}#{tenant}#{to_ms(due_at):013d}#{identity}"
+
+
+def alarm_key(alarm: Alarm) -> str:
+    """The key of an alarm row: that of a timer whose identity is the schedule's version."""
+    return key_of(alarm.priority, alarm.tenant, alarm.rings_at, f"{alarm.schedule_id}{VERSION_MARK}{alarm.version}")
+
+
+def is_alarm_key(key: str) -> bool:
+    """Whether a row is an alarm row: no identity holds the mark."""
+    return VERSION_MARK in key
 
 
 def class_bounds(priority: Priority) -> tuple[str, str]:

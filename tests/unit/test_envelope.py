@@ -1,6 +1,8 @@
 import base64
 import json
+import random
 import zlib
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,17 +10,23 @@ import pytest
 
 from functions.domain.envelope import (
     PAYLOAD_LIMIT,
+    decode_alarm,
     decode_envelope,
     decode_timer,
+    encode_alarm,
     encode_envelope,
     encode_timer,
     unpack,
     written_size,
 )
 from functions.domain.errors import Undecodable
-from functions.domain.job import Payload
+from functions.domain.instants import MILLISECOND
+from functions.domain.job import Payload, Priority, Timer
+from functions.domain.occurrence import Occurrence, Overlap
 from functions.domain.retry import RetryPolicy
-from tests.builders import NOON, a_timer
+from functions.domain.schedule_state import Link
+from functions.domain.timer_key import alarm_key, timer_key
+from tests.builders import NOON, a_link, a_schedule, a_template, a_timer, an_alarm, an_occurrence_timer, every
 
 
 def a_packed(raw: bytes) -> str:
@@ -180,3 +188,168 @@ def test_a_body_that_tickwheel_did_not_write_is_undecodable(body: str):
 
 def test_a_record_is_read_for_the_tenant_of_its_key():
     assert decode_timer(encode_timer(a_timer(due_at=NOON)), tenant="globex").job.tenant == "globex"
+
+
+FIRE = Occurrence(
+    schedule_id="nightly",
+    fire_at=NOON,
+    nominal_at=NOON - timedelta(minutes=7, milliseconds=1),
+    version=12,
+    index=41,
+    previous_at=NOON - timedelta(days=1),
+    overlap=Overlap.REPLACE,
+    pause_after=3,
+    is_end_to_start=True,
+)
+USUAL_FIRE = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON, version=1)
+LINK = Link(
+    at=NOON,
+    nominal_at=NOON - timedelta(minutes=7, milliseconds=1),
+    index=41,
+    previous_at=NOON - timedelta(days=1),
+    is_awaited=True,
+    merged_count=2,
+)
+
+
+class TestOccurrences:
+    @pytest.mark.parametrize(
+        "fire",
+        [
+            FIRE,
+            USUAL_FIRE,
+            *(replace(FIRE, **{part.name: getattr(USUAL_FIRE, part.name)}) for part in fields(Occurrence)),
+            *(replace(USUAL_FIRE, **{part.name: getattr(FIRE, part.name)}) for part in fields(Occurrence)),
+            replace(FIRE, nominal_at=NOON + MILLISECOND),
+        ],
+    )
+    def test_an_occurrence_is_read_as_it_was_written(self, fire: Occurrence):
+        timer = with_fire(fire)
+
+        assert decode_timer(encode_timer(timer), tenant="acme") == timer
+
+    def test_what_is_usual_is_left_out_of_an_occurrence(self):
+        record = json.loads(encode_timer(with_fire(USUAL_FIRE)))
+
+        assert record["n"] == ["nightly", 1_803_902_400_000, 1]
+
+    def test_a_job_that_is_no_occurrence_says_nothing_of_one(self):
+        assert "n" not in json.loads(encode_timer(a_timer()))
+        assert decode_timer(encode_timer(a_timer()), tenant="acme").job.occurrence is None
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            None,
+            [],
+            ["a#b", 1, 1],
+            ["nightly", "noon", 1],
+            ["nightly", 1, 1, 0, 0, 0, 4],
+            ["nightly", 1, 1, 0, 0, 0, 0, 0, 0, 0],
+            ["nightly", 10**30, 1],
+            {"i": 1},
+            7,
+        ],
+        ids=str,
+    )
+    def test_an_occurrence_that_tickwheel_did_not_write_is_undecodable(self, written: Any):
+        record = json.loads(encode_timer(with_fire(FIRE))) | {"n": written}
+
+        with pytest.raises(Undecodable):
+            decode_timer(json.dumps(record), tenant="acme")
+
+    def test_a_far_row_of_an_occurrence_with_a_payload_of_half_a_kilobyte_fits_one_write_unit(self):
+        noise = base64.b85encode(random.Random(1).randbytes(392)).decode().replace('"', "'").replace("\\", "/")
+        payload = json.dumps({"blob": noise}, separators=(",", ":"))
+        assert 490 < len(payload) <= 512
+        schedule = a_schedule(
+            tenant="a-tenant-with-a-name",
+            schedule_id="a-schedule-whose-name-says-what-it-is-for",
+            rule=every(days=1),
+            spread=timedelta(minutes=15),
+            overlap=Overlap.FORBID,
+            pause_after_failures=3,
+            job=a_template(payload=Payload(text=payload), **USUAL),
+        )
+        timer = an_occurrence_timer(
+            schedule,
+            version=12,
+            index=12_345,
+            previous_at=NOON - timedelta(days=1),
+            nominal_at=NOON - timedelta(minutes=7),
+        )
+
+        assert row_size(timer_key(timer.job, due_at=NOON), encode_timer(timer)) < 1_024
+
+
+class TestAlarms:
+    @pytest.mark.parametrize(
+        "link",
+        [
+            LINK,
+            a_link(),
+            *(replace(LINK, **{part.name: getattr(a_link(), part.name)}) for part in fields(Link)),
+            *(replace(a_link(), **{part.name: getattr(LINK, part.name)}) for part in fields(Link)),
+        ],
+    )
+    @pytest.mark.parametrize("priority", Priority)
+    def test_an_alarm_is_read_as_it_was_written(self, link: Link, priority: Priority):
+        schedule = a_schedule(job=a_template(priority=priority))
+        alarm = an_alarm(schedule, rings_at=NOON + MILLISECOND, link=link, version=7, shard=3)
+
+        assert decode_alarm(encode_alarm(alarm), tenant="acme") == alarm
+
+    def test_an_alarm_is_read_for_the_tenant_of_its_key(self):
+        assert decode_alarm(encode_alarm(an_alarm()), tenant="globex").tenant == "globex"
+
+    def test_what_is_usual_is_left_out_of_an_alarm(self):
+        at = 1_803_902_400_000
+
+        assert json.loads(encode_alarm(an_alarm(shard=1))) == {
+            "i": "nightly",
+            "v": 1,
+            "h": 1,
+            "c": 2,
+            "d": at,
+            "f": at,
+            "n": 0,
+        }
+
+    @pytest.mark.parametrize(
+        "changed",
+        [{"f": "noon"}, {"f": 10**30}, {"c": 9}, {"d": None}, {"m": []}, {"p": "x"}],
+        ids=str,
+    )
+    def test_an_alarm_that_tickwheel_did_not_write_is_undecodable(self, changed: dict[str, Any]):
+        with pytest.raises(Undecodable):
+            decode_alarm(json.dumps(json.loads(encode_alarm(an_alarm())) | changed), tenant="acme")
+
+    @pytest.mark.parametrize("text", ["", "hello", "null", "[]", "{}", "7"])
+    def test_a_text_that_is_no_alarm_is_undecodable(self, text: str):
+        with pytest.raises(Undecodable):
+            decode_alarm(text, tenant="acme")
+
+    @pytest.mark.parametrize("missing", ["i", "v", "h", "c", "d", "f", "n"])
+    def test_an_alarm_without_a_part_that_is_always_there_is_undecodable(self, missing: str):
+        record = json.loads(encode_alarm(an_alarm()))
+        del record[missing]
+
+        with pytest.raises(Undecodable):
+            decode_alarm(json.dumps(record), tenant="acme")
+
+    def test_a_far_row_of_an_alarm_of_the_longest_names_fits_one_write_unit(self):
+        schedule = a_schedule(tenant="t" * 64, schedule_id="s" * 128)
+        alarm = an_alarm(schedule, rings_at=NOON + timedelta(days=400), link=LINK, version=123_456)
+
+        assert row_size(alarm_key(alarm), encode_alarm(alarm)) < 1_024
+
+
+def with_fire(fire: Occurrence) -> Timer:
+    timer = a_timer()
+    return replace(timer, job=replace(timer.job, occurrence=fire))
+
+
+def row_size(key: str, record: str) -> int:
+    """Bytes of a far row, names included: a number takes no more than its digits."""
+    row = {"p": "1803902400#0001", "s": key, "j": record, "w": "1803902400000", "x": "1803902400"}
+    return sum(len(name) + len(value.encode()) for name, value in row.items())

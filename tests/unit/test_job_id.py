@@ -1,8 +1,9 @@
 import pytest
 
 from functions.domain.errors import InvalidJobId
+from functions.domain.instants import LATEST
 from functions.domain.job import Delivery, Priority
-from functions.domain.job_id import LATEST, JobId, job_id_of, parse_job_id
+from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from tests.builders import NOON, a_job
 
 

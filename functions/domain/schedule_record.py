@@ -1,0 +1,229 @@
+"""How a schedule is written down: the JSON that the API takes and gives is the JSON that is stored.
+
+What has its usual value is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
+
+from functions.domain.errors import InvalidInput, Undecodable
+from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
+from functions.domain.job import Delivery, Payload, Precision, Priority
+from functions.domain.occurrence import Overlap
+from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.schedule import (
+    At,
+    Calendar,
+    CronRule,
+    Every,
+    Fold,
+    Gap,
+    JobTemplate,
+    Misfire,
+    Poisson,
+    RecurrenceRule,
+    Roll,
+    Rule,
+    Schedule,
+    Weekday,
+    Window,
+    WindowMode,
+)
+
+POINTER = "payload_pointer"
+"""In place of a payload that is in the payload store."""
+
+_TIME = "%H:%M"
+
+
+def encode_schedule(schedule: Schedule) -> dict[str, Any]:
+    """The definition as JSON values; the tenant and the schedule's id are not part of it."""
+    usual = {
+        "timezone": (schedule.timezone, "UTC"),
+        "gap": (schedule.gap, None),
+        "fold": (schedule.fold, None),
+        "windows": ([_write_window(window) for window in schedule.windows], []),
+        "window_mode": (schedule.window_mode, None),
+        "calendar": (_write_calendar(schedule.calendar), None),
+        "spread": (format_duration(schedule.spread), "PT0S"),
+        "jitter": (format_duration(schedule.jitter), "PT0S"),
+        "start": (_optional(format_instant, schedule.start), None),
+        "end": (_optional(format_instant, schedule.end), None),
+        "max_runs": (schedule.max_runs, None),
+        "misfire": (schedule.misfire.value, Misfire.FIRE_ALL.value),
+        "max_lateness": (_optional(format_duration, schedule.max_lateness), None),
+        "overlap": (schedule.overlap.value, Overlap.ALLOW.value),
+        "pause_after_failures": (schedule.pause_after_failures, None),
+        "history": (schedule.history, 10),
+    }
+    name, rule = _write_rule(schedule.rule)
+    return {name: rule, **_unusual(usual), "job": _write_job(schedule.job)}
+
+
+def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedule:
+    """The schedule that `encode_schedule` wrote, as JSON text. Raises Undecodable for anything else."""
+    return _decode(definition, tenant, schedule_id)
+
+
+@lru_cache(maxsize=5_000)
+def _decode(definition: str, tenant: str, schedule_id: str) -> Schedule:
+    try:
+        return _read_schedule(json.loads(definition), tenant=tenant, schedule_id=schedule_id)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidInput) as error:
+        raise Undecodable(f"not a schedule: {error!r}") from error
+
+
+def _read_schedule(written: dict[str, Any], *, tenant: str, schedule_id: str) -> Schedule:
+    return Schedule(
+        tenant=tenant,
+        schedule_id=schedule_id,
+        rule=_read_rule(written),
+        job=_read_job(written["job"]),
+        timezone=written.get("timezone", "UTC"),
+        gap=_optional(Gap, written.get("gap")),
+        fold=_optional(Fold, written.get("fold")),
+        windows=tuple(_read_window(window) for window in written.get("windows", [])),
+        window_mode=_optional(WindowMode, written.get("window_mode")),
+        calendar=_optional(_read_calendar, written.get("calendar")),
+        spread=_duration(written, "spread"),
+        jitter=_duration(written, "jitter"),
+        start=_optional(parse_instant, written.get("start")),
+        end=_optional(parse_instant, written.get("end")),
+        max_runs=written.get("max_runs"),
+        misfire=Misfire(written.get("misfire", Misfire.FIRE_ALL)),
+        max_lateness=_optional(parse_duration, written.get("max_lateness")),
+        overlap=Overlap(written.get("overlap", Overlap.ALLOW)),
+        pause_after_failures=written.get("pause_after_failures"),
+        history=written.get("history", 10),
+    )
+
+
+def _write_rule(rule: Rule) -> tuple[str, Any]:
+    match rule:
+        case At(at):
+            return "at", format_instant(at)
+        case CronRule(expression):
+            return "cron", expression
+        case Every(interval=interval, phase=phase, from_end=from_end):
+            parts = {"phase": (format_duration(phase), "PT0S"), "from": ("end" if from_end else "start", "start")}
+            return "every", {"interval": format_duration(interval), **_unusual(parts)}
+        case RecurrenceRule(text, starts_at):
+            return "rrule", {"rule": text, "starts_at": starts_at.isoformat(timespec="seconds")}
+        case Poisson(per_day):
+            return "poisson", {"per_day": per_day}
+
+
+def _read_rule(written: dict[str, Any]) -> Rule:
+    if "at" in written:
+        return At(parse_instant(written["at"]))
+    if "cron" in written:
+        return CronRule(written["cron"])
+    if "every" in written:
+        every = written["every"]
+        return Every(
+            interval=parse_duration(every["interval"]),
+            phase=_duration(every, "phase"),
+            from_end=every.get("from") == "end",
+        )
+    if "rrule" in written:
+        rrule = written["rrule"]
+        return RecurrenceRule(rrule["rule"], datetime.fromisoformat(rrule["starts_at"]))
+    return Poisson(written["poisson"]["per_day"])
+
+
+def _write_window(window: Window) -> dict[str, Any]:
+    days = [day.name.lower() for day in sorted(window.days)]
+    parts = {"days": (days, [day.name.lower() for day in Weekday])}
+    return {**_unusual(parts), "start": window.start.strftime(_TIME), "end": window.end.strftime(_TIME)}
+
+
+def _read_window(written: dict[str, Any]) -> Window:
+    days = written.get("days")
+    return Window(
+        start=time.fromisoformat(written["start"]),
+        end=time.fromisoformat(written["end"]),
+        days=frozenset(Weekday) if days is None else frozenset(Weekday[day.upper()] for day in days),
+    )
+
+
+def _write_calendar(calendar: Calendar | None) -> dict[str, Any] | None:
+    if calendar is None:
+        return None
+    return _unusual(
+        {
+            "exclude": ([day.isoformat() for day in sorted(calendar.excluded)], []),
+            "holidays": (list(calendar.holidays), []),
+            "weekends": (calendar.weekends, False),
+            "roll": (calendar.roll.value, Roll.SKIP.value),
+        }
+    )
+
+
+def _read_calendar(written: dict[str, Any]) -> Calendar:
+    return Calendar(
+        excluded=frozenset(date.fromisoformat(day) for day in written.get("exclude", [])),
+        holidays=tuple(written.get("holidays", [])),
+        weekends=written.get("weekends", False),
+        roll=Roll(written.get("roll", Roll.SKIP)),
+    )
+
+
+def _write_job(job: JobTemplate) -> dict[str, Any]:
+    usual = RetryPolicy()
+    retry = _unusual(
+        {
+            "strategy": (job.retry.strategy.value, usual.strategy.value),
+            "attempts": (job.retry.attempts, usual.attempts),
+            "base": (format_duration(job.retry.base), format_duration(usual.base)),
+            "cap": (format_duration(job.retry.cap), format_duration(usual.cap)),
+        }
+    )
+    parts = {
+        POINTER: (job.payload.pointer, None),
+        "priority": (job.priority.name.lower(), "normal"),
+        "delivery": (job.delivery.value, Delivery.EXACTLY_ONCE.value),
+        "precision": (job.precision.value, Precision.DEFAULT.value),
+        "retry": (retry, {}),
+        "timeout": (format_duration(job.timeout), "PT30S"),
+        "expires_after": (_optional(format_duration, job.expires_after), None),
+    }
+    payload = {} if job.payload.text is None else {"payload": json.loads(job.payload.text)}
+    return {"target": job.target, **payload, **_unusual(parts)}
+
+
+def _read_job(written: dict[str, Any]) -> JobTemplate:
+    retry, usual = written.get("retry", {}), RetryPolicy()
+    payload = written.get("payload")
+    text = None if payload is None else json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+    return JobTemplate(
+        target=written["target"],
+        payload=Payload(text=text, pointer=written.get(POINTER)),
+        priority=Priority[written.get("priority", "normal").upper()],
+        delivery=Delivery(written.get("delivery", Delivery.EXACTLY_ONCE)),
+        precision=Precision(written.get("precision", Precision.DEFAULT)),
+        retry=RetryPolicy(
+            strategy=Strategy(retry.get("strategy", usual.strategy)),
+            attempts=retry.get("attempts", usual.attempts),
+            base=_duration(retry, "base", usual.base),
+            cap=_duration(retry, "cap", usual.cap),
+        ),
+        timeout=_duration(written, "timeout", timedelta(seconds=30)),
+        expires_after=_optional(parse_duration, written.get("expires_after")),
+    )
+
+
+def _unusual(parts: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+    return {name: value for name, (value, usual) in parts.items() if value != usual}
+
+
+def _optional(read: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else read(value)
+
+
+def _duration(written: dict[str, Any], name: str, usual: timedelta = timedelta(0)) -> timedelta:
+    return parse_duration(written[name]) if name in written else usual

@@ -1,0 +1,160 @@
+"""Time zones: which instants a local time is, on the days of a clock change too.
+
+The rules of the zones are those of the package tzdata, so that they do not depend on the machine. "Local" means a naive
+datetime: what a clock on the wall shows. A local time can be no instant at all (the clock jumped over it: a gap) or
+two (the clock went back: a fold).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib import resources
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import SECOND
+from functions.domain.schedule import Fold, Gap, Mover
+
+_DAY = timedelta(days=1)
+_MICROSECOND = timedelta(microseconds=1)
+_SAMPLE = timedelta(hours=6)
+"""No zone of today changes its clock twice in so short a time."""
+
+_OFFSET_LIKE = re.compile(r"(?:Etc/)?GMT[+-][1-9]\d?|(?:UTC?|GMT)?[+-]\d.*", re.ASCII | re.IGNORECASE)
+
+
+class Nominal(NamedTuple):
+    """A time that a rule names.
+
+    at: the instant, for a local time in a gap the end of the gap. local: what the rule says, None where it speaks of
+    instants. mover: GAP or FOLD where a clock change had a say.
+    """
+
+    at: datetime
+    local: datetime | None = None
+    mover: Mover | None = None
+
+
+@lru_cache(maxsize=1)
+def zone_names() -> frozenset[str]:
+    """The names of the zones that there are, without those of a fixed offset."""
+    names = (resources.files("tzdata") / "zones").read_text(encoding="ascii").split()
+    return frozenset(name for name in names if name != "Factory" and not _OFFSET_LIKE.fullmatch(name))
+
+
+@lru_cache(maxsize=1_000)
+def zone_of(name: str) -> ZoneInfo:
+    """The zone of an IANA name. Raises InvalidSchedule for any other text, with the names that are like it."""
+    if _OFFSET_LIKE.fullmatch(name):
+        raise InvalidSchedule(
+            f"{name[:100]!r} is an offset, which says nothing of clock changes: name a place such as Europe/Berlin, or UTC",
+            field="timezone",
+            value=name,
+        )
+    if name not in zone_names():
+        known = {known.lower(): known for known in zone_names()}
+        places = {known.rsplit("/", 1)[-1].lower(): known for known in sorted(zone_names(), reverse=True)}
+        near = [known[match] for match in get_close_matches(name.lower()[:100], known, n=3, cutoff=0.75)]
+        near += [places[match] for match in get_close_matches(name.rsplit("/", 1)[-1].lower()[:100], places, n=3)]
+        hint = f": did you mean {' or '.join(dict.fromkeys(near[:3]))}?" if near else ": use one such as Europe/Berlin"
+        raise InvalidSchedule(f"{name[:100]!r} is not an IANA time zone{hint}", field="timezone", value=name)
+    path = resources.files("tzdata") / "zoneinfo"
+    for part in name.split("/"):
+        path /= part
+    with path.open("rb") as rules:
+        return ZoneInfo.from_file(rules, key=name)
+
+
+def local_of(instant: datetime, zone: ZoneInfo) -> datetime:
+    """What the clock on the wall shows, without a zone."""
+    # Without its fold: both passes of a time are the same local time.
+    return instant.astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def first_local(since: datetime, zone: ZoneInfo) -> datetime:
+    """A local time before which nothing falls on or after the instant, in whatever pass.
+
+    It is what the wall shows at the smallest offset around: just before the instant, for a gap that ends with it, and
+    a day after it, for the repeated hours of a fold that begins soon.
+    """
+    shown = min(
+        local_of(moment, zone) - moment.replace(tzinfo=None) for moment in (since - _MICROSECOND, since, since + _DAY)
+    )
+    return since.replace(tzinfo=None) + shown
+
+
+def instants_of(local: datetime, zone: ZoneInfo, *, gap: Gap, fold: Fold) -> tuple[Nominal, ...]:
+    """The instants of a local time, in order: one, or what the policies for clock changes make of none and two."""
+    aware = local.replace(tzinfo=zone, fold=0)
+    before = _offset(aware)
+    after = _offset(aware.replace(fold=1))
+    if before == after:
+        return (Nominal((local - before).replace(tzinfo=UTC), local),)
+    if before < after:
+        return () if gap is Gap.SKIP else (Nominal(_change(aware, before=before, after=after), local, Mover.GAP),)
+    first = Nominal((local - before).replace(tzinfo=UTC), local, Mover.FOLD)
+    second = Nominal((local - after).replace(tzinfo=UTC), local, Mover.FOLD)
+    return {Fold.FIRST: (first,), Fold.SECOND: (second,), Fold.BOTH: (first, second)}[fold]
+
+
+def in_time(locals_: Iterable[datetime], zone: ZoneInfo, *, since: datetime, gap: Gap, fold: Fold) -> Iterator[Nominal]:
+    """The instants of increasing local times from `since` (inclusive) on, in order.
+
+    Local times of one gap share an instant; they come one after the other, before the one that names it.
+    """
+    second_passes: list[Nominal] = []
+    for local in locals_:
+        first, *second = instants_of(local, zone, gap=gap, fold=fold) or (None,)
+        if first is None:
+            continue
+        while second_passes and second_passes[0].at < first.at:
+            yield second_passes.pop(0)
+        second_passes += [nominal for nominal in second if nominal.at >= since]
+        if first.at >= since:
+            yield first
+    yield from second_passes
+
+
+def steady_spans(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime, timedelta]]:
+    """The parts of [start, end) in which the clock does not change, each with its offset from UTC."""
+    since, offset = start, _offset(start.astimezone(zone))
+    while start < end:
+        following = min(start + _SAMPLE, end)
+        found = _offset(following.astimezone(zone))
+        if found != offset:
+            change = _bisect(zone, start, following, offset)
+            yield since, change, offset
+            since, offset = change, found
+        start = following
+    if since < end:
+        yield since, end, offset
+
+
+def _offset(aware: datetime) -> timedelta:
+    offset = aware.utcoffset()
+    assert offset is not None
+    return offset
+
+
+def _change(aware: datetime, *, before: timedelta, after: timedelta) -> datetime:
+    # Read with the offset of after the change a time in its gap lies before it, and the other way round.
+    local, zone = aware.replace(tzinfo=UTC), aware.tzinfo
+    assert isinstance(zone, ZoneInfo)
+    return _bisect(zone, local - after, local - before, before)
+
+
+def _bisect(zone: ZoneInfo, low: datetime, high: datetime, offset: timedelta) -> datetime:
+    """The first whole second in (low, high] at which the offset is another than at `low`."""
+    low = low.replace(microsecond=0)
+    while high - low > SECOND:
+        middle = low + (high - low) // 2 // SECOND * SECOND
+        if _offset(middle.astimezone(zone)) == offset:
+            low = middle
+        else:
+            high = middle
+    return high.replace(microsecond=0)

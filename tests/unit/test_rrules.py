@@ -1,0 +1,197 @@
+from datetime import timedelta
+from itertools import islice
+from time import perf_counter
+
+import pytest
+from dateutil.rrule import rrulestr
+
+from functions.domain.errors import InvalidSchedule
+from functions.domain.rrules import parse_rrule
+from tests.wall_clock import local
+
+START = local("2026-01-30 09:10:20")
+
+
+def matches(rule: str, count: int, *, since: str = "2027-01-01 00:00") -> list[str]:
+    return [
+        match.isoformat(" ", "minutes") for match in islice(parse_rrule(rule, START).matches(since=local(since)), count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("FREQ=DAILY", ["2027-01-01 09:10", "2027-01-02 09:10"]),
+        ("FREQ=DAILY;INTERVAL=10", ["2027-01-05 09:10", "2027-01-15 09:10"]),
+        ("FREQ=WEEKLY", ["2027-01-01 09:10", "2027-01-08 09:10"]),
+        ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE", ["2027-01-11 09:10", "2027-01-13 09:10"]),
+        ("FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=SU", ["2027-01-10 09:10", "2027-01-12 09:10"]),
+        ("FREQ=MONTHLY", ["2027-01-30 09:10", "2027-03-30 09:10"]),
+        ("FREQ=MONTHLY;BYDAY=-1FR", ["2027-01-29 09:10", "2027-02-26 09:10"]),
+        ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", ["2027-01-29 09:10", "2027-02-26 09:10"]),
+        ("FREQ=MONTHLY;INTERVAL=5;BYMONTHDAY=-1", ["2027-04-30 09:10", "2027-09-30 09:10"]),
+        ("FREQ=YEARLY", ["2027-01-30 09:10", "2028-01-30 09:10"]),
+        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", ["2028-02-29 09:10", "2032-02-29 09:10"]),
+        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", ["2027-05-17 09:10", "2028-05-15 09:10"]),
+        ("FREQ=YEARLY;BYYEARDAY=-1;BYHOUR=1", ["2027-12-31 01:10", "2028-12-31 01:10"]),
+        ("FREQ=HOURLY;INTERVAL=7", ["2027-01-01 02:10", "2027-01-01 09:10"]),
+        ("FREQ=HOURLY;INTERVAL=7;BYDAY=TU", ["2027-01-05 04:10", "2027-01-05 11:10"]),
+        ("FREQ=MINUTELY;INTERVAL=90;BYHOUR=9,10", ["2027-01-01 09:10", "2027-01-01 10:40"]),
+        ("RRULE:freq=daily;byhour=5,6;byminute=0;", ["2027-01-01 05:00", "2027-01-01 06:00"]),
+        ("FREQ=DAILY;UNTIL=20270101T091020", ["2027-01-01 09:10"]),
+        ("FREQ=DAILY;UNTIL=20270101T091019", []),
+        ("FREQ=DAILY;COUNT=338", ["2027-01-01 09:10", "2027-01-02 09:10"]),
+        ("FREQ=DAILY;COUNT=337", ["2027-01-01 09:10"]),
+        ("FREQ=DAILY;COUNT=336", []),
+    ],
+)
+def test_a_rule_names_these_times_first(rule: str, expected: list[str]):
+    assert matches(rule, 2) == expected
+
+
+def test_a_time_has_the_seconds_of_the_start():
+    assert next(parse_rrule("FREQ=HOURLY", START).matches(since=START)) == START
+
+
+def test_the_start_itself_is_no_occurrence_unless_it_matches():
+    assert matches("FREQ=WEEKLY;BYDAY=MO", 1, since="2026-01-30 00:00") == ["2026-02-02 09:10"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "FREQ=YEARLY;INTERVAL=3",
+        "FREQ=YEARLY;INTERVAL=4;BYDAY=20MO,-1SU",
+        "FREQ=YEARLY;BYMONTH=3,11;BYDAY=1MO,-2TU;BYSETPOS=2,-1",
+        "FREQ=YEARLY;INTERVAL=2;BYWEEKNO=1,53;BYDAY=MO,SU;WKST=SU",
+        "FREQ=YEARLY;BYYEARDAY=1,100,-1;BYHOUR=3,4",
+        "FREQ=MONTHLY;INTERVAL=7;BYMONTHDAY=31,-31,15",
+        "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13",
+        "FREQ=MONTHLY;INTERVAL=13;BYDAY=MO,TU;BYSETPOS=1,3,-1",
+        "FREQ=WEEKLY;INTERVAL=3;BYDAY=MO,SU;WKST=MO",
+        "FREQ=WEEKLY;INTERVAL=3;BYDAY=MO,SU;WKST=SU",
+        "FREQ=WEEKLY;INTERVAL=5;BYDAY=SA,SU;WKST=TH;BYHOUR=0,23;BYSETPOS=2,-1",
+        "FREQ=DAILY;INTERVAL=11;BYMONTH=1,6;BYHOUR=1,13;BYMINUTE=5,10;BYSECOND=0,30",
+        "FREQ=DAILY;BYHOUR=1,2,3;BYMINUTE=0,30;BYSETPOS=1,-1",
+        "FREQ=HOURLY;INTERVAL=5;BYDAY=SA",
+        "FREQ=HOURLY;INTERVAL=9;BYHOUR=0,9,18;BYMINUTE=1,2",
+        "FREQ=HOURLY;BYMONTHDAY=-1;BYMINUTE=1,2,3;BYSETPOS=-1",
+        "FREQ=MINUTELY;INTERVAL=1441",
+        "FREQ=MINUTELY;INTERVAL=35;BYDAY=SU;BYSECOND=5,55",
+        "FREQ=MINUTELY;INTERVAL=21;BYHOUR=3,5;BYMINUTE=0,7,14,21",
+    ],
+)
+def test_a_rule_that_starts_afresh_later_says_what_dateutil_says_from_the_first_day_on(rule: str):
+    whole = [match for match in islice(rrulestr(rule, dtstart=START), 3_000) if match.year < 2099]
+    recurrence = parse_rrule(rule, START)
+
+    for index in range(0, len(whole) - 5, 97):
+        for since in (whole[index], whole[index] + timedelta(microseconds=1), whole[index] - timedelta(minutes=17)):
+            expected = [match for match in whole[max(0, index - 40) : index + 60] if match >= since][:5]
+            assert list(islice(recurrence.matches(since=since), len(expected))) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("", "is not a part of a rule"),
+        ("DAILY", "is not a part of a rule"),
+        ("FREQ=SECONDLY", "FREQ=SECONDLY is not one of YEARLY, .*; for seconds use every"),
+        ("FREQ=DAYLY", "FREQ=DAYLY is not one of"),
+        ("INTERVAL=2", "FREQ= is not one of"),
+        ("DTSTART:20270101T000000\nRRULE:FREQ=DAILY", "has a DTSTART: give that as starts_at"),
+        ("FREQ=DAILY;DTSTART=20270101T000000", "has a DTSTART"),
+        ("FREQ=DAILY;FREQ=WEEKLY", "has FREQ twice"),
+        ("FREQ=DAILY;BYEASTER=1", "'BYEASTER=1' is not a part of a rule: they are BYDAY"),
+        ("FREQ=DAILY;X-WHAT=1", "is not a part of a rule"),
+        ("FREQ=DAILY;COUNT=2;UNTIL=20270101T000000", "has both COUNT and UNTIL"),
+        ("FREQ=DAILY;COUNT=0", "COUNT=0 must be from 1 to 5000: use max_runs or UNTIL"),
+        ("FREQ=DAILY;COUNT=5001", "must be from 1 to 5000"),
+        ("FREQ=DAILY;INTERVAL=0", "INTERVAL=0 must be from 1 to 100000"),
+        ("FREQ=DAILY;INTERVAL=-1", "must be from 1 to 100000"),
+        ("FREQ=DAILY;INTERVAL=9999999", "must be from 1 to 100000"),
+        ("FREQ=DAILY;UNTIL=20271231", "UNTIL=20271231 must be a local time such as 20271231T235959, or one in UTC"),
+        ("FREQ=DAILY;UNTIL=2027-12-31T00:00:00", "must be a local time"),
+        ("FREQ=DAILY;UNTIL=20271331T000000", "must be a local time"),
+        ("FREQ=DAILY;UNTIL=20270101T000000+0100", "must be a local time"),
+        ("FREQ=DAILY;UNTIL=20200101T000000", "never fires: nothing matches from 2026-01-30T09:10:20 on"),
+        ("FREQ=YEARLY;BYMONTH=13", "BYMONTH=13 must be numbers from 1 to 12$"),
+        ("FREQ=YEARLY;BYMONTH=-1", "must be numbers from 1 to 12"),
+        ("FREQ=MONTHLY;BYMONTHDAY=0", "must be numbers from 1 to 31, or from -31 to -1"),
+        ("FREQ=MONTHLY;BYMONTHDAY=1,,2", "must be numbers"),
+        ("FREQ=DAILY;BYHOUR=24", "must be numbers from 0 to 23"),
+        ("FREQ=DAILY;BYMINUTE=60", "must be numbers from 0 to 59"),
+        ("FREQ=DAILY;BYMINUTE=\u0665", "must be numbers"),
+        ("FREQ=MONTHLY;BYDAY=XX", "BYDAY=XX must be days such as MO, or 2TU and -1FR"),
+        ("FREQ=MONTHLY;BYDAY=0MO", "must be days such as"),
+        ("FREQ=MONTHLY;BYDAY=MO(2)", "must be days such as"),
+        ("FREQ=WEEKLY;BYDAY=2MO", "numbered days, such as 2TU, need FREQ=MONTHLY"),
+        ("FREQ=YEARLY;BYWEEKNO=2;BYDAY=2MO", "numbered days"),
+        ("FREQ=MONTHLY;BYDAY=MO,1TU", "mixes days with and without a number: make two schedules"),
+        ("FREQ=MONTHLY;BYWEEKNO=2", "BYWEEKNO has no meaning with FREQ=MONTHLY"),
+        ("FREQ=DAILY;BYYEARDAY=2", "BYYEARDAY has no meaning"),
+        ("FREQ=WEEKLY;BYMONTHDAY=2", "BYMONTHDAY has no meaning"),
+        ("FREQ=MONTHLY;BYSETPOS=1", "BYSETPOS chooses among what another BY… part names"),
+        ("FREQ=WEEKLY;WKST=XX", "WKST=XX is not one of MO"),
+        ("FREQ=DAILY;BYHOUR=" + ",".join(map(str, range(24))) + ";BYMINUTE=" + ",".join(map(str, range(60)))
+         + ";BYSECOND=0,30", "names 2880 times of a day, more than 1440"),
+        ("FREQ=DAILY;BYHOUR=" + "1," * 600 + "1", "is longer than 1000 characters"),
+        # What would never end.
+        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "never fires"),
+        ("FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=30", "never fires"),
+        ("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", "never fires"),
+        ("FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=30", "never fires"),
+        ("FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30", "never fires"),
+        ("FREQ=DAILY;INTERVAL=99991;BYMONTH=2;BYMONTHDAY=30", "never fires"),
+        ("FREQ=DAILY;INTERVAL=7;BYDAY=MO", "never fires"),
+        ("FREQ=HOURLY;INTERVAL=24;BYHOUR=5", "never fires"),
+        ("FREQ=MINUTELY;INTERVAL=1440;BYHOUR=5", "never fires"),
+        ("FREQ=MINUTELY;BYSECOND=5;BYSETPOS=2", "never fires"),
+        ("FREQ=YEARLY;BYDAY=1MO;BYSETPOS=366", "never fires"),
+        ("FREQ=YEARLY;BYDAY=53MO;BYYEARDAY=1", "never fires"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_rule_or_never_fires_is_refused_in_bounded_time(rule: str, message: str):
+    began = perf_counter()
+    with pytest.raises(InvalidSchedule, match=message) as refused:
+        parse_rrule(rule, START)
+
+    assert refused.value.field == "rrule"
+    assert perf_counter() - began < 10
+
+
+@pytest.mark.parametrize("starts_at", ["2027-01-01 00:00+00:00", "2027-01-01 00:00:00.5"])
+def test_the_start_is_a_local_time_in_whole_seconds(starts_at: str):
+    with pytest.raises(InvalidSchedule, match="must be a local time in whole seconds") as refused:
+        parse_rrule("FREQ=DAILY", local(starts_at))
+
+    assert refused.value.field == "rrule.starts_at"
+
+
+@pytest.mark.parametrize(
+    ("rule", "period"),
+    [
+        ("FREQ=DAILY", timedelta(days=1)),
+        ("FREQ=DAILY;BYHOUR=1,5,23", timedelta(hours=2)),
+        ("FREQ=MONTHLY;BYMONTHDAY=1,-1", timedelta(days=1)),
+        ("FREQ=MINUTELY;INTERVAL=5", timedelta(minutes=5)),
+        ("FREQ=DAILY;COUNT=1", None),
+    ],
+)
+def test_the_shortest_period_is_the_smallest_distance_that_was_seen(rule: str, period: timedelta | None):
+    assert parse_rrule(rule, START).shortest_period == period
+
+
+def test_a_rule_that_began_long_ago_is_not_walked_through_from_there():
+    recurrence = parse_rrule("FREQ=MINUTELY;INTERVAL=7", local("1971-01-01 00:00"))
+    next(recurrence.matches(since=local("2027-01-01 00:00")))
+
+    began = perf_counter()
+    for _ in range(100):
+        next(recurrence.matches(since=local("2027-01-01 00:00")))
+
+    assert perf_counter() - began < 2  # a walk of four million steps each would take minutes
+
+
+def test_the_calendar_has_an_end():
+    assert len(list(parse_rrule("FREQ=MONTHLY;BYMONTHDAY=1", START).matches(since=local("9999-06-15 00:00")))) == 6

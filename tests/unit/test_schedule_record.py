@@ -1,0 +1,346 @@
+import json
+from dataclasses import MISSING, fields, replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.domain.errors import Undecodable
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job import Delivery, Payload, Precision, Priority
+from functions.domain.occurrence import Overlap
+from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.schedule import (
+    At,
+    Calendar,
+    CronRule,
+    Every,
+    Fold,
+    Gap,
+    JobTemplate,
+    Misfire,
+    Poisson,
+    RecurrenceRule,
+    Roll,
+    Rule,
+    Schedule,
+    Weekday,
+    Window,
+    WindowMode,
+)
+from functions.domain.schedule_record import decode_schedule, encode_schedule
+from tests.builders import NOON, a_schedule, a_template, every
+
+HOUR = timedelta(hours=1)
+
+EVERYTHING = Schedule(
+    tenant="acme",
+    schedule_id="nightly",
+    rule=Every(interval=timedelta(days=1, hours=2, milliseconds=5), phase=timedelta(minutes=3)),
+    job=JobTemplate(
+        target="handler:report",
+        payload=Payload(text='{"für":["{{tickwheel.index}}",null,1.5]}'),
+        priority=Priority.CRITICAL,
+        delivery=Delivery.EXACTLY_ONCE,
+        precision=Precision.EXACT,
+        retry=RetryPolicy(strategy=Strategy.LINEAR, attempts=7, base=3 * SECOND, cap=HOUR),
+        timeout=timedelta(minutes=2),
+        expires_after=2 * HOUR,
+    ),
+    timezone="Europe/Berlin",
+    gap=Gap.SKIP,
+    fold=Fold.BOTH,
+    windows=(
+        Window(start=time(9), end=time(17, 30), days=frozenset({Weekday.MON, Weekday.FRI})),
+        Window(start=time(22), end=time(2)),
+    ),
+    window_mode=WindowMode.DEFER,
+    calendar=Calendar(
+        excluded=frozenset({date(2027, 12, 24), date(2027, 5, 1)}),
+        holidays=("DE-BY", "NYSE"),
+        weekends=True,
+        roll=Roll.AFTER,
+    ),
+    spread=timedelta(minutes=15),
+    jitter=timedelta(seconds=1, milliseconds=500),
+    start=NOON + MILLISECOND,
+    end=NOON + timedelta(days=400),
+    max_runs=12,
+    misfire=Misfire.COALESCE,
+    max_lateness=timedelta(minutes=90),
+    overlap=Overlap.BUFFER_ONE,
+    pause_after_failures=3,
+    history=50,
+)
+
+
+def test_a_schedule_with_everything_is_written_as_people_write_it():
+    assert encode_schedule(EVERYTHING) == {
+        "every": {"interval": "P1DT2H0.005S", "phase": "PT3M"},
+        "timezone": "Europe/Berlin",
+        "gap": "skip",
+        "fold": "both",
+        "windows": [
+            {"days": ["mon", "fri"], "start": "09:00", "end": "17:30"},
+            {"start": "22:00", "end": "02:00"},
+        ],
+        "window_mode": "defer",
+        "calendar": {
+            "exclude": ["2027-05-01", "2027-12-24"],
+            "holidays": ["DE-BY", "NYSE"],
+            "weekends": True,
+            "roll": "after",
+        },
+        "spread": "PT15M",
+        "jitter": "PT1.5S",
+        "start": "2027-03-01T12:00:00.001Z",
+        "end": "2028-04-04T12:00:00.000Z",
+        "max_runs": 12,
+        "misfire": "coalesce",
+        "max_lateness": "PT1H30M",
+        "overlap": "buffer_one",
+        "pause_after_failures": 3,
+        "history": 50,
+        "job": {
+            "target": "handler:report",
+            "payload": {"für": ["{{tickwheel.index}}", None, 1.5]},
+            "priority": "critical",
+            "precision": "exact",
+            "retry": {"strategy": "linear", "attempts": 7, "base": "PT3S", "cap": "PT1H"},
+            "timeout": "PT2M",
+            "expires_after": "PT2H",
+        },
+    }
+
+
+def test_a_schedule_with_everything_is_read_as_it_was_written():
+    for part in fields(Schedule):
+        assert getattr(EVERYTHING, part.name) != part.default or part.default is MISSING, part.name
+
+    assert round_trip(EVERYTHING) == EVERYTHING
+
+
+def test_what_is_usual_is_left_out():
+    schedule = Schedule(
+        tenant="acme", schedule_id="nightly", rule=CronRule("0 2 * * *"), job=JobTemplate(target="handler:report")
+    )
+
+    assert encode_schedule(schedule) == {"cron": "0 2 * * *", "job": {"target": "handler:report"}}
+    assert round_trip(schedule) == schedule
+
+
+@pytest.mark.parametrize(
+    ("rule", "written"),
+    [
+        (At(NOON), {"at": "2027-03-01T12:00:00.000Z"}),
+        (CronRule("@daily"), {"cron": "@daily"}),
+        (every(minutes=5), {"every": {"interval": "PT5M"}}),
+        (every(minutes=5, from_end=True), {"every": {"interval": "PT5M", "from": "end"}}),
+        (every(minutes=5, phase=SECOND), {"every": {"interval": "PT5M", "phase": "PT1S"}}),
+        (
+            RecurrenceRule("FREQ=WEEKLY;BYDAY=MO", datetime(2027, 3, 1, 9, 30)),  # noqa: DTZ001  local to the schedule
+            {"rrule": {"rule": "FREQ=WEEKLY;BYDAY=MO", "starts_at": "2027-03-01T09:30:00"}},
+        ),
+        (Poisson(12.5), {"poisson": {"per_day": 12.5}}),
+    ],
+    ids=["at", "cron", "every", "from end", "phase", "rrule", "poisson"],
+)
+def test_every_kind_of_rule_is_written_under_its_name(rule: Rule, written: dict[str, Any]):
+    schedule = a_schedule(rule=rule)
+
+    assert {name: value for name, value in encode_schedule(schedule).items() if name != "job"} == written
+    assert round_trip(schedule) == schedule
+
+
+def test_tenant_and_id_are_those_of_the_row_and_not_part_of_the_definition():
+    text = json.dumps(encode_schedule(a_schedule(tenant="acme", schedule_id="a")))
+
+    assert decode_schedule(text, tenant="globex", schedule_id="b") == a_schedule(tenant="globex", schedule_id="b")
+
+
+def test_a_payload_in_the_store_is_written_as_its_pointer():
+    schedule = a_schedule(job=a_template(payload=Payload(pointer="schedules/acme/nightly/1")))
+
+    assert encode_schedule(schedule)["job"]["payload_pointer"] == "schedules/acme/nightly/1"
+    assert round_trip(schedule) == schedule
+
+
+@pytest.mark.parametrize("text", ["0", "false", '""', "[]", "{}"])
+def test_an_empty_payload_is_a_payload(text: str):
+    schedule = a_schedule(job=a_template(payload=Payload(text=text)))
+
+    assert round_trip(schedule).job.payload == Payload(text=text)
+
+
+@pytest.mark.parametrize("delivery", Delivery)
+def test_every_delivery_is_kept(delivery: Delivery):
+    assert round_trip(a_schedule(job=a_template(delivery=delivery))).job.delivery is delivery
+
+
+@pytest.mark.parametrize("text", ["", "hello", "null", "[]", "7", "{}", '"cron"', '{"cron":"@daily"}'])
+def test_a_text_that_is_no_definition_is_undecodable(text: str):
+    with pytest.raises(Undecodable):
+        decode_schedule(text, tenant="acme", schedule_id="nightly")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"every": {}},
+        {"every": {"interval": "soon"}},
+        {"every": {"interval": "PT0.5S"}},
+        {"every": 7},
+        {"at": "today"},
+        {"at": None},
+        {"rrule": {"rule": "FREQ=DAILY"}},
+        {"rrule": {"rule": "FREQ=DAILY", "starts_at": "today"}},
+        {"gap": "jump"},
+        {"fold": 1},
+        {"misfire": "panic"},
+        {"overlap": "queue"},
+        {"window_mode": "skip"},
+        {"windows": [{"start": "9", "end": "17:00"}]},
+        {"windows": [{"start": "09:00"}]},
+        {"windows": [{"start": "09:00", "end": "17:00", "days": ["someday"]}]},
+        {"windows": [{"start": "09:00", "end": "17:00", "days": []}]},
+        {"calendar": {"exclude": ["tomorrow"]}},
+        {"calendar": {"roll": "over"}},
+        {"calendar": []},
+        {"start": "2027-03-01T12:00:00"},
+        {"end": 7},
+        {"spread": "PT0.5S"},
+        {"jitter": -1},
+        {"max_runs": 0},
+        {"max_runs": "many"},
+        {"history": 51},
+        {"job": {}},
+        {"job": None},
+        {"job": {"target": "handler:x", "priority": "urgent"}},
+        {"job": {"target": "handler:x", "delivery": "maybe"}},
+        {"job": {"target": "handler:x", "retry": {"attempts": 0}}},
+        {"job": {"target": "handler:x", "timeout": "PT"}},
+    ],
+    ids=str,
+)
+def test_a_definition_with_a_part_that_tickwheel_did_not_write_is_undecodable(changed: dict[str, Any]):
+    rule_names = {"at", "cron", "every", "rrule", "poisson"}
+    written = encode_schedule(a_schedule())
+    kept = {name: value for name, value in written.items() if not (name in rule_names and rule_names & set(changed))}
+
+    with pytest.raises(Undecodable):
+        decode_schedule(json.dumps(kept | changed), tenant="acme", schedule_id="nightly")
+
+
+@pytest.mark.parametrize(
+    ("tenant", "schedule_id"), [("a#b", "nightly"), ("acme", "a#b"), ("", "nightly"), ("acme", "")]
+)
+def test_a_definition_under_a_key_that_tickwheel_did_not_write_is_undecodable(tenant: str, schedule_id: str):
+    with pytest.raises(Undecodable):
+        decode_schedule(json.dumps(encode_schedule(a_schedule())), tenant=tenant, schedule_id=schedule_id)
+
+
+def of(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Some of these parts."""
+    return st.fixed_dictionaries({}, optional=parts)
+
+
+def durations(low: timedelta, high: timedelta, *, step: timedelta = MILLISECOND) -> st.SearchStrategy[timedelta]:
+    return st.integers(-(-low // step), high // step).map(lambda number: number * step)
+
+
+INSTANTS = st.integers(0, 4_000_000_000_000).map(lambda ms: datetime(1990, 1, 1, tzinfo=UTC) + ms * MILLISECOND)
+LOCAL_TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2190, 1, 1)).map(lambda at: at.replace(microsecond=0))  # noqa: DTZ001
+MINUTES = st.times().map(lambda at: at.replace(second=0, microsecond=0))
+INTERVALS = durations(SECOND, timedelta(days=3_660))
+RULES: st.SearchStrategy[Rule] = st.one_of(
+    INSTANTS.map(At),
+    st.text(max_size=40).map(CronRule),
+    st.builds(
+        lambda interval, share: Every(interval=interval, phase=interval * share // (1_000 * MILLISECOND) * MILLISECOND),
+        INTERVALS,
+        st.integers(0, 999),
+    ),
+    INTERVALS.map(lambda interval: Every(interval=interval, from_end=True)),
+    st.builds(RecurrenceRule, st.text(max_size=40), LOCAL_TIMES),
+    st.floats(0.001, 86_400).map(Poisson),
+)
+WINDOWS = st.builds(Window, start=MINUTES, end=MINUTES, days=st.frozensets(st.sampled_from(Weekday), min_size=1))
+CALENDARS = of(
+    excluded=st.frozensets(st.dates(date(1990, 1, 1)), max_size=5),
+    holidays=st.lists(st.text(max_size=8), max_size=3).map(tuple),
+    weekends=st.booleans(),
+    roll=st.sampled_from(Roll),
+).map(lambda parts: Calendar(**parts))
+JSON = st.recursive(
+    st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10),
+    lambda parts: st.lists(parts | st.none(), max_size=3) | st.dictionaries(st.text(max_size=5), parts, max_size=3),
+    max_leaves=8,
+)
+PAYLOADS = JSON.map(lambda value: Payload(text=json.dumps(value, separators=(",", ":"), ensure_ascii=False))) | st.text(
+    min_size=1, max_size=20
+).map(lambda pointer: Payload(pointer=pointer))
+RETRIES = st.tuples(
+    durations(SECOND, HOUR), durations(timedelta(0), HOUR), st.integers(1, 100), st.sampled_from(Strategy)
+).map(lambda parts: RetryPolicy(base=parts[0], cap=parts[0] + parts[1], attempts=parts[2], strategy=parts[3]))
+TEMPLATES = of(
+    payload=PAYLOADS,
+    priority=st.sampled_from(Priority),
+    precision=st.sampled_from(Precision),
+    retry=RETRIES,
+    timeout=durations(SECOND, HOUR),
+    expires_after=durations(SECOND, timedelta(days=9)),
+)
+SCHEDULES = of(
+    timezone=st.text(max_size=20),
+    gap=st.sampled_from(Gap),
+    fold=st.sampled_from(Fold),
+    windows=st.lists(WINDOWS, min_size=1, max_size=3).map(tuple),
+    calendar=CALENDARS,
+    spread=durations(timedelta(0), timedelta(days=1), step=SECOND),
+    jitter=durations(timedelta(0), timedelta(days=1)),
+    max_runs=st.integers(1, 10**9),
+    misfire=st.sampled_from(Misfire),
+    max_lateness=durations(SECOND, timedelta(days=40)),
+    overlap=st.sampled_from(Overlap),
+    pause_after_failures=st.integers(1, 100),
+    history=st.integers(0, 50),
+)
+
+
+@given(
+    rule=RULES,
+    job=TEMPLATES,
+    parts=SCHEDULES,
+    bounds=st.lists(INSTANTS, min_size=2, max_size=2, unique=True).map(sorted),
+    target=st.text(min_size=1, max_size=40),
+    mode=st.sampled_from([WindowMode.SKIP, WindowMode.DEFER]),
+)
+def test_every_schedule_is_read_as_it_was_written(
+    rule: Rule,
+    job: dict[str, Any],
+    parts: dict[str, Any],
+    bounds: list[datetime],
+    target: str,
+    mode: WindowMode,
+):
+    schedule = Schedule(
+        tenant="acme",
+        schedule_id="nightly",
+        rule=rule,
+        job=JobTemplate(target=target, **job),
+        start=bounds[0],
+        end=bounds[1],
+        window_mode=mode if "windows" in parts else None,
+        **parts,
+    )
+
+    assert round_trip(schedule) == schedule
+    without_bounds = replace(schedule, start=None, end=None, window_mode=None)
+    assert round_trip(without_bounds) == without_bounds
+
+
+def round_trip(schedule: Schedule) -> Schedule:
+    text = json.dumps(encode_schedule(schedule))
+    return decode_schedule(text, tenant=schedule.tenant, schedule_id=schedule.schedule_id)

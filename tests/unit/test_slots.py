@@ -1,0 +1,76 @@
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.domain.claims import LedgerRow
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.lifecycle import State
+from functions.domain.slots import ABANDONED, is_abandoned, wait_of
+from tests.builders import NOON
+
+SKEW = timedelta(seconds=5)
+LONG_AGO = NOON - 10 * ABANDONED
+OVER = NOON - ABANDONED - SKEW
+
+
+@pytest.mark.parametrize(
+    ("row", "since"),
+    [
+        (None, OVER),
+        (LedgerRow(state=State.RUNNING, lease_until=OVER, due_at=LONG_AGO, updated_at=LONG_AGO), LONG_AGO),
+        (LedgerRow(state=State.SCHEDULED, due_at=OVER, updated_at=LONG_AGO), LONG_AGO),
+        (LedgerRow(state=State.SCHEDULED, due_at=LONG_AGO, updated_at=OVER), LONG_AGO),
+        (LedgerRow(state=State.SCHEDULED, due_at=LONG_AGO, updated_at=LONG_AGO), OVER),
+        (LedgerRow(state=State.RETRYING, due_at=OVER, updated_at=LONG_AGO), LONG_AGO),
+        (LedgerRow(state=State.RETRYING, due_at=OVER, updated_at=LONG_AGO), None),
+    ],
+    ids=["no row", "running", "due", "just written", "just in the slot", "retrying", "retrying in no slot"],
+)
+def test_a_run_is_abandoned_a_day_and_the_skew_after_the_last_that_was_heard_of_it(
+    row: LedgerRow | None, since: datetime | None
+):
+    assert not abandoned(row, since=since, now=NOON)
+    assert abandoned(row, since=since, now=NOON + MILLISECOND)
+
+
+def test_a_run_whose_lease_holds_is_not_abandoned_however_long_ago_it_took_the_slot():
+    row = LedgerRow(state=State.RUNNING, lease_until=NOON, due_at=LONG_AGO, updated_at=LONG_AGO)
+
+    assert not abandoned(row, since=LONG_AGO, now=NOON)
+
+
+def test_a_run_that_waits_for_its_next_attempt_is_not_abandoned():
+    row = LedgerRow(state=State.RETRYING, due_at=NOON + timedelta(hours=3), updated_at=LONG_AGO)
+
+    assert not abandoned(row, since=LONG_AGO, now=NOON + timedelta(hours=3))
+
+
+def test_who_never_took_the_slot_and_has_no_row_is_abandoned():
+    assert abandoned(None, since=None, now=NOON)
+
+
+@pytest.mark.parametrize(
+    ("waited", "wait"),
+    [
+        (-SECOND, 2 * SECOND),
+        (timedelta(0), 2 * SECOND),
+        (8 * SECOND, 2 * SECOND),
+        (40 * SECOND, 10 * SECOND),
+        (timedelta(minutes=4), timedelta(minutes=1)),
+        (timedelta(days=3), timedelta(minutes=1)),
+    ],
+)
+def test_a_buffered_fire_asks_again_after_a_quarter_of_what_it_has_waited(waited: timedelta, wait: timedelta):
+    assert wait_of(waited=waited) == wait
+
+
+@given(waited=st.timedeltas(timedelta(0), timedelta(days=14)))
+def test_a_buffered_fire_asks_again_within_a_minute_and_not_at_once(waited: timedelta):
+    assert timedelta(seconds=2) <= wait_of(waited=waited) <= timedelta(minutes=1)
+
+
+def abandoned(row: LedgerRow | None, **options: Any) -> bool:
+    return is_abandoned(row, skew=SKEW, **options)
