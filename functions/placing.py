@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from functions.domain.alarm import Alarm
 from functions.domain.errors import ClockSkewed
 from functions.domain.job import Timer
 from functions.domain.wheel import Ring, Wheel
@@ -57,6 +58,24 @@ class Placer:
             if not waiting:
                 break
         return [placed[index] for index in range(len(timers))]
+
+    def place_alarms(self, alarms: Sequence[Alarm]) -> list[bool]:
+        """Write alarms into the far ring, once; whether each is sure to be met by the scanner.
+
+        One that is not may stand behind it: its fire is to be placed instead, or it is to ring later.
+        """
+        now = self.clock.now()
+        far = [alarm for alarm in alarms if self.wheel.place(alarm.rings_at, now=now) is Ring.FAR]
+        if not far or self._is_skewed():
+            return [False] * len(alarms)
+        unwritten = {id(alarm) for alarm in self.timers.put_alarms(far)}
+        finished, is_skewed = self.clock.now(), self._is_skewed()
+        safe = {
+            id(alarm)
+            for alarm in far
+            if id(alarm) not in unwritten and not is_skewed and finished <= self.wheel.closes_at(alarm.rings_at)
+        }
+        return [id(alarm) in safe for alarm in alarms]
 
     def _place_near(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
         if not entries:

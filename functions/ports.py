@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
-from functions.domain.cursor import AuditPosition, Cursors
+from functions.domain.cursor import AuditPosition, Cursors, SweepPosition
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import Event
+from functions.domain.planning import Plan
+from functions.domain.schedule import Schedule
+from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.wheel import Wheel
 
 
@@ -40,7 +44,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredTimer:
-    """A far row as it was read. timer is None when the row cannot be decoded; then raw and fault say what it holds.
+    """A far row as it was read: a timer, or the alarm of a schedule. Neither: raw and fault say what it holds.
 
     written_at: by its writer's clock; None where a read leaves it out.
     """
@@ -50,6 +54,7 @@ class StoredTimer:
     raw: str = ""
     fault: str = ""
     written_at: datetime | None = None
+    alarm: Alarm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,10 @@ class TimerStore(Protocol):
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
         """Write each timer once, without retries, and return those that are not known to be written."""
+        ...
+
+    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+        """Write each alarm once, without retries, and return those that are not known to be written."""
         ...
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
@@ -186,6 +195,10 @@ class Ledger(Protocol):
         """Ask that nothing follows what the row says, if it is still the one that was seen."""
         ...
 
+    def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
+        """End an occurrence without a run, if it has never been claimed."""
+        ...
+
     def bury(
         self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
     ) -> Applied | Refused:
@@ -198,6 +211,98 @@ class Ledger(Protocol):
 
     def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
         """The rows that exist among these keys, each as of some moment before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSchedule:
+    """A definition as it is stored; its state is used only with the same version."""
+
+    schedule: Schedule
+    version: int
+    status: Status
+    created_at: datetime
+    changed_at: datetime
+
+    @property
+    def key(self) -> str:
+        """The key of its state row."""
+        return self.schedule.uid
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """An advance lost; state is what it met, None where there is none."""
+
+    state: ScheduleState | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatePage:
+    """State rows by their keys; after: where the next page begins, None behind the last."""
+
+    states: dict[str, ScheduleState]
+    after: str | None
+
+
+class ScheduleStore(Protocol):
+    """Definitions and states of schedules. A key is `{tenant}#{schedule_id}`."""
+
+    def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
+        """Definition and state of one version, as of all writes before; no definition of a deleted schedule."""
+        ...
+
+    def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
+        """The definitions that exist among these keys, each as of some moment before, or as of all writes before."""
+        ...
+
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[StoredSchedule], bool]:
+        """A tenant's definitions behind a schedule id, in the order of their ids; whether there are more."""
+        ...
+
+    def state(self, key: str) -> ScheduleState | None:
+        """The state row, as of all writes before."""
+        ...
+
+    def states(self, keys: Sequence[str]) -> dict[str, ScheduleState]:
+        """The states that exist among these keys, each as of some moment before."""
+        ...
+
+    def scan(self, *, after: str | None, limit: int) -> StatePage:
+        """State rows of all tenants, in an order of the store's."""
+        ...
+
+    def change(self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None) -> bool:
+        """Write definition and state of a new version, both or neither, if the state is still the one that was seen.
+
+        A deleted schedule loses its definition.
+        """
+        ...
+
+    def advance(
+        self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
+    ) -> Applied | Behind:
+        """Record a plan that has been placed, if this version still stands at that link."""
+        ...
+
+    def take_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
+        """Make a run the holder of the slot, if the holder is still the one that was seen."""
+        ...
+
+    def wait_for_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
+        """Make a fire the one that waits for the slot, if the one that waits is still the one that was seen."""
+        ...
+
+    def note_skip(self, key: str, reason: SkipReason, *, fire_at: datetime) -> None:
+        """Count a fire that does not run."""
+        ...
+
+    def note_failure(self, key: str, identity: str) -> int:
+        """Note that a run failed for good; how many have since the last success."""
+        ...
+
+    def forget_failures(self, key: str) -> None:
+        """A run has succeeded."""
         ...
 
 
@@ -230,6 +335,14 @@ class ShardStore(Protocol):
 
     def audited(self) -> AuditPosition | None:
         """How far the audit has come; None before the first."""
+        ...
+
+    def swept(self) -> SweepPosition | None:
+        """How far the sweep of the schedules has come; None before the first."""
+        ...
+
+    def advance_sweep(self, *, before: SweepPosition | None, to: SweepPosition) -> bool:
+        """Record how far the sweep of the schedules has come, if it still stands at `before`."""
         ...
 
     def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
@@ -268,6 +381,10 @@ class PayloadStore(Protocol):
 
     def put(self, job: Job, text: str) -> str:
         """Keep a payload; the pointer to it."""
+        ...
+
+    def put_for_schedule(self, key: str, text: str) -> str:
+        """Keep the payload of a schedule; the pointer to it, which depends on the text."""
         ...
 
     def get(self, pointer: str) -> str | None:

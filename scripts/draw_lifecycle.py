@@ -22,6 +22,7 @@ MEANING = {
     State.FAILED: "the last attempt failed, or too many workers died; there is a dead letter",
     State.CANCELLED: "somebody stopped it",
     State.EXPIRED: "it was still waiting when its `expires_after` was over",
+    State.SKIPPED: "a fire of a schedule that did not become a run; the row says why",
     State.ATTEMPTED: "an `at_most_once` job was started, whatever came of it",
 }
 
@@ -38,6 +39,7 @@ CAUSE = {
     Event.EXPIRE: "claimed after its `expires_after`: settled without running",
     Event.CANCEL: "the tombstone: conditional on the job neither running nor settled",
     Event.WITHDRAW: "a running job with a requested cancel fails, or is rescued: no attempt follows",
+    Event.SKIP: "a fire comes due while its schedule is paused or deleted, or while a run is in its way; never once it has begun",
     Event.BURY: "the attempt's workers died 4 times, or no queue will ever take it: this and the dead letter are one transaction",
 }
 

@@ -7,9 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.api.submit import Submission
+from functions.domain.alarm import Alarm
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.planning import occurrence_job, shard_of
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.schedule import Every, JobTemplate, Schedule
+from functions.domain.schedule_state import Cut, Link, ScheduleState, Status
 from functions.domain.wheel import Wheel
+from functions.ports import StoredSchedule
 
 NOON = datetime(2027, 3, 1, 12, 0, 0, tzinfo=UTC)
 """The instant at which a test's clock starts."""
@@ -86,3 +91,87 @@ def a_submission(*, due_at: datetime = NOON, **overrides: Any) -> Submission:
         "expires_after": None,
     }
     return Submission(due_at=due_at, **{**fields, **overrides})
+
+
+def every(*, from_end: bool = False, phase: timedelta = timedelta(0), **interval: float) -> Every:
+    """A rule: `every(minutes=1)`."""
+    return Every(interval=timedelta(**interval), phase=phase, from_end=from_end)
+
+
+def a_template(**overrides: Any) -> JobTemplate:
+    """The job of each fire of a schedule."""
+    fields: dict[str, Any] = {
+        "target": "https://example.com/hook",
+        "payload": Payload(text='{"n":1}'),
+        "retry": RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=timedelta(seconds=10)),
+        "timeout": timedelta(seconds=10),
+    }
+    return JobTemplate(**{**fields, **overrides})
+
+
+def a_schedule(**overrides: Any) -> Schedule:
+    """Schedule nightly of tenant acme, every hour on the hour."""
+    fields: dict[str, Any] = {
+        "tenant": "acme",
+        "schedule_id": "nightly",
+        "rule": every(hours=1),
+        "job": overrides.pop("job", None) or a_template(),
+    }
+    return Schedule(**{**fields, **overrides})
+
+
+def a_stored_schedule(*, version: int = 1, status: Status = Status.ACTIVE, **overrides: Any) -> StoredSchedule:
+    """A definition as it is stored; schedule: a whole one, or the overrides of one."""
+    return StoredSchedule(
+        schedule=overrides.pop("schedule", None) or a_schedule(**overrides),
+        version=version,
+        status=status,
+        created_at=NOON,
+        changed_at=NOON,
+    )
+
+
+def a_link(at: datetime = NOON, **overrides: Any) -> Link:
+    """Where a chain goes on: at a fire that nothing moved."""
+    return Link(at=at, **{"nominal_at": at, **overrides})
+
+
+def a_state(*, version: int = 1, **overrides: Any) -> ScheduleState:
+    """The state of an active schedule in its first version, that goes on at noon."""
+    fields: dict[str, Any] = {
+        "status": Status.ACTIVE,
+        "born": version,
+        "changed_at": NOON - timedelta(hours=1),
+        "cuts": (Cut(version, NOON - timedelta(hours=1)),),
+        "link": a_link(),
+    }
+    return ScheduleState(version=version, **{**fields, **overrides})
+
+
+def an_alarm(
+    schedule: Schedule | None = None, *, rings_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: Any
+) -> Alarm:
+    """The alarm of a schedule's first version, that rings with its fire."""
+    schedule = schedule or a_schedule()
+    fields: dict[str, Any] = {"version": 1, "link": a_link(rings_at), "shard": shard_of(schedule, wheel)}
+    return Alarm(
+        tenant=schedule.tenant,
+        schedule_id=schedule.schedule_id,
+        priority=schedule.job.priority,
+        rings_at=rings_at,
+        **{**fields, **overrides},
+    )
+
+
+def an_occurrence_timer(
+    schedule: Schedule | None = None,
+    *,
+    fire_at: datetime = NOON,
+    version: int = 1,
+    attempt: int = 1,
+    wheel: Wheel = LOCAL_WHEEL,
+    **link: Any,
+) -> Timer:
+    """The timer of a fire of a schedule. link: what else is known of the fire."""
+    job = occurrence_job(schedule or a_schedule(), a_link(fire_at, **link), version=version, wheel=wheel)
+    return Timer(job=job, due_at=job.scheduled_at, attempt=attempt)

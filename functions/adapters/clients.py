@@ -52,6 +52,15 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, HTTPClientError | NotConnected)
 
 
+def is_conflict(error: Exception) -> bool:
+    """Whether a call met a transaction on one of its rows, and may be made again. Not when a condition was refused too."""
+    if not isinstance(error, ClientError) or is_refused(error):
+        return False
+    reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+    code = error.response.get("Error", {}).get("Code")
+    return code == "TransactionConflictException" or "TransactionConflict" in reasons
+
+
 def is_refused(error: Exception) -> bool:
     """Whether a conditional write, or a transaction with one, met a row that it may not change."""
     if not isinstance(error, ClientError):

@@ -195,6 +195,23 @@ class DynamoDBLedger:
             return _refused(error)
         return Applied()
 
+    def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit, refused or not."""
+        return self._write(
+            timer.job.key,
+            condition="attribute_not_exists(k) OR s = :scheduled OR (s = :state AND o = :owner)",
+            assignments="d = :due, i = :id, e = :reason",
+            state=target(Event.SKIP),
+            owner=owner,
+            due_at=timer.due_at,
+            now=now,
+            values={
+                ":scheduled": {"S": State.SCHEDULED},
+                ":id": {"S": str(job_id_of(timer.job))},
+                ":reason": {"S": reason[:_TEXT_LIMIT]},
+            },
+        )
+
     def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
         """Four write units, for what fails for good."""
         return self._end_with_letter(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
-from functions.domain.cursor import AuditPosition, Cursors, decode_cursors, encode_cursors
+from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import SECOND, to_ms
 from functions.domain.wheel import Wheel
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _AUDIT = "audit"
+_SWEEP = "schedules"
 _WHEEL = "wheel"
 _BATCH = 100
 
 
 class DynamoDBShardStore:
-    """Rows {k: shard, o: owner, e: epoch, l: lease until (ms), c: cursors}, {k: audit, b: position} and {k: wheel, b, w}."""
+    """A row a shard, and three of their own.
+
+    {k: shard, o: owner, e: epoch, l: lease until (ms), c: cursors}, {k: audit | schedules, b: position}, {k: wheel, b, w}.
+    """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
@@ -83,14 +87,18 @@ class DynamoDBShardStore:
         row = self._get(_AUDIT)
         return AuditPosition(*json.loads(row["b"]["S"])) if row else None
 
+    def swept(self) -> SweepPosition | None:
+        """One read unit."""
+        row = self._get(_SWEEP)
+        return SweepPosition(*json.loads(row["b"]["S"])) if row else None
+
+    def advance_sweep(self, *, before: SweepPosition | None, to: SweepPosition) -> bool:
+        """One write unit. Repeating it changes nothing."""
+        return self._advance(_SWEEP, before=before, to=to)
+
     def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
         """One write unit. Repeating it changes nothing."""
-        values = {":to": {"S": json.dumps(to)}}
-        condition = "attribute_not_exists(k) OR b = :to"
-        if before is not None:
-            condition = "b IN (:before, :to)"
-            values[":before"] = {"S": json.dumps(before)}
-        return self._write(_AUDIT, "SET b = :to", condition=condition, values=values)
+        return self._advance(_AUDIT, before=before, to=to)
 
     def confirm(self, wheel: Wheel) -> None:
         """One read unit, and a write only when the stage is new or has grown."""
@@ -120,6 +128,14 @@ class DynamoDBShardStore:
                 f"rows of the others would be lost. Set scan_shards to {most_written} or more."
             )
         return wheel.write_shards <= most_written
+
+    def _advance(self, key: str, *, before: NamedTuple | None, to: NamedTuple) -> bool:
+        values = {":to": {"S": json.dumps(to)}}
+        condition = "attribute_not_exists(k) OR b = :to"
+        if before is not None:
+            condition = "b IN (:before, :to)"
+            values[":before"] = {"S": json.dumps(before)}
+        return self._write(key, "SET b = :to", condition=condition, values=values)
 
     def _get(self, key: str) -> Mapping[str, Any] | None:
         return self._client.get_item(TableName=self._table, Key={"k": {"S": key}}, ConsistentRead=True).get("Item")

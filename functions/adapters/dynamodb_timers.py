@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.clients import is_refused, is_transient
+from functions.domain.alarm import Alarm
 from functions.domain.claims import TIMER_LIFE
-from functions.domain.envelope import decode_timer, encode_timer
+from functions.domain.envelope import decode_alarm, decode_timer, encode_alarm, encode_timer
 from functions.domain.errors import Undecodable
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
-from functions.domain.timer_key import key_of, owner_of, timer_key
+from functions.domain.timer_key import alarm_key, is_alarm_key, key_of, owner_of, timer_key
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, Page, StoredTimer
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+Entry = TypeVar("Entry", Timer, Alarm)
 
 _BATCH = 25
 
@@ -54,10 +57,11 @@ class DynamoDBTimerStore:
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
         """One write unit a timer of up to 1,024 bytes."""
-        if len(timers) == 1:
-            return self._put_one(timers[0])
-        batches = [timers[start : start + _BATCH] for start in range(0, len(timers), _BATCH)]
-        return [timer for unwritten in self._pool.map(self._put_batch, batches) for timer in unwritten]
+        return self._put(timers)
+
+    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+        """One write unit an alarm."""
+        return self._put(alarms)
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
         """Eventually consistent, at half the price: a bucket was closed SKEW before it is first read."""
@@ -106,18 +110,25 @@ class DynamoDBTimerStore:
             return None
         return True
 
-    def _put_one(self, timer: Timer) -> list[Timer]:
+    def _put(self, entries: Sequence[Entry]) -> list[Entry]:
+        if len(entries) == 1:
+            return self._put_one(entries[0])
+        batches = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
+        unwritten = self._pool.map(lambda batch: self._put_batch(batch), batches)  # noqa: PLW0108  for its type
+        return [entry for left in unwritten for entry in left]
+
+    def _put_one(self, entry: Entry) -> list[Entry]:
         try:
-            self._writer.put_item(TableName=self._table, Item=self._item(timer))
+            self._writer.put_item(TableName=self._table, Item=self._item(entry))
         except (ClientError, BotoCoreError) as error:
             if not is_transient(error):
                 raise
-            return [timer]
+            return [entry]
         return []
 
-    def _put_batch(self, timers: Sequence[Timer]) -> list[Timer]:
+    def _put_batch(self, entries: Sequence[Entry]) -> list[Entry]:
         # A batch may not name a key twice; equal keys are equal jobs, and one row is enough for them.
-        items = {(item["p"]["S"], item["s"]["S"]): item for item in map(self._item, timers)}
+        items = {(item["p"]["S"], item["s"]["S"]): item for item in map(self._item, entries)}
         try:
             answer = self._writer.batch_write_item(
                 RequestItems={self._table: [{"PutRequest": {"Item": item}} for item in items.values()]}
@@ -125,20 +136,21 @@ class DynamoDBTimerStore:
         except (ClientError, BotoCoreError) as error:
             if not is_transient(error):
                 raise
-            return list(timers)
+            return list(entries)
         tables: Mapping[str, Any] = answer.get("UnprocessedItems", {})
         left = tables.get(self._table, [])
         unprocessed = {request["PutRequest"]["Item"]["s"]["S"] for request in left}
-        return [timer for timer in timers if _sort(timer) in unprocessed]
+        return [entry for entry in entries if _sort(entry) in unprocessed]
 
-    def _item(self, timer: Timer) -> dict[str, Any]:
-        bucket = self._wheel.bucket_of(timer.due_at)
+    def _item(self, entry: Timer | Alarm) -> dict[str, Any]:
+        bucket = self._wheel.bucket_of(entry.due_at)
+        is_alarm = isinstance(entry, Alarm)
         return {
-            "p": {"S": _partition(bucket, timer.job.shard)},
-            "s": {"S": _sort(timer)},
-            "j": {"S": encode_timer(timer)},
+            "p": {"S": _partition(bucket, entry.shard if is_alarm else entry.job.shard)},
+            "s": {"S": _sort(entry)},
+            "j": {"S": encode_alarm(entry) if is_alarm else encode_timer(entry)},
             "w": {"N": str(to_ms(self._clock.now()))},
-            "x": {"N": str(to_seconds(timer.due_at + TIMER_LIFE))},
+            "x": {"N": str(to_seconds(entry.due_at + TIMER_LIFE))},
         }
 
 
@@ -146,8 +158,8 @@ def _partition(bucket: int, shard: int) -> str:
     return f"{bucket}#{shard:04d}"
 
 
-def _sort(timer: Timer) -> str:
-    return timer_key(timer.job, due_at=timer.due_at)
+def _sort(entry: Timer | Alarm) -> str:
+    return alarm_key(entry) if isinstance(entry, Alarm) else timer_key(entry.job, due_at=entry.due_at)
 
 
 def _key_of(job_id: JobId) -> dict[str, Any]:
@@ -159,7 +171,10 @@ def _read(item: Mapping[str, Any]) -> StoredTimer:
     key = item["s"]["S"]
     record = item.get("j", {}).get("S", "")
     written_at = from_ms(int(item["w"]["N"])) if "w" in item else None
+    tenant = owner_of(key)[0]
     try:
-        return StoredTimer(key, decode_timer(record, tenant=owner_of(key)[0]), written_at=written_at)
+        if is_alarm_key(key):
+            return StoredTimer(key, None, written_at=written_at, alarm=decode_alarm(record, tenant=tenant))
+        return StoredTimer(key, decode_timer(record, tenant=tenant), written_at=written_at)
     except Undecodable as error:
         return StoredTimer(key, None, raw=record, fault=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -23,6 +24,14 @@ class S3PayloadStore:
     def put(self, job: Job, text: str) -> str:
         """The object's key is the pointer."""
         pointer = f"jobs/{quote(job.tenant, safe='')}/{quote(job.identity, safe='')}"
+        self._client.put_object(Bucket=self._bucket, Key=pointer, Body=text.encode(), ContentType="application/json")
+        return pointer
+
+    def put_for_schedule(self, key: str, text: str) -> str:
+        """`schedules/{tenant}/{schedule id}/{hash}`: a change of the payload leaves what is on its way its own."""
+        tenant, _, schedule_id = key.partition("#")
+        name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        pointer = f"schedules/{quote(tenant, safe='')}/{quote(schedule_id, safe='')}/{name}"
         self._client.put_object(Bucket=self._bucket, Key=pointer, Body=text.encode(), ContentType="application/json")
         return pointer
 

@@ -24,14 +24,14 @@ LEDGER = TableSchema("ledger", partition_key="k", ttl_attribute="x")
 SCHEDULES = TableSchema("schedules", partition_key="t", sort_key="i")
 """Definitions and their versions. t = tenant, i = schedule id."""
 
-SCHEDULE_STATE = TableSchema("schedule_state", partition_key="k")
+SCHEDULE_STATE = TableSchema("schedule_state", partition_key="k", ttl_attribute="x")
 """k = `{tenant}#{schedule_id}`: apart from the definition, so that a fire costs one unit however large that is."""
 
 TENANTS = TableSchema("tenants", partition_key="t", sort_key="i", ttl_attribute="x")
 """t = tenant, i = item (plan, token state, breaker, slot, day marker)."""
 
 SHARDS = TableSchema("shards", partition_key="k")
-"""k = `{shard:04d}` (lease, epoch, cursors), `audit` (how far the sweeper has read), `wheel` (recorded constants)."""
+"""k = `{shard:04d}` (lease, epoch, cursors), `audit` and `schedules` (how far the sweeper has read), `wheel` (recorded constants)."""
 
 DEAD_LETTERS = TableSchema("dead_letters", partition_key="p", sort_key="s", ttl_attribute="x")
 """p = `{tenant}#{hour}`, s = `{dead_at}#{identity}`."""

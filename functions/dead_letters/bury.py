@@ -14,7 +14,9 @@ from functions.domain.envelope import decode_envelope
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import Event
 from functions.domain.timer_key import NO_TENANT
+from functions.occurrences import Occurrences
 from functions.placing import Placer
 from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger
 
@@ -30,6 +32,7 @@ class Burier:
     ledger: Ledger
     dead_letters: DeadLetters
     placer: Placer
+    occurrences: Occurrences
     journal: Journal
     token: Callable[[], str]
 
@@ -81,8 +84,12 @@ class Burier:
                     self._place(timer)
                     return True
                 case Bury():
+                    if job.occurrence is not None:
+                        self.occurrences.before_failure(timer, job.occurrence)
                     if isinstance(self.ledger.bury(letter, job, row=row, owner=owner, now=now), Applied):
                         self._note(letter)
+                        if job.occurrence is not None:
+                            self.occurrences.after_settling(timer, job.occurrence, Event.BURY)
                         return True
         return False
 

@@ -19,6 +19,7 @@ burier = Burier(
     ledger=wiring.ledger,
     dead_letters=wiring.dead_letters,
     placer=wiring.placer,
+    occurrences=wiring.occurrences,
     journal=wiring.journal,
     token=token,
 )

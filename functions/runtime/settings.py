@@ -58,34 +58,36 @@ class _WheelSettings(_PlacingSettings):
     SHARDS_TABLE: str
 
 
-class ApiSettings(_WheelSettings):
+class _ScheduleSettings(_WheelSettings):
+    LEDGER_TABLE: str
+    SCHEDULES_TABLE: str
+    SCHEDULE_STATE_TABLE: str
+
+
+class ApiSettings(_ScheduleSettings):
     """The submission API."""
 
-    LEDGER_TABLE: str
     PAYLOAD_BUCKET: str
     ALLOW_PLAIN_HTTP: bool
     MAX_TIMEOUT_SECONDS: int
 
 
-class WorkerSettings(_WheelSettings):
+class WorkerSettings(_ScheduleSettings):
     """The worker."""
 
-    LEDGER_TABLE: str
     DEAD_LETTERS_TABLE: str
     PAYLOAD_BUCKET: str
 
 
-class ScannerSettings(_WheelSettings):
+class ScannerSettings(_ScheduleSettings):
     """The scanner."""
 
-    LEDGER_TABLE: str
     DEAD_LETTERS_TABLE: str
 
 
-class SweeperSettings(_WheelSettings):
+class SweeperSettings(_ScheduleSettings):
     """The sweeper."""
 
-    LEDGER_TABLE: str
     AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
 
 
@@ -94,3 +96,5 @@ class DeadLettersSettings(_PlacingSettings):
 
     LEDGER_TABLE: str
     DEAD_LETTERS_TABLE: str
+    SCHEDULES_TABLE: str
+    SCHEDULE_STATE_TABLE: str

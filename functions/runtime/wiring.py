@@ -13,6 +13,7 @@ from typing import Any
 from functions.adapters import clients
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.s3_payloads import S3PayloadStore
@@ -20,9 +21,12 @@ from functions.adapters.sqs_ready_queue import SqsReadyQueue
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.targets import Handler, TargetCaller
 from functions.domain.wheel import Wheel
+from functions.materialising import Materialiser
+from functions.occurrences import Occurrences
 from functions.placing import Placer
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
+from functions.schedule_changes import ScheduleChanger
 
 _SENDERS = 8
 _BATCH = 10
@@ -89,6 +93,48 @@ class Wiring:
     def placer(self) -> Placer:
         """The only way into the wheel."""
         return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready)
+
+    @cached_property
+    def schedules(self) -> DynamoDBScheduleStore:
+        """Definitions and states of schedules."""
+        return DynamoDBScheduleStore(
+            self._dynamodb,
+            definitions=self._setting("SCHEDULES_TABLE"),
+            states=self._setting("SCHEDULE_STATE_TABLE"),
+        )
+
+    @cached_property
+    def changer(self) -> ScheduleChanger:
+        """Changes schedules."""
+        return ScheduleChanger(clock=self.clock, schedules=self.schedules)
+
+    @cached_property
+    def materialiser(self) -> Materialiser:
+        """The one way in which a schedule's chain goes on."""
+        return Materialiser(
+            wheel=self.wheel,
+            clock=self.clock,
+            schedules=self.schedules,
+            ledger=self.ledger,
+            placer=self.placer,
+            journal=self.journal,
+            side_by_side=self.map_side_by_side,
+        )
+
+    @cached_property
+    def occurrences(self) -> Occurrences:
+        """What surrounds the run of an occurrence."""
+        return Occurrences(
+            wheel=self.wheel,
+            clock=self.clock,
+            schedules=self.schedules,
+            ledger=self.ledger,
+            placer=self.placer,
+            changer=self.changer,
+            materialiser=self.materialiser,
+            journal=self.journal,
+            token=token,
+        )
 
     def targets(self, handlers: Mapping[str, Handler]) -> TargetCaller:
         """What jobs call."""

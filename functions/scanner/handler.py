@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.runtime.observability import logger
 from functions.runtime.settings import ScannerSettings
 from functions.runtime.wiring import Wiring, token
+from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 
 wiring = Wiring(ScannerSettings.from_environment())
@@ -22,6 +23,13 @@ scanner = Scanner(
     ready=wiring.ready,
     ledger=wiring.ledger,
     dead_letters=wiring.dead_letters,
+    alarms=Ringer(
+        wheel=wiring.wheel,
+        clock=wiring.clock,
+        schedules=wiring.schedules,
+        materialiser=wiring.materialiser,
+        journal=wiring.journal,
+    ),
     journal=wiring.journal,
     token=token,
 )
@@ -35,4 +43,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         report = scanner.scan(event["shard"], time_limit=time_limit)
     finally:
         wiring.journal.flush()
-    return {"shard": report.shard, "sent": report.sent, "buried": report.buried, "stopped_by": report.stopped_by}
+    return {
+        "shard": report.shard,
+        "sent": report.sent,
+        "rung": report.rung,
+        "buried": report.buried,
+        "stopped_by": report.stopped_by,
+    }

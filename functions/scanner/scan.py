@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Protocol
 
+from functions.domain.alarm import Alarm
 from functions.domain.claims import may_claim
 from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
 from functions.domain.fairness import choose
@@ -39,6 +41,9 @@ CHECKPOINT_SECONDS = 5.0
 LEASE = timedelta(seconds=30)
 """Prolonged by every checkpoint: a tick that dies holds its shard no longer than this and SKEW."""
 
+RUNG_AT_ONCE = 25
+"""Alarms whose chains are carried on together: as many as a batch of rows, and a fraction of a tick."""
+
 _REMEMBERED_ROWS = 20_000
 
 
@@ -48,9 +53,18 @@ class ScanReport:
 
     shard: int
     sent: int = 0
+    rung: int = 0
     buried: int = 0
     stopped_by: str = ""
     cursors: Cursors = field(default_factory=dict)
+
+
+class Alarms(Protocol):
+    """What the alarm rows of schedules ring for."""
+
+    def ring(self, alarms: Sequence[Alarm]) -> list[bool]:
+        """Carry the chains of these alarms on; whether each is done."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +78,7 @@ class Scanner:
     ready: ReadyQueue
     ledger: Ledger
     dead_letters: DeadLetters
+    alarms: Alarms
     journal: Journal
     token: Callable[[], str]
 
@@ -89,7 +104,12 @@ class Scanner:
             age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(report.cursors))
             self.journal.observe("oldest_bucket_age_s", max(0.0, age.total_seconds()))
         self.journal.event(
-            "shard_scanned", shard=report.shard, sent=report.sent, buried=report.buried, stopped_by=report.stopped_by
+            "shard_scanned",
+            shard=report.shard,
+            sent=report.sent,
+            rung=report.rung,
+            buried=report.buried,
+            stopped_by=report.stopped_by,
         )
 
 
@@ -133,7 +153,9 @@ class _Tick:
         while self._report.cursors[priority].at.bucket <= horizon:
             if not self._advance(priority):
                 # Its queue refuses messages; those of the other classes need not.
-                self._report.stopped_by = f"the {priority.name.lower()} queue refuses messages"
+                self._report.stopped_by = (
+                    f"a {priority.name.lower()} message was refused, or a schedule could not go on"
+                )
                 return
 
     def _advance(self, priority: Priority) -> bool:
@@ -159,13 +181,16 @@ class _Tick:
         return True
 
     def _promote(self, rows: Sequence[StoredTimer]) -> set[str]:
-        """Send the rows; the keys of those that could not be sent now."""
+        """Let alarms ring and send timers; the keys of those with which that could not be done now."""
+        unrung = self._ring(rows)
+        # What comes behind an alarm that has not rung is read again: it is not sent twice.
+        rows, left = _parted(rows, at=unrung)
+        unsent = {row.key for row in left}
         for row in rows:
-            if row.timer is None:
+            if row.timer is None and row.alarm is None:
                 self._bury(row, row.fault)
         sendable = {id(row.timer): row for row in rows if row.timer is not None}
         rejected = self._scanner.ready.send([row.timer for row in sendable.values() if row.timer is not None])
-        unsent: set[str] = set()
         for rejection in rejected:
             row = sendable[id(rejection.timer)]
             if rejection.is_permanent:
@@ -176,6 +201,30 @@ class _Tick:
         self._report.sent += sent
         self._unrecorded += sent
         return unsent
+
+    def _ring(self, rows: Sequence[StoredTimer]) -> str | None:
+        """Let the alarms among the rows ring, some at a time; the key of the first whose schedule could not go on now."""
+        alarms = [(row.key, row.alarm) for row in rows if row.alarm is not None]
+        for start in range(0, len(alarms), RUNG_AT_ONCE):
+            some = alarms[start : start + RUNG_AT_ONCE]
+            if self._scanner.clock.monotonic() >= self._ends_at:
+                return some[0][0]
+            done = self._ring_safely([alarm for _, alarm in some])
+            self._report.rung += sum(done)
+            self._unrecorded += sum(done)
+            unrung = [key for (key, _), is_done in zip(some, done, strict=True) if not is_done]
+            if unrung:
+                return unrung[0]
+            # Alarms may take their time, and the lease must not run out meanwhile.
+            self._checkpoint_when_due()
+        return None
+
+    def _ring_safely(self, alarms: Sequence[Alarm]) -> list[bool]:
+        try:
+            return self._scanner.alarms.ring(alarms)
+        except Exception as error:  # noqa: BLE001  a store failed: the timers before them can still be sent
+            self._scanner.journal.event("alarms_failed", error=f"{type(error).__name__}: {error}")
+            return [False] * len(alarms)
 
     def _bury(self, row: StoredTimer, fault: str) -> None:
         """A row that cannot be sent at all is kept as a dead letter and passed: it must not stop its shard."""
@@ -215,6 +264,12 @@ class _Tick:
             raise _Stopped(_STALE)
         self._unrecorded = 0
         self._checkpointed_at = clock.monotonic()
+
+
+def _parted(rows: Sequence[StoredTimer], *, at: str | None) -> tuple[Sequence[StoredTimer], Sequence[StoredTimer]]:
+    """The rows before a key, and those from it on."""
+    number = next((number for number, row in enumerate(rows) if row.key == at), len(rows))
+    return rows[:number], rows[number:]
 
 
 _STALE = "another scanner has taken the shard over"

@@ -1,4 +1,4 @@
-"""Audits buckets that have ended: the target of the sweeper's rule, each minute."""
+"""Audits buckets that have ended, and heals chains of schedules: the target of the sweeper's rule, each minute."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.runtime.observability import logger
 from functions.runtime.settings import SweeperSettings
 from functions.runtime.wiring import Wiring
+from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper
 
 settings = SweeperSettings.from_environment()
@@ -25,13 +26,30 @@ sweeper = Sweeper(
     journal=wiring.journal,
     sample=settings.AUDIT_SAMPLE,
 )
+healer = Healer(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    shards=wiring.shards,
+    schedules=wiring.schedules,
+    materialiser=wiring.materialiser,
+    journal=wiring.journal,
+)
 
 
 @logger.inject_lambda_context
 def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     try:
-        report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
+        # Half each, and neither keeps the other from its work.
+        try:
+            healed = healer.heal(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()) / 2)
+        finally:
+            report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
     finally:
         wiring.journal.flush()
-    return {"audited": report.audited, "stragglers": report.stragglers, "waits_for": list(report.waits_for)}
+    return {
+        "audited": report.audited,
+        "stragglers": report.stragglers,
+        "waits_for": list(report.waits_for),
+        "healed": healed.healed,
+    }

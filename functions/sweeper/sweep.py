@@ -17,6 +17,7 @@ from functions.domain.cursor import AuditPosition, oldest_bucket
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.occurrence import Overlap
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
 from functions.ports import Clock, Journal, Ledger, ShardStore, TimerStore
@@ -121,7 +122,7 @@ class _Audit:
     def _audit_shard(self, bucket: int, shard: int, *, after: str) -> None:
         while True:
             page = self._sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
-            self._audit_page([row.timer for row in page.rows if row.timer is not None and row.timer.job.is_ledgered])
+            self._audit_page([row.timer for row in page.rows if row.timer is not None and _leaves_a_row(row.timer)])
             if page.is_last:
                 return
             after = page.rows[-1].key
@@ -151,3 +152,10 @@ class _Audit:
 
     def _is_over(self) -> bool:
         return self._sweeper.clock.monotonic() >= self._ends_at
+
+
+def _leaves_a_row(timer: Timer) -> bool:
+    """Whether a timer that has been promoted has a ledger row by now. A buffered fire may still wait for its slot."""
+    occurrence = timer.job.occurrence
+    may_wait = occurrence is not None and occurrence.overlap is Overlap.BUFFER_ONE and timer.attempt == 1
+    return timer.job.is_ledgered and not may_wait

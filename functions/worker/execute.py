@@ -28,7 +28,9 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, State, target
+from functions.domain.occurrence import fill_references
 from functions.domain.wheel import HOLD, Wheel
+from functions.occurrences import Admission, Occurrences
 from functions.placing import Placer
 from functions.ports import (
     Claimed,
@@ -91,6 +93,7 @@ class Worker:
     clock: Clock
     ledger: Ledger
     placer: Placer
+    occurrences: Occurrences
     ready: ReadyQueue
     dead_letters: DeadLetters
     payloads: PayloadStore
@@ -149,6 +152,8 @@ class Worker:
             return self._put_off(timer, message, now=now)
         while (left := timer.due_at - self.clock.now()) > timedelta(0):
             self.clock.sleep(left)
+        if self._is_over_before_its_claim(timer):
+            return None
         claim = self._claim(timer, message)
         if not isinstance(claim, _Claim):
             return claim
@@ -164,6 +169,13 @@ class Worker:
             self._settle(timer, claim, Event.SUCCEED, outcome)
         return outcome if isinstance(outcome, _Returned) else None
 
+    def _is_over_before_its_claim(self, timer: Timer) -> bool:
+        """Whether an occurrence is skipped, or waits for another run. A retry has been admitted before."""
+        occurrence = timer.job.occurrence
+        if occurrence is None or timer.attempt > 1:
+            return False
+        return self.occurrences.admit(timer, occurrence) is Admission.IS_OVER
+
     def _put_off(self, timer: Timer, message: Message, *, now: datetime) -> _Returned | None:
         """There is no time left for this attempt."""
         if timer.job.is_ledgered:
@@ -177,11 +189,11 @@ class Worker:
 
     def _payload(self, timer: Timer) -> str | None:
         """The payload as JSON text; `_GONE` when the payload store has it no more."""
-        pointer = timer.job.payload.pointer
-        if pointer is None:
-            return unpack(timer.job.payload)
-        text = self.payloads.get(pointer)
-        return _GONE if text is None else text
+        job = timer.job
+        text = unpack(job.payload) if job.payload.pointer is None else self.payloads.get(job.payload.pointer)
+        if text is None:
+            return None if job.payload.pointer is None else _GONE
+        return fill_references(text, job.occurrence) if job.occurrence else text
 
     def _claim(self, timer: Timer, message: Message) -> _Claim | _Returned | None:
         """The right to run the attempt; or what happens to the message instead."""
@@ -228,6 +240,8 @@ class Worker:
                     return self._bury(timer, claim, row)
                 case Rescue():
                     assert row is not None  # only a row can be rescued
+                    # A name of its own: the refused claim may be made once more, late, and must not pass for this.
+                    claim = replace(claim, owner=self.token())
                     answer = self.ledger.rescue(
                         timer, row=row, owner=claim.owner, lease_until=claim.lease_until, now=now
                     )
@@ -266,8 +280,9 @@ class Worker:
         return self.targets.call(job.target, payload, _invocation(timer, claim), timeout=job.timeout)
 
     def _miss_payload(self, timer: Timer) -> Failed | None:
-        if timer.job.delivery is Delivery.AT_LEAST_ONCE:
-            # A payload goes when its job has succeeded, and only the ledger could have told this message so.
+        if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None:
+            # A payload goes when its job has succeeded, and only the ledger could have told this message so. That of an
+            # occurrence stays.
             self._drop(timer, None, "its payload is gone: it has succeeded before")
             return None
         return Failed("its payload is gone", is_permanent=True)
@@ -287,27 +302,36 @@ class Worker:
         self._settle(timer, claim, Event.RETRY, error=failure.error, following=following)
 
     def _give_up(self, timer: Timer, claim: _Claim, error: str) -> None:
+        if timer.job.occurrence is not None:
+            self.occurrences.before_failure(timer, timer.job.occurrence)
         letter = self._letter(timer, error)
         if timer.job.delivery is Delivery.AT_LEAST_ONCE:
             self.dead_letters.put(letter)
         else:
             answer = self.ledger.fail(letter, timer.job, fence=claim.fence, owner=claim.owner, now=self.clock.now())
             if isinstance(answer, Refused):
-                self._note_refused(timer, claim)
+                if (fence := _moved_fence(answer.row, claim)) is not None:
+                    self._give_up(timer, replace(claim, fence=fence), error)
+                else:
+                    self._note_refused(timer, claim)
                 return
         self.journal.count("dead_lettered")
         self._note_end(timer, str(target(Event.FAIL)), error=error)
+        self._tell_its_schedule(timer, Event.FAIL)
 
     def _bury(self, timer: Timer, claim: _Claim, row: LedgerRow | None) -> _Returned | None:
         error = f"its worker died {MAX_RESCUES + 1} times"
         if row is not None and row.error:
             error += f"; last error: {row.error}"
+        if timer.job.occurrence is not None:
+            self.occurrences.before_failure(timer, timer.job.occurrence)
         letter = self._letter(timer, error)
         answer = self.ledger.bury(letter, timer.job, row=row, owner=claim.owner, now=self.clock.now())
         if isinstance(answer, Refused):
             return _Returned("its row has changed")
         self.journal.count("dead_lettered")
         self._note_end(timer, str(target(Event.BURY)), error=error)
+        self._tell_its_schedule(timer, Event.BURY)
         return None
 
     def _release(self, timer: Timer, claim: _Claim) -> None:
@@ -352,6 +376,9 @@ class Worker:
                 if event is Event.RETRY and answer.row is not None and answer.row.cancel_requested:
                     self._settle(timer, claim, Event.WITHDRAW, error=error)
                     return
+                if (fence := _moved_fence(answer.row, claim)) is not None:
+                    self._settle(timer, replace(claim, fence=fence), event, outcome, error=error, following=following)
+                    return
                 self.journal.event(
                     "settle_refused", job_id=str(job_id_of(job)), attempt=timer.attempt, fence=claim.fence
                 )
@@ -360,6 +387,12 @@ class Worker:
         if event in (Event.SUCCEED, Event.EXPIRE, Event.WITHDRAW):
             self._forget_payload(timer)
         self._note_end(timer, "retried" if event is Event.RETRY else str(target(event)), error=error)
+        if event is not Event.RETRY:
+            self._tell_its_schedule(timer, event)
+
+    def _tell_its_schedule(self, timer: Timer, event: Event) -> None:
+        if timer.job.occurrence is not None:
+            self.occurrences.after_settling(timer, timer.job.occurrence, event)
 
     def _place(self, timer: Timer) -> None:
         placement = self.placer.place([timer])[0]
@@ -386,7 +419,8 @@ class Worker:
             self._forget_payload(timer)
 
     def _forget_payload(self, timer: Timer) -> None:
-        if timer.job.payload.pointer is not None:
+        # That of an occurrence is its schedule's: the next fire needs it too.
+        if timer.job.payload.pointer is not None and timer.job.occurrence is None:
             self.payloads.delete(timer.job.payload.pointer)
 
     def _note_refused(self, timer: Timer, claim: _Claim) -> None:
@@ -413,6 +447,13 @@ class Worker:
             **({"error": error.partition(":")[0]} if error else {}),
         )
         self.journal.count(outcome)
+
+
+def _moved_fence(row: LedgerRow | None, claim: _Claim) -> int | None:
+    """The fence of this very claim, when it was made once more after its answer; None when the attempt is another's."""
+    if row is None or row.state is not State.RUNNING or row.owner != claim.owner:
+        return None
+    return row.fence if row.fence > claim.fence else None
 
 
 def _invocation(timer: Timer, claim: _Claim) -> Invocation:

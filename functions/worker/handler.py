@@ -21,6 +21,7 @@ worker = Worker(
     clock=wiring.clock,
     ledger=wiring.ledger,
     placer=wiring.placer,
+    occurrences=wiring.occurrences,
     ready=wiring.ready,
     dead_letters=wiring.dead_letters,
     payloads=wiring.payloads,

@@ -14,17 +14,33 @@ from moto import mock_aws
 
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from functions.adapters.tables import DEAD_LETTERS, LEDGER, SHARDS, TIMERS, TableSchema
+from functions.adapters.tables import (
+    DEAD_LETTERS,
+    LEDGER,
+    SCHEDULE_STATE,
+    SCHEDULES,
+    SHARDS,
+    TIMERS,
+    TableSchema,
+)
 from functions.domain.envelope import decode_timer
 from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.job import Timer
 from functions.domain.timer_key import timer_key
-from functions.ports import DeadLetter, DeadLetters, Ledger, ShardStore, TimerStore
+from functions.ports import DeadLetter, DeadLetters, Ledger, ScheduleStore, ShardStore, TimerStore
 from tests.builders import LOCAL_WHEEL
 from tests.dynamodb_local import DynamoDBLocal
-from tests.fakes import FakeClock, InMemoryDeadLetters, InMemoryLedger, InMemoryShardStore, InMemoryTimerStore
+from tests.fakes import (
+    FakeClock,
+    InMemoryDeadLetters,
+    InMemoryLedger,
+    InMemoryScheduleStore,
+    InMemoryShardStore,
+    InMemoryTimerStore,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -63,6 +79,19 @@ class TimerSubject:
     clock: FakeClock
     expires_at: Callable[[Timer], datetime] | None
     put_raw: Callable[[int, int, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSubject:
+    """A store of schedules, when it lets a state go (None for never; the fake never does), and ways to spoil its rows.
+
+    A spoiled row is one that a newer Tickwheel wrote. The fake's states are never spoiled.
+    """
+
+    schedules: ScheduleStore
+    expires_at: Callable[[str], datetime | None] | None
+    spoil_definition: Callable[..., None]
+    spoil_state: Callable[[str], None] | None
 
 
 @pytest.fixture(scope="session")
@@ -176,6 +205,38 @@ def shards(dynamodb: "DynamoDBClient | None") -> Iterator[ShardStore]:
         return
     with _table(dynamodb, SHARDS) as name:
         yield DynamoDBShardStore(dynamodb, name)
+
+
+@pytest.fixture
+def schedule_subject(dynamodb: "DynamoDBClient | None") -> Iterator[ScheduleSubject]:
+    if dynamodb is None:
+        fake = InMemoryScheduleStore()
+
+        def spoil_text(key: str) -> None:
+            fake.written[key] = '{"lunar":28}', fake.written[key][1]
+
+        yield ScheduleSubject(fake, None, spoil_text, None)
+        return
+    with _table(dynamodb, SCHEDULES) as definitions, _table(dynamodb, SCHEDULE_STATE) as states:
+
+        def expires_at(key: str) -> datetime | None:
+            row = _item(dynamodb, states, {"k": {"S": key}})
+            return from_seconds(int(row["x"]["N"])) if "x" in row else None
+
+        def spoil(table: str, key: Any, name: str) -> None:
+            dynamodb.put_item(TableName=table, Item={**_item(dynamodb, table, key), name: {"S": '{"lunar":28}'}})
+
+        def spoil_definition(key: str, name: str = "d") -> None:
+            tenant, _, schedule_id = key.partition("#")
+            spoil(definitions, {"t": {"S": tenant}, "i": {"S": schedule_id}}, name)
+
+        store = DynamoDBScheduleStore(dynamodb, definitions=definitions, states=states)
+        yield ScheduleSubject(store, expires_at, spoil_definition, lambda key: spoil(states, {"k": {"S": key}}, "s"))
+
+
+@pytest.fixture
+def schedules(schedule_subject: ScheduleSubject) -> ScheduleStore:
+    return schedule_subject.schedules
 
 
 @contextmanager

@@ -676,6 +676,102 @@ def test_a_claim_is_told_of_the_cancel_that_was_requested_before_a_release(ledge
     assert claim(ledger, timer, owner="second") == Claimed(fence=2, cancel_requested=True)
 
 
+def test_a_skipped_fire_is_settled_with_its_reason_where_there_is_no_row(ledger: Ledger):
+    timer = a_timer()
+
+    answer = skip(ledger, timer, owner="me", reason="overlap: another run", now=NOON + SECOND)
+
+    assert answer == Applied()
+    assert row_of(ledger, timer.job) == LedgerRow(
+        state=State.SKIPPED,
+        owner="me",
+        due_at=timer.due_at,
+        job_id=str(job_id_of(timer.job)),
+        error="overlap: another run",
+        updated_at=NOON + SECOND,
+    )
+
+
+def test_a_released_fire_is_skipped_and_keeps_its_attempt_and_its_fence(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="first")
+    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="first")
+
+    assert skip(ledger, timer, owner="me") == Applied()
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.attempt, row.fence, row.owner) == (State.SKIPPED, 1, 1, "me")
+
+
+def test_a_registered_job_that_is_skipped_keeps_its_fingerprint(ledger: Ledger):
+    timer = a_timer()
+    register(ledger, timer.job, owner="api")
+
+    assert skip(ledger, timer, owner="me") == Applied()
+    assert row_of(ledger, timer.job).fingerprint == "f1"
+
+
+def test_a_skipped_fire_is_never_claimed(ledger: Ledger):
+    timer = a_timer()
+    skip(ledger, timer, owner="me")
+
+    for attempt in (1, 2):
+        answer = claim(ledger, a_next(timer, attempt=attempt), owner="another")
+        assert answer == Refused(row_of(ledger, timer.job))
+
+
+def test_a_fire_that_runs_is_not_skipped(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="runs")
+    met = row_of(ledger, timer.job)
+
+    assert skip(ledger, timer, owner="me") == Refused(met)
+    assert skip(ledger, timer, owner="runs") == Refused(met)
+    assert row_of(ledger, timer.job) == met
+
+
+def test_a_fire_that_waits_for_its_next_attempt_is_not_skipped(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="runs")
+    settle(ledger, timer.job, Event.RETRY, fence=1, owner="runs")
+    met = row_of(ledger, timer.job)
+
+    assert skip(ledger, timer, owner="me") == Refused(met)
+    assert row_of(ledger, timer.job) == met
+
+
+def test_a_skip_whose_answer_was_lost_recognises_itself(ledger: Ledger):
+    timer = a_timer()
+    skip(ledger, timer, owner="me")
+
+    assert skip(ledger, timer, owner="me") == Applied()
+
+
+def test_a_second_message_of_a_skipped_fire_is_told_that_it_is_settled(ledger: Ledger):
+    timer = a_timer()
+    skip(ledger, timer, owner="first", reason="paused")
+    met = row_of(ledger, timer.job)
+
+    assert skip(ledger, timer, owner="second", reason="overlap") == Refused(met)
+    assert row_of(ledger, timer.job) == met
+
+
+def test_a_row_keeps_the_first_400_characters_of_the_reason_for_a_skip(ledger: Ledger):
+    timer = a_timer()
+
+    skip(ledger, timer, owner="me", reason="x" * 401)
+
+    assert row_of(ledger, timer.job).error == "x" * 400
+
+
+@pytest.mark.parametrize("due_at", [NOON - timedelta(days=1), NOON + timedelta(days=1)])
+def test_a_skipped_row_lives_15_days_from_its_skip_and_its_due_time(ledger_subject: LedgerSubject, due_at: datetime):
+    timer = a_timer(due_at=due_at)
+
+    skip(ledger_subject.ledger, timer, owner="me")
+
+    assert lives_until(ledger_subject, timer.job, max(NOON, due_at))
+
+
 def test_a_failed_job_and_its_dead_letter_come_about_together(ledger_subject: LedgerSubject):
     ledger, timer = ledger_subject.ledger, a_timer(attempt=3)
     claim(ledger, timer, owner="me")
@@ -1069,6 +1165,10 @@ def a_letter(timer: Timer) -> DeadLetter:
         job_id=str(job_id_of(timer.job)),
         timer=timer,
     )
+
+
+def skip(ledger: Ledger, timer: Timer, *, owner: str, reason: str = "", now: datetime = NOON) -> Applied | Refused:
+    return ledger.skip(timer, reason=reason, owner=owner, now=now)
 
 
 def fail(

@@ -65,6 +65,7 @@ def test_nothing_leaves_a_terminal_state():
         State.CANCELLED,
         State.EXPIRED,
         State.ATTEMPTED,
+        State.SKIPPED,
     } == TERMINAL
 
 
@@ -98,6 +99,10 @@ def _attempted(ledger: Ledger, timer: Timer) -> None:
     ledger.attempt(timer, Event.ATTEMPT, owner="arranger", now=NOON)
 
 
+def _skipped(ledger: Ledger, timer: Timer) -> None:
+    ledger.skip(timer, reason="overlap", owner="arranger", now=NOON)
+
+
 ARRANGE: dict[State, Callable[[Ledger, Timer], object]] = {
     State.ABSENT: _nothing,
     State.SCHEDULED: _register,
@@ -108,6 +113,7 @@ ARRANGE: dict[State, Callable[[Ledger, Timer], object]] = {
     State.CANCELLED: _settled(Event.WITHDRAW),
     State.EXPIRED: _settled(Event.EXPIRE),
     State.ATTEMPTED: _attempted,
+    State.SKIPPED: _skipped,
 }
 
 
@@ -136,6 +142,10 @@ def _attempt(ledger: Ledger, timer: Timer) -> Applied | Refused:
 
 def _lapse(ledger: Ledger, timer: Timer) -> Applied | Refused:
     return ledger.attempt(timer, Event.LAPSE, owner="performer", now=LONG_AFTER)
+
+
+def _skip(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.skip(timer, reason="paused", owner="performer", now=LONG_AFTER)
 
 
 def _cancel(ledger: Ledger, timer: Timer) -> Applied | Refused:
@@ -176,5 +186,6 @@ PERFORM: dict[Event, Step] = {
     Event.EXPIRE: _settle(Event.EXPIRE),
     Event.WITHDRAW: _settle(Event.WITHDRAW),
     Event.CANCEL: _cancel,
+    Event.SKIP: _skip,
     Event.BURY: _bury,
 }

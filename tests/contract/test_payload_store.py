@@ -47,6 +47,36 @@ def test_jobs_and_tenants_have_objects_of_their_own(payloads: PayloadStore):
     assert [payloads.get(pointer) for pointer in pointers] == [job.key for job in jobs]
 
 
+def test_the_payload_of_a_schedule_is_got_by_its_pointer(payloads: PayloadStore):
+    pointer = payloads.put_for_schedule("acme#nightly", '{"é":"\U0001f600"}')
+
+    assert payloads.get(pointer) == '{"é":"\U0001f600"}'
+
+
+def test_the_same_payload_of_a_schedule_has_the_same_pointer(payloads: PayloadStore):
+    assert payloads.put_for_schedule("acme#nightly", "1") == payloads.put_for_schedule("acme#nightly", "1")
+
+
+def test_a_changed_payload_of_a_schedule_leaves_what_is_on_its_way_its_own(payloads: PayloadStore):
+    before = payloads.put_for_schedule("acme#nightly", "1")
+    after = payloads.put_for_schedule("acme#nightly", "2")
+
+    assert (payloads.get(before), payloads.get(after)) == ("1", "2")
+
+
+def test_schedules_and_jobs_have_objects_of_their_own(payloads: PayloadStore):
+    pointers = [
+        payloads.put_for_schedule("a#x", "1"),
+        payloads.put_for_schedule("a.x#1", "1"),
+        payloads.put_for_schedule("b#x", "1"),
+        payloads.put(a_job(tenant="a", identity="x"), "1"),
+    ]
+
+    payloads.delete(pointers[0])
+
+    assert [payloads.get(pointer) for pointer in pointers] == [None, "1", "1", "1"]
+
+
 def test_a_payload_that_is_gone_is_none(payloads: PayloadStore):
     pointer = payloads.put(a_job(), "1")
     payloads.delete(pointer)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.cursor import AuditPosition, ClassCursor, Cursors, Position, first_cursors
+from functions.domain.cursor import AuditPosition, ClassCursor, Cursors, Position, SweepPosition, first_cursors
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Priority
@@ -148,6 +148,47 @@ def test_an_audit_that_another_sweep_has_advanced_is_refused(shards: ShardStore,
 def test_an_audit_does_not_advance_from_a_position_where_none_was(shards: ShardStore):
     assert not shards.advance_audit(before=AuditPosition(60), to=AuditPosition(120))
     assert shards.audited() is None
+
+
+def test_nothing_is_swept_before_the_first_sweep(shards: ShardStore):
+    assert shards.swept() is None
+
+
+def test_the_sweep_of_the_schedules_advances_from_where_it_was(shards: ShardStore):
+    first, second, end = SweepPosition(60, 'acme#"é'), SweepPosition(60, "globex#z"), SweepPosition(60, None)
+
+    assert shards.advance_sweep(before=None, to=first)
+    assert shards.swept() == first
+    assert shards.advance_sweep(before=first, to=second)
+    assert shards.advance_sweep(before=second, to=end)
+    assert shards.swept() == end
+    assert shards.advance_sweep(before=end, to=SweepPosition(360, "acme#a"))
+
+
+def test_an_advance_of_the_sweep_whose_answer_was_lost_recognises_itself(shards: ShardStore):
+    at = SweepPosition(60, "acme#a")
+
+    assert shards.advance_sweep(before=None, to=at)
+    assert shards.advance_sweep(before=None, to=at)
+    assert shards.swept() == at
+
+
+@pytest.mark.parametrize(
+    "before",
+    [None, SweepPosition(0, "acme#a"), SweepPosition(60, "acme#b"), SweepPosition(60, None), SweepPosition(60, "")],
+)
+def test_a_sweep_that_another_has_advanced_is_refused(shards: ShardStore, before: SweepPosition | None):
+    shards.advance_sweep(before=None, to=SweepPosition(60, "acme#a"))
+
+    assert not shards.advance_sweep(before=before, to=SweepPosition(60, "acme#z"))
+    assert shards.swept() == SweepPosition(60, "acme#a")
+
+
+def test_the_sweep_and_the_audit_advance_apart(shards: ShardStore):
+    shards.advance_audit(before=None, to=AuditPosition(60))
+    shards.advance_sweep(before=None, to=SweepPosition(120, None))
+
+    assert (shards.audited(), shards.swept()) == (AuditPosition(60), SweepPosition(120, None))
 
 
 def test_the_constants_of_the_first_deploy_are_confirmed_from_then_on(shards: ShardStore):

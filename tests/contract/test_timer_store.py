@@ -2,16 +2,28 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from functions.domain.alarm import Alarm
 from functions.domain.claims import TIMER_LIFE
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Payload, Priority, Timer
 from functions.domain.job_id import JobId, job_id_of
-from functions.domain.timer_key import timer_key
+from functions.domain.schedule import Schedule
+from functions.domain.timer_key import alarm_key, timer_key
 from functions.ports import Applied, StoredTimer, TimerStore
-from tests.builders import LOCAL_WHEEL, NOON, a_timer
+from tests.builders import (
+    LOCAL_WHEEL,
+    NOON,
+    a_link,
+    a_schedule,
+    a_template,
+    a_timer,
+    an_alarm,
+    an_occurrence_timer,
+)
 from tests.contract.conftest import ON_DYNAMODB, TimerSubject
 
 SHARD = 1
@@ -234,6 +246,92 @@ def test_putting_a_registered_timer_changes_nothing_in_the_ledger(timer_subject:
     assert timer_subject.ledger.get(timer.job.key) == before
 
 
+def test_an_alarm_is_read_as_it_was_put(timers: TimerStore):
+    alarm = a_row_alarm(
+        version=12,
+        link=a_link(
+            NOON - SECOND,
+            nominal_at=NOON - 2 * SECOND,
+            index=7,
+            previous_at=NOON - 3 * SECOND,
+            is_awaited=True,
+            merged_count=2,
+        ),
+    )
+
+    assert timers.put_alarms([alarm]) == []
+    assert timers.read(BUCKET, SHARD, limit=10).rows == [StoredTimer(alarm_key(alarm), None, alarm=alarm)]
+
+
+def test_putting_no_alarms_changes_nothing(timers: TimerStore):
+    assert timers.put_alarms([]) == []
+
+
+def test_alarms_and_timers_stand_side_by_side_in_the_order_of_their_classes(timers: TimerStore):
+    schedule = a_schedule(job=a_template(priority=Priority.HIGH))
+    alarm, critical, low = a_row_alarm(schedule), a_row(priority=Priority.CRITICAL), a_row(priority=Priority.LOW)
+    fire = an_occurrence_timer(schedule, fire_at=NOON)
+    fire = replace(fire, job=replace(fire.job, shard=SHARD))
+    timers.put_alarms([alarm])
+    timers.put([low, fire, critical])
+
+    rows = timers.read(BUCKET, SHARD, limit=10).rows
+
+    assert [row.timer for row in rows if row.timer] == [critical, fire, low]
+    assert [row.alarm for row in rows if row.alarm] == [alarm]
+    assert [row.key[:2] for row in rows] == ["0#", "1#", "1#", "3#"]
+
+
+def test_an_alarm_put_again_is_one_row_with_what_was_put_last(timers: TimerStore):
+    alarm = a_row_alarm()
+    later = replace(alarm, link=replace(alarm.link, index=9))
+    timers.put_alarms([alarm])
+    timers.put_alarms([later])
+
+    assert [row.alarm for row in timers.read(BUCKET, SHARD, limit=10).rows] == [later]
+
+
+def test_a_late_put_of_an_old_version_overwrites_nothing_of_a_newer_one(timers: TimerStore):
+    old, new = a_row_alarm(version=2), a_row_alarm(version=3)
+    timers.put_alarms([new])
+    timers.put_alarms([old])
+
+    assert [row.alarm for row in timers.read(BUCKET, SHARD, limit=10).rows] == [old, new]
+
+
+def test_an_alarm_lies_in_the_bucket_in_which_it_rings_whenever_its_fire_is(timers: TimerStore):
+    alarm = a_row_alarm(link=a_link(NOON - timedelta(hours=1)))
+    timers.put_alarms([alarm])
+
+    assert [row.alarm for row in timers.read(BUCKET, SHARD, limit=10).rows] == [alarm]
+
+
+def test_more_alarms_than_a_batch_holds_are_all_put(timers: TimerStore):
+    alarms = [a_row_alarm(a_schedule(schedule_id=f"s{number:02d}")) for number in range(58)]
+
+    assert timers.put_alarms(alarms) == []
+    assert [row.alarm for row in timers.read(BUCKET, SHARD, limit=100).rows] == alarms
+
+
+def test_the_alarm_of_a_schedule_is_not_found_by_the_id_of_its_run(timers: TimerStore):
+    timer = an_occurrence_timer(fire_at=NOON)
+    timers.put_alarms([an_alarm()])
+
+    assert timers.stored(an_id(timer)) is None
+    assert timers.delete(an_id(timer)) is None
+    assert len(timers.read(BUCKET, timer.job.shard, limit=10).rows) == 1
+
+
+def test_an_alarm_that_cannot_be_decoded_is_read_with_its_record_and_the_fault(timer_subject: TimerSubject):
+    key = alarm_key(a_row_alarm())
+    timer_subject.put_raw(BUCKET, SHARD, key, '{"i":')
+
+    row = timer_subject.timers.read(BUCKET, SHARD, limit=10).rows[0]
+
+    assert (row.key, row.timer, row.alarm, row.raw) == (key, None, None, '{"i":')
+    assert "not an alarm record" in row.fault
+
+
 @pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
 @pytest.mark.parametrize("is_registered", [False, True])
 def test_a_row_lives_14_days_longer_than_its_due_time(timer_subject: TimerSubject, *, is_registered: bool):
@@ -253,6 +351,11 @@ def a_row(**overrides) -> Timer:
     """The timer of a job of shard 1, whatever its tenant."""
     timer = a_timer(**overrides)
     return replace(timer, job=replace(timer.job, shard=SHARD))
+
+
+def a_row_alarm(schedule: Schedule | None = None, **overrides: Any) -> Alarm:
+    """An alarm of shard 1, whatever its schedule, that rings at noon."""
+    return an_alarm(schedule, **{"shard": SHARD, **overrides})
 
 
 def a_registered_row(subject: TimerSubject, **overrides) -> Timer:

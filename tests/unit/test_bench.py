@@ -5,16 +5,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import boto3
 import pytest
 from rich.console import Console
 
 from bench import __main__ as command
-from bench import budgets, lag, promotion, units
+from bench import budgets, lag, promotion, schedules, units
 from bench.boundary import answer, hearing
-from bench.budgets import PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.budgets import OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
 from bench.lag import Lag
 from bench.meter import Meter
@@ -22,12 +22,14 @@ from bench.prices import price_of_a_million, read_prices
 from bench.queues import QUEUE_URLS, HeldQueues
 from bench.units import Measured
 from functions.domain.job import Delivery, Precision
+from functions.domain.occurrence import Overlap
+from functions.domain.schedule import At, Rule
 from functions.domain.wheel import Ring
 from tests.builders import LOCAL_WHEEL, NOON
 from tickwheel.demo.sink import Arrival
 
 FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
-ON_BUDGET = Measured(paths=UNITS, tick=TICK)
+ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK)
 SECOND = timedelta(seconds=1)
 
 
@@ -57,8 +59,31 @@ def test_a_doctored_budget_fails_and_names_the_path_the_figure_and_the_budget(mo
     assert units.above_budget(ON_BUDGET) == ["far, exactly_once: writes are 3 a job, above the budget of 2.9"]
 
 
+def test_an_occurrence_has_a_budget_too() -> None:
+    used = {**OCCURRENCES, Overlap.FORBID: Units(6, 2.8, 0.3)}
+    measured = Measured(paths=UNITS, occurrences=used, tick=TICK)
+
+    assert units.above_budget(measured) == ["an occurrence, forbid: writes are 6 a job, above the budget of 5"]
+
+
+def test_every_kind_of_rule_is_measured() -> None:
+    measured = {type(schedule.rule) for schedule in schedules.SCHEDULES.values()}
+    assert measured == set(get_args(Rule)) - {At}  # it has no next fire to be found
+
+
+def test_a_kind_below_its_budget_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "MEASURED_SECONDS", 0.01)
+    monkeypatch.setattr(schedules, "write_result", lambda *_: None)
+    monkeypatch.setattr(schedules, "NEXT_FIRES_A_SECOND", {"cron": 10**9})
+
+    (sentence,) = schedules.run(Console(quiet=True))
+
+    assert sentence.startswith("cron: ")
+    assert sentence.endswith("below the budget of 1,000,000,000")
+
+
 def test_a_tick_has_a_budget_too() -> None:
-    measured = Measured(paths=UNITS, tick=Units(2, 1, 0))
+    measured = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=Units(2, 1, 0))
 
     assert units.above_budget(measured) == ["an idle tick of a shard: reads are 1 a job, above the budget of 0.5"]
 
@@ -154,8 +179,8 @@ def test_the_meter_counts_what_dynamodb_local_does_not_report() -> None:
 
 
 def test_the_meter_refuses_what_it_has_no_price_for() -> None:
-    with pytest.raises(NotImplementedError, match="TransactGetItems"):
-        _consume(Meter(), "TransactGetItems", {})
+    with pytest.raises(NotImplementedError, match="ExecuteStatement"):
+        _consume(Meter(), "ExecuteStatement", {})
 
 
 def test_clients_made_inside_reach_nothing_but_the_handlers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,10 @@ from functions.domain.envelope import encode_envelope
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Delivery, Job, Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import TERMINAL, State
+from functions.domain.schedule_state import Status
 from functions.ports import Applied, DeadLetter, Refused, Rejected
-from tests.builders import NOON, a_timer
+from tests.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from tests.fakes import InMemoryLedger
 from tests.unit.world import World
 
@@ -117,7 +118,7 @@ def test_a_body_that_tickwheel_did_not_write_is_kept_as_it_is(world: World):
     assert world.ledger.rows == {}
 
 
-@pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED])
+@pytest.mark.parametrize("state", sorted(TERMINAL))
 def test_a_message_of_a_settled_job_is_dropped(world: World, state: State):
     timer = a_timer()
     world.ledger.rows[timer.job.key] = LedgerRow(state=state, attempt=1)
@@ -241,6 +242,66 @@ def test_an_envelope_comes_back_whole_when_one_of_its_jobs_is_still_run(world: W
 
     assert not answer
     assert world.row(mine.job).state is State.FAILED
+
+
+class TestOccurrences:
+    def test_the_run_whose_workers_died_counts_as_a_failure_of_its_schedule_and_pauses_it(self, world: World):
+        schedule = a_schedule(pause_after_failures=1)
+        world.store(schedule, link=a_link(NOON + timedelta(hours=1)))
+        timer = an_occurrence_timer(schedule)
+        world.ledger.rows[timer.job.key] = a_running_row()
+
+        assert bury(world, timer)
+
+        assert world.row(timer.job).state is State.FAILED
+        state = world.state(schedule)
+        assert (state.status, state.note) == (
+            Status.PAUSED,
+            f"paused after 1 failures in a row, the last of {timer.job.identity}",
+        )
+
+    def test_a_run_that_is_buried_again_counts_once(self, world: World):
+        schedule = a_schedule(pause_after_failures=2)
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule)
+        world.ledger.rows[timer.job.key] = a_running_row()
+
+        bury(world, timer)
+        bury(world, timer)
+
+        assert world.state(schedule).failures == {timer.job.identity}
+
+    def test_the_chain_of_an_end_to_start_schedule_goes_on_after_a_run_whose_workers_died(self, world: World):
+        schedule = a_schedule(rule=every(hours=1, from_end=True))
+        world.store(schedule, link=a_link(is_awaited=True), fire_count=1)
+        timer = an_occurrence_timer(schedule)
+        world.ledger.rows[timer.job.key] = a_running_row()
+        world.clock.tick(timedelta(minutes=5))
+
+        assert bury(world, timer)
+
+        assert world.state(schedule).link == a_link(NOON + timedelta(hours=1, minutes=5), index=1, previous_at=NOON)
+
+    def test_a_run_that_is_placed_again_is_no_failure(self, world: World):
+        schedule = a_schedule(pause_after_failures=1)
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule)
+
+        assert bury(world, timer)
+
+        assert world.ready.sent == [timer]
+        assert world.state(schedule).failures == frozenset()
+
+    def test_a_run_that_was_skipped_is_dropped(self, world: World):
+        schedule = a_schedule(pause_after_failures=1)
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule)
+        world.ledger.skip(timer, reason="overlap", owner="w", now=NOON)
+
+        assert bury(world, timer)
+
+        assert (world.buried, world.ready.sent) == ([], [])
+        assert world.state(schedule).status is Status.ACTIVE
 
 
 def bury(world: World, timer: Timer) -> bool:

@@ -21,7 +21,7 @@ from functions.domain.claims import (
     may_claim,
 )
 from functions.domain.instants import MILLISECOND
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.retry import MAX_BACKOFF, MIN_BACKOFF
 from tests.builders import NOON
 
@@ -53,7 +53,7 @@ def test_an_attempt_may_be_claimed_when_nobody_has_it_or_by_the_one_who_does(
     assert may_claim(row, attempt=attempt, owner="me") is may
 
 
-@pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED])
+@pytest.mark.parametrize("state", sorted(TERMINAL))
 def test_a_settled_row_drops_the_message(state: State):
     assert judge(LedgerRow(state=state)) == Drop(f"settled as {state}")
 

@@ -2,7 +2,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import pytest
 
@@ -11,13 +11,16 @@ from functions.domain.envelope import decode_envelope, encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Precision, Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import Event, State
+from functions.domain.lifecycle import TERMINAL, Event, State
+from functions.domain.occurrence import Overlap
+from functions.domain.schedule import Schedule
+from functions.domain.schedule_state import Cut, SkipReason, Status
 from functions.domain.wheel import Ring
 from functions.ports import Applied, Failed, Receipt, Refused, Rejected, Succeeded
 from functions.worker.execute import Message
-from tests.builders import NOON, a_timer
-from tests.fakes import InMemoryLedger
-from tests.unit.world import TIME_LIMIT, CrashError, DeathError, World
+from tests.builders import NOON, a_link, a_schedule, a_template, a_timer, an_occurrence_timer, every
+from tests.fakes import FakeClock, InMemoryLedger
+from tests.unit.world import TIME_LIMIT, CrashError, DeathError, Watched, World
 
 
 @pytest.fixture
@@ -306,7 +309,7 @@ class TestClaims:
         assert len(world.buried) == 1
         assert world.ready.messages == {}
 
-    @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED, State.ATTEMPTED])
+    @pytest.mark.parametrize("state", sorted(TERMINAL))
     def test_a_duplicate_of_a_settled_job_is_dropped(self, world: World, state: State):
         timer = a_timer()
         world.ledger.rows[timer.job.key] = LedgerRow(state=state, attempt=1)
@@ -884,6 +887,264 @@ class TestPayloads:
         assert world.payloads.objects == {}
 
 
+class TestOccurrences:
+    def test_a_target_is_given_the_payload_with_what_it_refers_to_of_its_fire(self, world: World):
+        text = (
+            '{"at":"{{tickwheel.fire_time}}","before":"{{tickwheel.previous_time}}","text":"no. {{tickwheel.index}}"}'
+        )
+        schedule = a_schedule(job=a_template(payload=Payload(text=text)))
+        world.store(schedule)
+
+        world.work(a_message(an_occurrence_timer(schedule, index=7)))
+
+        assert [json.loads(payload or "") for _, _, payload, _ in world.targets.effects] == [
+            {"at": "2027-03-01T12:00:00.000Z", "before": None, "text": "no. 7"}
+        ]
+
+    def test_a_payload_of_a_job_that_is_no_occurrence_is_left_as_it_is(self, world: World):
+        world.work(a_message(a_timer(payload=Payload(text='"{{tickwheel.index}}"'))))
+
+        assert [payload for _, _, payload, _ in world.targets.effects] == ['"{{tickwheel.index}}"']
+
+    def test_the_next_attempt_has_the_payload_as_its_template_has_it(self, world: World):
+        text = '"{{tickwheel.index}}"'
+        schedule = a_schedule(job=a_template(payload=Payload(text=text)))
+        world.store(schedule)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.work(a_message(an_occurrence_timer(schedule)))
+
+        assert world.ready.sent[0].job.payload == Payload(text=text)
+
+    @pytest.mark.parametrize("delivery", Delivery)
+    @pytest.mark.parametrize("status", [Status.PAUSED, Status.DELETED])
+    def test_a_skipped_occurrence_does_not_call_its_target(self, world: World, delivery: Delivery, status: Status):
+        schedule = a_schedule(job=a_template(delivery=delivery))
+        world.store(schedule, status=status)
+        timer = an_occurrence_timer(schedule)
+
+        assert world.work(a_message(timer, "m1"), a_message(timer, "m2")) == []
+
+        assert world.calls == []
+        if delivery is Delivery.AT_LEAST_ONCE:
+            assert world.ledger.rows == {}
+        else:
+            assert world.row(timer.job).state is State.SKIPPED
+            assert world.state(schedule).skips == {SkipReason.PAUSED: 1}
+
+    def test_an_occurrence_of_a_version_that_was_replaced_does_not_call_its_target(self, world: World):
+        schedule = a_schedule()
+        world.store(schedule, version=2, cuts=(Cut(1, NOON - HOUR), Cut(2, NOON - SECOND)))
+        old, new = an_occurrence_timer(schedule, version=1), an_occurrence_timer(schedule, version=2)
+
+        assert world.work(a_message(old, "m1"), a_message(new, "m2"), a_message(old, "m3")) == []
+
+        assert len(world.calls) == 1
+        assert world.row(new.job).state is State.SUCCEEDED
+
+    def test_the_next_attempt_of_a_run_is_not_stopped_by_a_pause(self, world: World):
+        schedule = a_schedule()
+        world.store(schedule, status=Status.PAUSED)
+
+        world.work(a_message(an_occurrence_timer(schedule, attempt=2)))
+
+        assert len(world.calls) == 1
+
+    def test_a_run_that_was_abandoned_is_rescued_although_its_schedule_was_paused_meanwhile(self, world: World):
+        schedule = a_schedule()
+        world.store(schedule, status=Status.PAUSED)
+        timer = an_occurrence_timer(schedule)
+        a_claim(world, timer, owner="dead", lease_until=NOON - HOUR)
+
+        world.work(a_message(timer))
+
+        assert world.row(timer.job).state is State.SUCCEEDED
+
+    def test_whether_an_occurrence_may_run_is_decided_at_its_instant(self, world: World):
+        schedule = a_schedule(rule=every(hours=1, phase=2 * SECOND))
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule, fire_at=NOON + 2 * SECOND)
+        pausing = Pausing(world, schedule)
+
+        worker = replace(world.worker(), clock=pausing)
+        assert worker.execute([a_message(timer)], ends_at=NOON + TIME_LIMIT) == []
+
+        assert world.calls == []
+        assert world.row(timer.job).state is State.SKIPPED
+
+    def test_a_message_whose_schedule_cannot_be_asked_for_comes_back_unclaimed(self, world: World):
+        schedule = a_schedule()
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule)
+        unreachable = Watched(world.schedules, "schedules", lambda _: _crash(), lambda _: None)
+        occurrences = replace(world.occurrences(), schedules=cast("Any", unreachable))
+
+        worker = replace(world.worker(), occurrences=occurrences)
+        assert worker.execute([a_message(timer, "m1")], ends_at=NOON + TIME_LIMIT) == ["m1"]
+
+        assert (world.calls, world.ledger.rows) == ([], {})
+
+    @pytest.mark.parametrize("ending", ["succeeded", "failed", "expired", "cancelled"])
+    def test_the_payload_of_a_template_in_the_store_is_kept_for_the_next_fire(self, world: World, ending: str):
+        pointer = world.payloads.put_for_schedule("acme#nightly", '"{{tickwheel.index}}"')
+        late = SECOND if ending == "expired" else None
+        schedule = a_schedule(job=a_template(payload=Payload(pointer=pointer), expires_after=late))
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule, attempt=3, index=4)
+        world.targets.answer = lambda *_: Failed("HTTP 500") if ending == "failed" else Succeeded()
+        if ending == "cancelled":
+            world.ledger.cancel(job_id_of(timer.job), owner="api", now=NOON)
+        world.clock.tick(SECOND)
+
+        world.work(a_message(timer))
+
+        assert world.row(timer.job).state == ending
+        assert [payload for _, _, payload, _ in world.targets.effects] == ["4"] * (ending in ("succeeded", "failed"))
+        assert world.payloads.objects == {pointer: '"{{tickwheel.index}}"'}
+
+    def test_an_at_least_once_occurrence_whose_payload_is_gone_has_not_succeeded_before(self, world: World):
+        schedule = a_schedule(
+            job=a_template(payload=Payload(pointer="schedules/gone"), delivery=Delivery.AT_LEAST_ONCE)
+        )
+        world.store(schedule)
+
+        world.work(a_message(an_occurrence_timer(schedule)))
+
+        assert [letter.error for letter in world.buried] == ["its payload is gone"]
+
+    def test_the_run_that_fails_once_too_often_pauses_its_schedule_and_the_next_does_not_run(self, world: World):
+        schedule = a_schedule(pause_after_failures=2)
+        world.store(schedule, link=a_link(NOON + HOUR))
+        world.targets.answer = lambda *_: Failed("HTTP 400", is_permanent=True)
+        fires = [an_occurrence_timer(schedule, fire_at=NOON - number * SECOND) for number in (3, 2, 1)]
+
+        for fire in fires:
+            world.work(a_message(fire))
+
+        assert len(world.calls) == 2
+        assert [world.row(fire.job).state for fire in fires] == [State.FAILED, State.FAILED, State.SKIPPED]
+        assert world.state(schedule).status is Status.PAUSED
+
+    def test_a_run_that_fails_and_is_tried_again_is_no_failure_yet(self, world: World):
+        schedule = a_schedule(pause_after_failures=1)
+        world.store(schedule)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+
+        world.work(a_message(an_occurrence_timer(schedule)))
+
+        assert world.state(schedule).failures == frozenset()
+
+    def test_a_run_whose_end_was_not_written_counts_as_one_failure_when_it_fails_again(self, world: World):
+        schedule = a_schedule(pause_after_failures=2)
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule)
+        world.targets.answer = lambda *_: Failed("HTTP 400", is_permanent=True)
+
+        assert world.work(a_message(timer, "m1"), ledger=Crashing(world.ledger, "fail")) == ["m1"]
+        world.clock.tick(SECOND)
+        assert world.work(a_message(timer, "m1", receive_count=2)) == []
+
+        assert world.row(timer.job).state is State.FAILED
+        assert world.state(schedule).failures == {timer.job.identity}
+
+    def test_the_run_of_an_end_to_start_schedule_places_the_next_one_at_its_end(self, world: World):
+        schedule = a_schedule(rule=every(minutes=10, from_end=True))
+        world.store(schedule, link=a_link(is_awaited=True), fire_count=1)
+
+        def succeed_slowly(*_: object) -> Succeeded:
+            world.clock.tick(5 * SECOND)
+            return Succeeded()
+
+        world.targets.answer = succeed_slowly
+        world.work(a_message(an_occurrence_timer(schedule)))
+
+        assert world.state(schedule).link == a_link(NOON + timedelta(minutes=10, seconds=5), index=1, previous_at=NOON)
+
+    @pytest.mark.parametrize("ending", ["failed", "expired", "cancelled"])
+    def test_the_next_one_is_placed_too_when_a_run_ends_without_success(self, world: World, ending: str):
+        late = SECOND if ending == "expired" else None
+        schedule = a_schedule(rule=every(minutes=10, from_end=True), job=a_template(expires_after=late))
+        world.store(schedule, link=a_link(is_awaited=True), fire_count=1)
+        timer = an_occurrence_timer(schedule, attempt=3)
+        world.targets.answer = lambda *_: Failed("HTTP 500")
+        world.clock.tick(SECOND)
+        if ending == "cancelled":
+            world.ledger.rows[timer.job.key] = LedgerRow(state=State.SCHEDULED, cancel_requested=True)
+
+        world.work(a_message(timer))
+
+        assert world.row(timer.job).state == ending
+        assert world.state(schedule).link == a_link(NOON + timedelta(minutes=10, seconds=1), index=1, previous_at=NOON)
+
+    def test_a_run_whose_schedule_could_not_be_told_of_its_end_has_its_effect_once(self, world: World):
+        schedule = a_schedule(rule=every(minutes=10, from_end=True))
+        world.store(schedule, link=a_link(is_awaited=True), fire_count=1)
+        timer = an_occurrence_timer(schedule)
+        world.timers.unwritten = lambda _: _crash()
+
+        assert world.work(a_message(timer, "m1")) == ["m1"]
+        assert world.work(a_message(timer, "m1", receive_count=2)) == []
+
+        assert len(world.calls) == 1
+        assert world.row(timer.job).state is State.SUCCEEDED
+
+    def test_a_fire_that_is_forbidden_does_not_run_beside_another_and_the_one_after_does(self, world: World):
+        schedule = a_schedule(overlap=Overlap.FORBID)
+        world.store(schedule)
+        first, second, third = (an_occurrence_timer(schedule, fire_at=NOON - n * SECOND) for n in (3, 2, 1))
+
+        def meet_the_second(_: str, told: object) -> Succeeded:
+            if len(world.calls) == 1:
+                world.work(a_message(second, "m2"))
+            return Succeeded()
+
+        world.targets.answer = meet_the_second
+        world.work(a_message(first, "m1"))
+        world.work(a_message(third, "m3"))
+
+        assert [world.row(timer.job).state for timer in (first, second, third)] == [
+            State.SUCCEEDED,
+            State.SKIPPED,
+            State.SUCCEEDED,
+        ]
+        assert len(world.calls) == 2
+
+    def test_a_fire_that_waits_for_another_run_runs_after_it(self, world: World):
+        schedule = a_schedule(overlap=Overlap.BUFFER_ONE)
+        world.store(schedule)
+        first, second = (an_occurrence_timer(schedule, fire_at=NOON - n * SECOND) for n in (2, 1))
+
+        def meet_the_second(*_: object) -> Succeeded:
+            if len(world.calls) == 1:
+                assert world.work(a_message(second, "m2")) == []
+            return Succeeded()
+
+        world.targets.answer = meet_the_second
+        world.work(a_message(first, "m1"))
+        assert world.ledger.get(second.job.key) is None
+        world.clock.tick(2 * SECOND)
+        world.receive_and_work()
+
+        assert [told.scheduled_at for told in world.calls] == [first.due_at, second.due_at]
+        assert world.row(second.job).attempt == 1
+
+    def test_a_run_that_another_replaced_is_not_tried_again(self, world: World):
+        schedule = a_schedule(overlap=Overlap.REPLACE)
+        world.store(schedule)
+        first, second = (an_occurrence_timer(schedule, fire_at=NOON - n * SECOND) for n in (2, 1))
+
+        def fail_while_replaced(*_: object) -> Succeeded | Failed:
+            if len(world.calls) == 1:
+                world.work(a_message(second, "m2"))
+                return Failed("HTTP 500")
+            return Succeeded()
+
+        world.targets.answer = fail_while_replaced
+        world.work(a_message(first, "m1"))
+
+        assert [world.row(timer.job).state for timer in (first, second)] == [State.CANCELLED, State.SUCCEEDED]
+
+
 def test_a_retried_job_that_is_near_goes_near_and_its_ring_is_the_ready_queue(world: World):
     placements = world.placer.place([a_timer(due_at=NOON + SECOND)])
 
@@ -993,6 +1254,26 @@ class Payloads:
 
     def delete(self, pointer: str) -> None:
         self._world.payloads.delete(pointer)
+
+
+class Pausing(FakeClock):
+    """A clock that is waited on while a schedule is paused."""
+
+    def __init__(self, world: World, schedule: Schedule) -> None:
+        self._world = world
+        self._schedule = schedule
+        self.known_offset = timedelta(0)
+
+    def now(self) -> datetime:
+        return self._world.clock.now()
+
+    def sleep(self, duration: timedelta) -> None:
+        self._world.clock.sleep(duration)
+        self._world.store(self._schedule, status=Status.PAUSED)
+
+
+def _crash() -> NoReturn:
+    raise CrashError
 
 
 def _raise() -> Succeeded:

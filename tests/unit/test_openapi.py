@@ -1,21 +1,31 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from functions.api.answers import UNTRACKED, accepted_body, found_body
 from functions.api.find import Found
+from functions.api.manage_schedules import Backfill, Difference, Run, Standing
 from functions.api.openapi import document
 from functions.api.problems import TABLE
 from functions.api.requests import JobBody
+from functions.api.schedule_answers import backfill_body, difference_body, schedule_body
+from functions.api.schedule_bodies import RULES, ScheduleBody
+from functions.api.schedule_requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
 from functions.api.submit import Accepted
-from functions.domain.claims import LedgerRow
+from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.job import Delivery, Payload
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
+from functions.domain.preview import preview
+from functions.domain.schedule import Fire
+from functions.domain.schedule_state import SkipReason
 from functions.domain.wheel import Ring
-from tests.builders import NOON, a_job
+from tests.builders import NOON, a_job, a_schedule, a_state, a_stored_schedule, a_template
 
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 
@@ -81,8 +91,69 @@ def test_every_field_of_a_job_is_described():
     described = document()["components"]["schemas"]["JobBody"]
 
     assert set(described["properties"]) == set(JobBody.model_fields)
-    assert described["required"] == ["tenant", "target"]
+    assert described["required"] == ["target", "tenant"]
     assert described["additionalProperties"] is False
+
+
+def test_every_field_of_a_schedule_is_described():
+    described = document()["components"]["schemas"]["ScheduleBody"]
+
+    assert set(described["properties"]) == set(ScheduleBody.model_fields)
+    assert described["required"] == ["job"]
+    assert described["additionalProperties"] is False
+
+
+def test_a_schedule_has_one_rule():
+    rules = document()["components"]["schemas"]["ScheduleBody"]["oneOf"]
+
+    assert [rule["required"] for rule in rules] == [[rule] for rule in RULES]
+
+
+def test_a_schedule_is_told_with_every_field_of_its_definition():
+    described = document()["components"]["schemas"]["Schedule"]["properties"]
+
+    assert set(ScheduleBody.model_fields) < set(described)
+
+
+def test_an_interval_may_be_described_by_a_plain_duration():
+    described = document()["components"]["schemas"]["ScheduleBody"]["properties"]["every"]
+
+    assert {"$ref": "#/components/schemas/EveryBody"} in described["anyOf"]
+    assert len(described["anyOf"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "model"),
+    [
+        ("/v1/schedules", "get", PageQuery),
+        ("/v1/schedules/{id}", "put", ChangeQuery),
+        ("/v1/schedules/{id}", "patch", ChangeQuery),
+        ("/v1/schedules/{id}", "get", TenantQuery),
+        ("/v1/schedules/{id}", "delete", TenantQuery),
+        ("/v1/schedules/{id}:preview", "get", PreviewQuery),
+        ("/v1/schedules/{id}:pause", "post", TenantQuery),
+        ("/v1/schedules/{id}:resume", "post", TenantQuery),
+        ("/v1/schedules/{id}:trigger", "post", TenantQuery),
+        ("/v1/schedules/{id}:backfill", "post", TenantQuery),
+    ],
+)
+def test_every_parameter_of_a_query_is_described(path: str, method: str, model: type[BaseModel]):
+    parameters = document()["paths"][path][method]["parameters"]
+    described = [parameter for parameter in parameters if parameter["in"] == "query"]
+
+    assert [parameter["name"] for parameter in described] == list(model.model_fields)
+    assert [parameter["name"] for parameter in described if parameter["required"]] == ["tenant"]
+
+
+def test_what_starts_jobs_takes_an_idempotency_key():
+    takers = {
+        path
+        for path, item in document()["paths"].items()
+        for parameter in item.get("post", {}).get("parameters", [])
+        if parameter["name"] == "Idempotency-Key"
+    }
+
+    assert takers == {"/v1/jobs", "/v1/schedules/{id}:trigger", "/v1/schedules/{id}:backfill"}
 
 
 def test_every_code_of_a_problem_is_listed():
@@ -115,6 +186,76 @@ def test_what_is_told_of_a_submission_is_what_is_described(ring: Ring | None):
     accepted = Accepted(job_id="j1~x", tenant="acme", due_at=NOON, state=State.SCHEDULED, ring=ring)
 
     assert_described(accepted_body(accepted), "Accepted")
+
+
+def test_what_is_told_of_a_schedule_is_what_is_described():
+    row = LedgerRow(state=State.FAILED, attempt=2, error="HTTP 500", updated_at=NOON, job_id="j1~x")
+    schedule = a_schedule(job=a_template(payload=Payload(pointer="schedules/acme/nightly/1")))
+    standing = Standing(
+        stored=a_stored_schedule(schedule=schedule),
+        state=a_state(
+            recent=(NOON,), fire_count=1, skips={SkipReason.OVERLAP: 2}, last_skip=(SkipReason.OVERLAP, NOON)
+        ),
+        next_fire=Fire(NOON, NOON),
+        fire_count=1,
+        runs=[Run(fire_at=NOON, job_id="j1~x", row=row), Run(fire_at=NOON, job_id="j1~y", row=None)],
+    )
+
+    told = schedule_body(standing, now=NOON, stored_payload='{"a":1}')
+
+    assert_described(told, "Schedule")
+    assert [run["state"] for run in told["runs"]] == ["failed", "scheduled"]
+    for run in told["runs"]:
+        assert_described(run, "Run")
+    assert (told["last_fire"], told["last_outcome"]) == ("2027-03-01T12:00:00.000Z", "failed")
+    assert told["skips"] == {"overlap": 2}
+    assert told["job"]["payload"] == {"a": 1}
+
+
+def test_what_there_is_not_of_a_schedule_is_left_out():
+    standing = Standing(stored=a_stored_schedule(), state=a_state(), next_fire=None, fire_count=0)
+
+    told = schedule_body(standing, now=NOON)
+
+    assert_described(told, "Schedule")
+    assert not {"next_fire", "last_fire", "last_outcome", "last_skip"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "age", "state"),
+    [
+        (Delivery.EXACTLY_ONCE, timedelta(0), "scheduled"),
+        (Delivery.EXACTLY_ONCE, LEDGER_LIFE, UNTRACKED),
+        (Delivery.AT_LEAST_ONCE, timedelta(0), UNTRACKED),
+    ],
+)
+def test_a_run_without_a_row_is_scheduled_or_untracked(delivery: Delivery, age: timedelta, state: str):
+    stored = a_stored_schedule(schedule=a_schedule(job=a_template(delivery=delivery)))
+    run = Run(fire_at=NOON, job_id="j1~x", row=None)
+
+    told = schedule_body(
+        Standing(stored=stored, state=a_state(), next_fire=None, fire_count=0, runs=[run]), now=NOON + age
+    )
+
+    assert told["runs"][0]["state"] == state
+
+
+def test_what_is_told_of_a_preview_is_what_is_described():
+    fires = preview(a_schedule(spread=timedelta(minutes=5)), after=NOON, count=1)
+    told = difference_body(Difference(before=fires, after=fires))
+
+    assert_described(told, "Difference")
+    assert_described(told["before"][0], "Fire")
+    assert told["before"][0]["marks"][0]["by"] == "spread"
+
+
+@pytest.mark.parametrize("instant", [NOON, None])
+def test_what_is_told_of_a_backfill_is_what_is_described(instant: datetime | None):
+    backfill = Backfill(
+        backfill_id="x", count=1, first=instant, last=instant, ends_at=instant, job_ids=["j1~x"] if instant else []
+    )
+
+    assert_described(backfill_body(backfill), "Backfill")
 
 
 def test_what_is_not_known_of_a_job_is_left_out():

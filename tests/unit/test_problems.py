@@ -5,17 +5,21 @@ import pytest
 from pydantic import ValidationError
 
 import functions.domain.errors as tree
-from functions.api.problems import TABLE, problem, problem_of
+from functions.api.problems import TABLE, Misshapen, problem, problem_of
 from functions.api.requests import JobBody, Rules
+from functions.api.schedule_requests import TenantQuery
 from functions.domain.errors import (
     AlreadySettled,
     ClockSkewed,
     InvalidInput,
     InvalidJob,
     InvalidJobId,
+    InvalidSchedule,
     JobNotFound,
     KeyReused,
     NotPlaced,
+    ScheduleBusy,
+    ScheduleNotFound,
     TickwheelError,
     TooLate,
     Undecodable,
@@ -31,6 +35,8 @@ from tests.builders import NOON
         (KeyReused("j1~x"), 409, "key_reused"),
         (InvalidJobId("x"), 404, "not_a_job_id"),
         (JobNotFound("j1~x"), 404, "job_not_found"),
+        (ScheduleNotFound("acme", "nightly"), 404, "schedule_not_found"),
+        (ScheduleBusy("nightly"), 409, "schedule_busy"),
         (AlreadySettled("j1~x", state="failed"), 409, "already_settled"),
         (TooLate("j1~x"), 409, "too_late"),
         (NotPlaced(["throttled"]), 503, "not_placed"),
@@ -69,6 +75,24 @@ def test_a_job_that_the_domain_refuses_is_told_like_one_that_its_shape_refuses()
 
     assert (told["status"], told["code"], told["detail"]) == (422, "invalid_job", "run_at is in the past")
     assert told["errors"] == [{"field": "run_at", "message": "is in the past", "value": "2027-03-01T11:00:00.000Z"}]
+
+
+def test_a_schedule_that_the_domain_refuses_is_told_like_one_that_its_shape_refuses():
+    told = problem_of(InvalidSchedule("must be after start", field="end", value="2027-03-01T11:00:00.000Z"))
+
+    assert (told["status"], told["code"], told["detail"]) == (422, "invalid_schedule", "end must be after start")
+    assert told["errors"] == [{"field": "end", "message": "must be after start", "value": "2027-03-01T11:00:00.000Z"}]
+
+
+@pytest.mark.parametrize(("told_as", "code"), [(InvalidSchedule, "invalid_schedule"), (InvalidInput, "invalid_input")])
+def test_a_misshapen_request_is_told_as_what_it_is(told_as: type[InvalidInput], code: str):
+    with pytest.raises(ValidationError) as error:
+        TenantQuery.model_validate({"tenant": "a b"})
+
+    told = problem_of(Misshapen(told_as, error.value))
+
+    assert (told["status"], told["code"]) == (422, code)
+    assert told["errors"] == [{"field": "tenant", "message": "must match [A-Za-z0-9._-]{1,64}", "value": "a b"}]
 
 
 def test_a_used_key_is_told_with_the_id_of_its_job():

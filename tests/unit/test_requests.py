@@ -169,8 +169,8 @@ def test_plain_http_is_taken_where_a_stage_allows_it():
         ("payload", "é" * (PAYLOAD_LIMIT // 2), f"is {PAYLOAD_LIMIT + 2} bytes as compact JSON, but at most"),
         ("payload", "\ud800", "is not JSON: 'utf-8' codec can't encode character"),
         ("payload", {"\udfff": 1}, "is not JSON: 'utf-8' codec can't encode character"),
-        ("run_att", "2027-03-01T12:00:00Z", "Extra inputs are not permitted"),
-        ("retry", "often", "Input should be a valid dictionary or instance of RetryBody"),
+        ("run_att", "2027-03-01T12:00:00Z", "is not a field here: leave it out, or look at its name again"),
+        ("retry", "often", "must be a JSON object"),
         ("retry.strategy", "hope", "Input should be 'exponential', 'fixed', 'linear' or 'decorrelated_jitter'"),
         ("retry.attempts", 0, "Input should be greater than or equal to 1"),
         ("retry.attempts", 101, "Input should be less than or equal to 100"),
@@ -182,7 +182,7 @@ def test_plain_http_is_taken_where_a_stage_allows_it():
         ("retry.base", "PT12H1S", "must be from 1 second to 12 hours"),
         ("retry.cap", "PT13H", "must be from 1 second to 12 hours"),
         ("retry.cap", 1, "must not be smaller than base"),
-        ("retry.pause", 1, "Extra inputs are not permitted"),
+        ("retry.pause", 1, "is not a field here: leave it out, or look at its name again"),
     ],
     ids=lambda value: str(value)[:24],
 )
@@ -202,7 +202,7 @@ def test_a_missing_field_is_named(missing: str):
     body = {"tenant": "acme", "target": "https://example.com/hook"}
     del body[missing]
 
-    assert problems_in(body) == [{"field": missing, "message": "Field required"}]
+    assert problems_in(body) == [{"field": missing, "message": "is required"}]
 
 
 def test_run_at_and_delay_exclude_each_other():
@@ -227,13 +227,13 @@ def test_several_problems_of_one_body_are_all_named():
     )
 
     assert [error["field"] for error in errors] == [
-        "tenant",
         "target",
-        "run_at",
         "priority",
         "retry.attempts",
         "retry.base",
         "timeout",
+        "tenant",
+        "run_at",
         "colour",
     ]
 

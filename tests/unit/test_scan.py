@@ -1,6 +1,6 @@
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -10,11 +10,12 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
+from functions.domain.schedule import CronRule, Schedule
 from functions.domain.timer_key import timer_key
 from functions.ports import Rejected
 from functions.scanner import scan as scanning
 from functions.scanner.scan import CHECKPOINT_SENDS, LEASE, PAGE
-from tests.builders import NOON, a_timer
+from tests.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
 from tests.unit.world import CrashError, DeathError, World
 
 
@@ -345,7 +346,7 @@ def test_a_transient_refusal_leaves_the_cursor_before_the_first_row_that_was_not
 
     report = world.scan()
 
-    assert report.stopped_by == "the normal queue refuses messages"
+    assert report.stopped_by == "a normal message was refused, or a schedule could not go on"
     assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON), key(timers[0]))
     assert world.ready.sent == [timers[0], timers[2], timers[4]]
 
@@ -373,7 +374,7 @@ def test_a_class_whose_queue_refuses_messages_does_not_stop_the_others(world: Wo
     report = world.scan()
 
     assert world.ready.sent == others
-    assert report.stopped_by == "the high queue refuses messages"
+    assert report.stopped_by == "a high message was refused, or a schedule could not go on"
     assert report.cursors[Priority.HIGH] == before[Priority.HIGH]
 
     world.ready.refuses = lambda _: None
@@ -448,7 +449,7 @@ def test_a_tick_notes_what_it_promoted(world: World):
     world.scan()
 
     assert world.journal.counts["promoted"] == 1
-    assert world.events("shard_scanned") == [{"shard": 0, "sent": 1, "buried": 0, "stopped_by": ""}]
+    assert world.events("shard_scanned") == [{"shard": 0, "sent": 1, "rung": 0, "buried": 0, "stopped_by": ""}]
 
 
 def test_each_shard_is_scanned_apart(world: World):
@@ -458,6 +459,218 @@ def test_each_shard_is_scanned_apart(world: World):
     assert world.ready.sent == [mine]
     world.scan(1)
     assert world.ready.sent == [mine, other]
+
+
+class TestAlarms:
+    def test_an_alarm_among_timers_rings_and_its_fire_is_promoted_with_them(self, world: World):
+        before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
+        schedule = an_alarm_row(world)
+
+        report = world.scan()
+
+        assert (report.sent, report.rung, report.buried, report.stopped_by) == (2, 1, 0, "")
+        assert [timer.job.identity for timer in world.ready.sent] == [
+            "nightly:2027-03-01T12:01:20.000Z",
+            before.job.identity,
+            after.job.identity,
+        ]
+        state = world.state(schedule)
+        assert state.link is not None
+        assert (state.link.at, state.fire_count) == (NOON + timedelta(hours=1, seconds=80), 1)
+        assert world.events("shard_scanned") == [{"shard": 0, "sent": 2, "rung": 1, "buried": 0, "stopped_by": ""}]
+
+    def test_an_alarm_that_rang_does_not_ring_again(self, world: World):
+        an_alarm_row(world)
+        world.scan()
+        world.clock.tick(timedelta(minutes=1))
+
+        assert world.scan().rung == 0
+        assert len(world.ready.sent) == 1
+
+    def test_the_alarms_of_a_page_ring_together(self, world: World):
+        for number in range(5):
+            an_alarm_row(world, schedule_id=f"s{number}")
+
+        assert world.scan().rung == 5
+        assert world.journal.counts["alarms_rung"] == 5
+        assert len(world.ready.sent) == 5
+
+    def test_an_alarm_of_a_stale_version_is_passed(self, world: World):
+        schedule = an_alarm_row(world)
+        world.store(schedule, version=2)
+
+        report = world.scan()
+
+        assert (report.rung, report.buried, report.stopped_by) == (1, 0, "")
+        assert world.ready.sent == []
+
+    def test_a_chain_that_is_refused_keeps_the_cursor_before_its_row(self, world: World):
+        before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
+        schedule = an_alarm_row(world)
+        world.ready.refuses = lambda timer: (
+            Rejected(timer, "throttled", is_permanent=False) if timer.job.occurrence else None
+        )
+
+        report = world.scan()
+
+        assert (report.sent, report.rung) == (1, 0)
+        assert report.stopped_by == "a normal message was refused, or a schedule could not go on"
+        assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON + 80 * SECOND), key(before))
+        world.ready.refuses = lambda _: None
+        report = world.scan()
+        assert (report.sent, report.rung) == (1, 1)
+        assert [timer for timer in world.ready.sent if not timer.job.occurrence] == [before, after]
+        assert world.state(schedule).fire_count == 1
+
+    def test_an_error_of_a_store_that_schedules_need_stops_the_timers_of_no_other_class(self, world: World):
+        before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
+        low = a_row(world, priority=Priority.LOW)
+        schedule = an_alarm_row(world)
+        world.timers.unwritten = lambda _: _crash()
+
+        report = world.scan()
+
+        assert world.ready.sent[-2:] == [before, low]
+        assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON + 80 * SECOND), key(before))
+        assert world.events("alarms_failed") == [{"error": "CrashError: "}]
+        world.timers.unwritten = lambda _: False
+        assert world.scan().rung == 1
+        assert world.ready.sent[-1] == after
+        assert world.state(schedule).fire_count == 1
+
+    def test_alarms_ring_some_at_a_time_as_long_as_there_is_time(self, world: World, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(scanning, "RUNG_AT_ONCE", 2)
+        schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
+        world.timers.put_takes = 2 * SECOND
+
+        report = world.scan(time_limit=5 * SECOND)
+
+        assert (report.rung, report.stopped_by) == (4, "80 % of the time limit is used")
+        world.timers.put_takes = timedelta(0)
+        assert world.scan().rung == 1
+        assert [world.state(schedule).fire_count for schedule in schedules] == [1] * 5
+
+    def test_the_lease_is_prolonged_while_alarms_ring(self, world: World, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(scanning, "RUNG_AT_ONCE", 1)
+        for number in range(20):
+            an_alarm_row(world, schedule_id=f"s{number:02d}")
+        world.timers.put_takes = 2 * SECOND
+        world.timers.unwritten = lambda _: world.clock.now() > NOON + 38 * SECOND and _die()
+        with pytest.raises(DeathError):
+            world.scan()
+
+        now = world.clock.now()
+        lease = world.shards.acquire(0, owner="other", now=now, lease_until=now + LEASE, skew=world.wheel.skew)
+        assert now > NOON + LEASE + world.wheel.skew
+        assert lease is None
+
+    def test_a_chain_whose_next_alarm_is_not_written_keeps_the_cursor_before_its_row(self, world: World):
+        schedule = an_alarm_row(world)
+        before = world.shards.cursors([0])[0]
+        world.timers.unwritten = lambda _: True
+
+        report = world.scan()
+
+        bucket = world.wheel.bucket_of(NOON + 80 * SECOND)
+        assert report.cursors[Priority.NORMAL].at == Position(bucket)
+        assert report.cursors[Priority.LOW].at > before[Priority.LOW].at
+        assert world.state(schedule).fire_count == 0
+
+    def test_a_chain_behind_a_refused_one_rings_again_and_is_carried_on_once(self, world: World):
+        schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(3)]
+        world.ready.refuses = lambda timer: (
+            Rejected(timer, "throttled", is_permanent=False) if "s1" in timer.job.identity else None
+        )
+        assert world.scan().rung == 2
+
+        world.ready.refuses = lambda _: None
+        assert world.scan().rung == 2
+        assert [world.state(schedule).fire_count for schedule in schedules] == [1, 1, 1]
+
+    def test_of_several_refused_chains_none_is_passed(self, world: World):
+        schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
+        world.ready.refuses = lambda timer: (
+            Rejected(timer, "throttled", is_permanent=False) if timer.job.identity[:2] in ("s1", "s3") else None
+        )
+        assert world.scan().rung == 3
+
+        world.ready.refuses = lambda _: None
+        assert world.scan().rung == 4
+        assert [world.state(schedule).fire_count for schedule in schedules] == [1] * 5
+
+    def test_a_scanner_that_dies_before_its_checkpoint_lets_its_alarms_ring_again(self, world: World):
+        schedule = an_alarm_row(world)
+        a_row(world, due_at=NOON + 60 * SECOND, tenant="z", priority=Priority.LOW)
+        world.ready.dies_after = 1
+        with pytest.raises(DeathError):
+            world.scan()
+
+        world.ready.dies_after = None
+        world.clock.tick(LEASE + world.wheel.skew + SECOND)
+        assert world.scan().rung == 1
+
+        assert [timer.job.scheduled_at for timer in world.ready.sent][:2] == [NOON + 80 * SECOND] * 2
+        assert world.state(schedule).fire_count == 1
+
+    def test_alarms_count_towards_the_next_checkpoint(self, world: World, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(scanning, "CHECKPOINT_SENDS", 3)
+        for number in range(3):
+            an_alarm_row(world, schedule_id=f"s{number}", priority=Priority.CRITICAL)
+            an_alarm_row(world, schedule_id=f"t{number}", priority=Priority.CRITICAL, rings_after=20 * SECOND)
+        world.ready.dies_after = 6
+        a_row(world)
+        with pytest.raises(DeathError):
+            world.scan()
+
+        at = world.shards.cursors([0])[0][Priority.CRITICAL].at
+        assert at == Position(world.wheel.bucket_of(NOON) + 60)
+
+    def test_an_alarm_that_cannot_be_decoded_is_a_dead_letter_and_its_chain_is_carried_on_by_the_sweep(
+        self, world: World
+    ):
+        schedule = an_alarm_row(world)
+        rows = world.rows.rows[world.wheel.bucket_of(NOON + 80 * SECOND), 0]
+        (alarm,) = rows
+        rows[alarm] = '{"i":'
+
+        assert world.scan().buried == 1
+
+        assert [(letter.tenant, letter.identity, letter.raw) for letter in world.buried] == [
+            ("acme", "nightly@1", '{"i":')
+        ]
+        both_scanned(world)
+        assert world.heal().healed == 1
+        assert world.state(schedule).fire_count == 1
+
+    def test_a_schedule_that_cannot_be_computed_does_not_stop_its_shard(self, world: World):
+        an_alarm_row(world, timezone="Mars/Olympus", rule=CronRule("* * * * *"))
+        timer = a_row(world, tenant="z")
+
+        report = world.scan()
+
+        assert (report.rung, report.stopped_by) == (1, "")
+        assert world.ready.sent == [timer]
+
+
+def an_alarm_row(
+    world: World, *, priority: Priority = Priority.NORMAL, rings_after: timedelta = 80 * SECOND, **overrides: Any
+) -> Schedule:
+    """A schedule of shard 0 that fires 80 seconds after noon, its alarm row placed."""
+    rule = every(hours=1, phase=rings_after)
+    schedule = a_schedule(**{"rule": rule, "job": a_template(priority=priority), **overrides})
+    alarm = an_alarm(schedule, rings_at=NOON + rings_after, shard=0)
+    world.store(schedule, link=alarm.link, rings_at=alarm.rings_at)
+    world.rows.put_alarms([alarm])
+    return schedule
+
+
+def both_scanned(world: World) -> None:
+    """Every shard has been scanned up to two minutes from now."""
+    for shard in range(world.wheel.scan_shards):
+        lease = world.shards.acquire(shard, owner="later", now=NOON, lease_until=NOON, skew=world.wheel.skew)
+        assert lease is not None
+        cursors = first_cursors(world.wheel.bucket_of(NOON + timedelta(minutes=2)))
+        world.shards.checkpoint(lease, cursors, lease_until=None)
 
 
 def a_row(world: World, *, shard: int = 0, **overrides: Any) -> Timer:
@@ -472,8 +685,12 @@ def key(timer: Timer) -> str:
     return timer_key(timer.job, due_at=timer.due_at)
 
 
-def _crash() -> Rejected:
+def _crash() -> NoReturn:
     raise CrashError
+
+
+def _die() -> NoReturn:
+    raise DeathError
 
 
 def recorded(world: World, bucket: int) -> None:

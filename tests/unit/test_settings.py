@@ -24,6 +24,8 @@ API = CONSTANTS | {
     "PAYLOAD_BUCKET": "payloads",
     "ALLOW_PLAIN_HTTP": "false",
     "MAX_TIMEOUT_SECONDS": "50",
+    "SCHEDULES_TABLE": "schedules",
+    "SCHEDULE_STATE_TABLE": "schedule_state",
     "READY_QUEUE_URLS": json.dumps(["u0", "u1", "u2", "u3"]),
 }
 

@@ -11,9 +11,10 @@ from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
+from functions.domain.occurrence import Overlap
 from functions.ports import Rejected
 from functions.sweeper.sweep import PAGE, SweepReport
-from tests.builders import NOON, a_timer
+from tests.builders import NOON, a_schedule, a_timer, an_alarm, an_occurrence_timer
 from tests.unit.world import World
 
 RIPE = NOON - timedelta(minutes=6)
@@ -48,6 +49,24 @@ def test_a_straggler_is_sent_again_once(world: World):
     world.sweep()
 
     assert len(world.ready.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("overlap", "attempt", "stragglers"),
+    [(Overlap.BUFFER_ONE, 1, 0), (Overlap.BUFFER_ONE, 2, 1), (Overlap.FORBID, 1, 1), (Overlap.ALLOW, 1, 1)],
+)
+def test_only_a_fire_that_may_still_wait_for_its_slot_is_no_straggler(
+    world: World, overlap: Overlap, attempt: int, stragglers: int
+):
+    world.rows.put([an_occurrence_timer(a_schedule(overlap=overlap), fire_at=RIPE, attempt=attempt)])
+
+    assert world.sweep().stragglers == stragglers
+
+
+def test_an_alarm_is_no_straggler(world: World):
+    world.rows.put_alarms([an_alarm(rings_at=RIPE)])
+
+    assert world.sweep() == a_report(0, 0)
 
 
 def test_a_registered_job_that_nobody_claimed_is_a_straggler(world: World):

@@ -12,22 +12,42 @@ from functions.api.cancel import Canceller
 from functions.api.find import Finder
 from functions.api.submit import Accepted, Submission, Submitter
 from functions.dead_letters.bury import Burier
+from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
 from functions.domain.errors import TickwheelError
 from functions.domain.job import Job, Timer
+from functions.domain.schedule import Schedule
+from functions.domain.schedule_state import ScheduleState
 from functions.domain.wheel import Wheel
+from functions.materialising import Materialiser
+from functions.occurrences import Occurrences
 from functions.placing import Placer
-from functions.ports import DeadLetter, Invocation, Ledger, Page, ReadyQueue, Receipt, Rejected, StoredTimer, TimerStore
+from functions.ports import (
+    DeadLetter,
+    Invocation,
+    Ledger,
+    Page,
+    ReadyQueue,
+    Receipt,
+    Rejected,
+    StoredSchedule,
+    StoredTimer,
+    TimerStore,
+)
+from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner, ScanReport
+from functions.schedule_changes import ScheduleChanger
+from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.sweep import Sweeper, SweepReport
 from functions.worker.execute import Message, Worker
-from tests.builders import LOCAL_WHEEL
+from tests.builders import LOCAL_WHEEL, a_state, a_stored_schedule
 from tests.fakes import (
     FakeClock,
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryPayloadStore,
     InMemoryReadyQueue,
+    InMemoryScheduleStore,
     InMemoryShardStore,
     InMemoryTimerStore,
     RecordingJournal,
@@ -54,8 +74,9 @@ class ObservedTimers:
     clock: FakeClock
     reads: list[tuple[int, str]] = field(default_factory=list)
     puts: list[Sequence[Timer]] = field(default_factory=list)
+    alarms: list[Alarm] = field(default_factory=list)
     before_read: Callable[[], None] = lambda: None
-    unwritten: Callable[[Timer], bool] = lambda _: False
+    unwritten: Callable[[Timer | Alarm], bool] = lambda _: False
     before_put: Callable[[], None] = lambda: None
     put_takes: timedelta = timedelta(0)
     delete_takes: timedelta = timedelta(0)
@@ -65,6 +86,14 @@ class ObservedTimers:
         self.clock.tick(self.put_takes)
         left = [timer for timer in timers if self.unwritten(timer)]
         self.store.put([timer for timer in timers if timer not in left])
+        return left
+
+    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+        self.clock.tick(self.put_takes)
+        left = [alarm for alarm in alarms if self.unwritten(alarm)]
+        written = [alarm for alarm in alarms if alarm not in left]
+        self.alarms.extend(written)
+        self.store.put_alarms(written)
         return left
 
     def put_registered(self, timer: Timer) -> bool | None:
@@ -117,6 +146,28 @@ class ObservedReadyQueue(InMemoryReadyQueue):
         super().defer(receipt, until=until)
 
 
+@dataclass(frozen=True)
+class Watched:
+    """Passes the calls to a port on, and tells of each before and after it is made."""
+
+    port: Any
+    name: str
+    before: Callable[[str], None]
+    after: Callable[[str], None]
+
+    def __getattr__(self, call: str) -> Any:
+        if not callable(getattr(self.port, call)):
+            return getattr(self.port, call)
+
+        def pass_on(*args: Any, **options: Any) -> Any:
+            self.before(f"{self.name}.{call}")
+            answer = getattr(self.port, call)(*args, **options)
+            self.after(f"{self.name}.{call}")
+            return answer
+
+        return pass_on
+
+
 class World:
     """Every part of the scheduler, sharing one clock and one set of stores."""
 
@@ -129,6 +180,7 @@ class World:
         self.timers = ObservedTimers(self.rows, self.clock)
         self.ready = ObservedReadyQueue(self.clock)
         self.shards = InMemoryShardStore()
+        self.schedules = InMemoryScheduleStore()
         self.payloads = InMemoryPayloadStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
@@ -143,12 +195,74 @@ class World:
     def placer(self) -> Placer:
         return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready)
 
+    @property
+    def changer(self) -> ScheduleChanger:
+        return ScheduleChanger(clock=self.clock, schedules=self.schedules)
+
+    @property
+    def materialiser(self) -> Materialiser:
+        return Materialiser(
+            wheel=self.wheel,
+            clock=self.clock,
+            schedules=self.schedules,
+            ledger=self.ledger,
+            placer=self.placer,
+            journal=self.journal,
+            side_by_side=lambda rule, items: [rule(item) for item in items],
+        )
+
+    def occurrences(self, *, ledger: Ledger | None = None) -> Occurrences:
+        return Occurrences(
+            wheel=self.wheel,
+            clock=self.clock,
+            schedules=self.schedules,
+            ledger=ledger or self.ledger,
+            placer=self.placer,
+            changer=self.changer,
+            materialiser=self.materialiser,
+            journal=self.journal,
+            token=self.token,
+        )
+
+    def ringer(self) -> Ringer:
+        return Ringer(
+            wheel=self.wheel,
+            clock=self.clock,
+            schedules=self.schedules,
+            materialiser=self.materialiser,
+            journal=self.journal,
+        )
+
+    def heal(self, *, time_limit: timedelta = TIME_LIMIT) -> HealReport:
+        healer = Healer(
+            wheel=self.wheel,
+            clock=self.clock,
+            shards=self.shards,
+            schedules=self.schedules,
+            materialiser=self.materialiser,
+            journal=self.journal,
+        )
+        return healer.heal(time_limit=time_limit)
+
+    def store(self, schedule: Schedule, **state: Any) -> StoredSchedule:
+        """Put a schedule there in its first version, as if it had been changed to it an hour ago."""
+        begun = a_state(**{"link": None, **state})
+        stored = a_stored_schedule(schedule=schedule, version=begun.version, status=begun.status)
+        assert self.schedules.change(stored, begun, seen=self.schedules.state(stored.key))
+        return stored
+
+    def state(self, schedule: Schedule) -> ScheduleState:
+        state = self.schedules.state(schedule.uid)
+        assert state is not None
+        return state
+
     def worker(self, *, ledger: Ledger | None = None, ready: ReadyQueue | None = None) -> Worker:
         return Worker(
             wheel=self.wheel,
             clock=self.clock,
             ledger=ledger or self.ledger,
             placer=self.placer,
+            occurrences=self.occurrences(ledger=ledger),
             ready=ready or self.ready,
             dead_letters=self.letters,
             payloads=self.payloads,
@@ -189,6 +303,7 @@ class World:
             ready=self.ready,
             ledger=self.ledger,
             dead_letters=self.letters,
+            alarms=self.ringer(),
             journal=self.journal,
             token=self.token,
         )
@@ -216,6 +331,7 @@ class World:
             ledger=self.ledger,
             dead_letters=self.letters,
             placer=self.placer,
+            occurrences=self.occurrences(),
             journal=self.journal,
             token=self.token,
         )

@@ -1,0 +1,233 @@
+"""The one way in which a schedule's chain of fires goes on: for a change, a promotion, an end and a sweep alike.
+
+The state row's link is the truth about the next fire; its alarm row in the far ring is only a clock. What is near is
+placed, then the alarm of the next fire that is far, then the state is advanced: always place, then record. Fire times
+and identities are deterministic, so a step that is repeated, by whomever, overwrites what it wrote or is dropped by the
+ledger, and an advance that loses changes nothing: whoever won has placed the same fires before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from functions.domain.alarm import Alarm
+from functions.domain.claims import MESSAGE_LIFE, LedgerRow
+from functions.domain.job import Timer
+from functions.domain.occurrence import identity_of
+from functions.domain.planning import Plan, link_after_run, occurrence_job, plan, rings_at, shard_of
+from functions.domain.schedule_state import Link, SkipReason, Status
+from functions.domain.wheel import Wheel
+from functions.placing import Placement, Placer
+from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule
+
+_ROUNDS = 3
+_FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A schedule, and the link to go on from."""
+
+    stored: StoredSchedule
+    link: Link
+
+
+@dataclass(slots=True)
+class _Step:
+    """What becomes of one chain.
+
+    planned: over all rounds. rings_at: None when no alarm is needed, or none is placed. is_refused: by a store; is_broken:
+    by the rules themselves, so that no repetition helps.
+    """
+
+    chain: Chain
+    planned: Plan
+    rings_at: datetime | None = None
+    is_placed: bool = False
+    is_refused: bool = False
+    is_broken: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.is_placed or self.is_refused or self.is_broken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialiser:
+    """Carries chains on. side_by_side: maps a function over items at the same time, answers in order."""
+
+    wheel: Wheel
+    clock: Clock
+    schedules: ScheduleStore
+    ledger: Ledger
+    placer: Placer
+    journal: Journal
+    side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+    def revive(self, key: str) -> bool:
+        """Carry a schedule's chain on from wherever its state says; False when the stores refused."""
+        stored, state = self.schedules.get(key)
+        if stored is None or state is None or state.status is not Status.ACTIVE or state.link is None:
+            return True
+        return self.materialise([Chain(stored, state.link)])[0]
+
+    def materialise(self, chains: Sequence[Chain]) -> list[bool]:
+        """Carry chains on; whether each goes on by itself from here. False: the stores refused, it must be repeated."""
+        steps = [_Step(chain, Plan(link=chain.link)) for chain in chains]
+        for _ in range(_ROUNDS):
+            waiting = [step for step in steps if step.is_open]
+            if not waiting:
+                break
+            # Asked again in every round: a fire that was far a moment ago may no longer be.
+            self._plan(waiting)
+            self._place_alarms([step for step in waiting if step.is_open])
+        placed = [step for step in steps if step.is_placed]
+        met = dict(zip(map(id, placed), self.side_by_side(self._record, placed), strict=True))
+        # Alarms of later links were placed by a step that died before it recorded: what it decided is recorded now.
+        behind = {number: chain for number, chain in met.items() if chain is not None}
+        caught_up = dict(zip(behind, self.materialise(list(behind.values())), strict=True)) if behind else {}
+        return [step.is_broken or (step.is_placed and caught_up.get(id(step), True)) for step in steps]
+
+    def _plan(self, steps: Sequence[_Step]) -> None:
+        """Place the fires of each step that are near."""
+        now = self.clock.now()
+        ends = self._ends_of(steps)
+        fires: list[tuple[_Step, Link]] = []
+        for step in steps:
+            with self._apart(step):
+                fires += [(step, link) for link in self._decide(step, ends, now=now)]
+        timers = [self._timer(step, link) for step, link in fires]
+        for (step, link), placement in zip(fires, self.placer.place(timers), strict=True):
+            self._note_placement(step, link, placement)
+        if fires:
+            self.journal.count("occurrences", len(fires))
+
+    def _decide(self, step: _Step, ends: Mapping[str, LedgerRow], *, now: datetime) -> Sequence[Link]:
+        """The fires to place now."""
+        schedule, link = step.chain.stored.schedule, step.planned.link
+        if link is not None and link.is_awaited:
+            ended_at = _ended_at(ends.get(self._run_key(step, link)), link, now=now)
+            if ended_at is None:
+                return ()
+            link = step.planned.link = link_after_run(
+                # Of an end during a pause nothing is made up for.
+                schedule,
+                link,
+                ended_at=max(ended_at, step.chain.stored.changed_at),
+            )
+        if link is None:
+            return ()
+        further = plan(schedule, link, now=now, guard=self.wheel.guard)
+        step.planned.extend(further)
+        return further.kept
+
+    @contextmanager
+    def _apart(self, step: _Step) -> Iterator[None]:
+        """A schedule that cannot be computed holds up no other: it is left to the sweep, which tells of it again."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  no store is asked here: the fault is its definition's
+            step.is_broken = True
+            self.journal.event("chain_broken", schedule=step.chain.stored.key, error=f"{type(error).__name__}: {error}")
+            self.journal.count("chains_broken")
+
+    def _note_placement(self, step: _Step, link: Link, placement: Placement) -> None:
+        if placement.ring is not None:
+            return
+        if placement.is_permanent:
+            # No repetition helps, and the chain must go on.
+            step.planned.skip(SkipReason.REFUSED, link.at)
+            if step.planned.link is not None and step.planned.link.is_awaited:
+                # There is no run whose end could be awaited: it is taken for one without length.
+                step.planned.link = link_after_run(step.chain.stored.schedule, link, ended_at=link.at)
+            self.journal.event("fire_refused", schedule=step.chain.stored.key, fault=placement.fault)
+        else:
+            step.is_refused = True
+
+    def _place_alarms(self, steps: Sequence[_Step]) -> None:
+        """Place the alarm of each step's link; a step whose alarm may stand behind the scanner stays open."""
+        now = self.clock.now()
+        alarms: list[tuple[_Step, Alarm]] = []
+        for step in steps:
+            if step.planned.link is None:
+                step.is_placed = True
+                continue
+            with self._apart(step):
+                alarms.append((step, self._alarm(step, step.planned.link, now=now)))
+        for (step, alarm), is_safe in zip(
+            alarms, self.placer.place_alarms([alarm for _, alarm in alarms]), strict=True
+        ):
+            step.is_placed = is_safe
+            step.rings_at = alarm.rings_at
+
+    def _record(self, step: _Step) -> Chain | None:
+        """None when the chain goes on by itself; where it stands, when it is behind this step."""
+        stored, planned = step.chain.stored, step.planned
+        answer = self.schedules.advance(
+            stored.key,
+            planned,
+            version=stored.version,
+            before=step.chain.link,
+            rings_at=step.rings_at,
+            history=stored.schedule.history,
+        )
+        if isinstance(answer, Applied):
+            self._note(planned)
+            return None
+        state = answer.state
+        if state is None or state.version != stored.version or state.status is not Status.ACTIVE:
+            return None  # a later version goes its own way
+        if state.link is None or state.link.position >= step.chain.link.position:
+            return None  # somebody else has come as far, and has placed what follows
+        return Chain(stored, state.link)
+
+    def _timer(self, step: _Step, link: Link) -> Timer:
+        stored = step.chain.stored
+        job = occurrence_job(stored.schedule, link, version=stored.version, wheel=self.wheel)
+        return Timer(job=job, due_at=step.planned.due_at.get(link.at, job.scheduled_at))
+
+    def _alarm(self, step: _Step, link: Link, *, now: datetime) -> Alarm:
+        stored = step.chain.stored
+        return Alarm(
+            tenant=stored.schedule.tenant,
+            schedule_id=stored.schedule.schedule_id,
+            version=stored.version,
+            shard=shard_of(stored.schedule, self.wheel),
+            priority=stored.schedule.job.priority,
+            rings_at=rings_at(stored.schedule, link, now=now, guard=self.wheel.guard),
+            link=link,
+        )
+
+    def _run_key(self, step: _Step, link: Link) -> str:
+        schedule = step.chain.stored.schedule
+        return f"{schedule.tenant}#{identity_of(schedule.schedule_id, link.at)}"
+
+    def _ends_of(self, steps: Sequence[_Step]) -> dict[str, LedgerRow]:
+        """The ledger rows of the runs that are awaited."""
+        awaited = [step.planned.link for step in steps]
+        keys = [
+            self._run_key(step, link) for step, link in zip(steps, awaited, strict=True) if link and link.is_awaited
+        ]
+        if len(keys) > _FEW:
+            return self.ledger.get_many(keys)
+        # As of all writes before: a run that has just been settled is the usual reason to ask.
+        rows = {key: self.ledger.get(key) for key in keys}
+        return {key: row for key, row in rows.items() if row is not None}
+
+    def _note(self, planned: Plan) -> None:
+        if planned.misfire_count:
+            self.journal.count("misfires", planned.misfire_count)
+        if planned.skips:
+            self.journal.count("skipped", sum(planned.skips.values()))
+
+
+def _ended_at(row: LedgerRow | None, link: Link, *, now: datetime) -> datetime | None:
+    """When the run of an awaited link came to its end; None while it has not."""
+    if row is not None and row.is_settled:
+        return row.updated_at
+    # No message of it is left: it will never end.
+    return link.at + MESSAGE_LIFE if link.at + MESSAGE_LIFE < now else None

@@ -1,0 +1,29 @@
+"""The ports in memory, small enough to be read, and held to the same contract suites as the adapters.
+
+They hold rows, not references: what is written is encoded and decoded as the real stores would.
+"""
+
+from tests.fakes.clock import FakeClock
+from tests.fakes.dead_letters import InMemoryDeadLetters
+from tests.fakes.journal import RecordingJournal
+from tests.fakes.ledger import InMemoryLedger
+from tests.fakes.payloads import InMemoryPayloadStore
+from tests.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
+from tests.fakes.schedules import InMemoryScheduleStore
+from tests.fakes.shards import InMemoryShardStore
+from tests.fakes.targets import RecordingTargets
+from tests.fakes.timers import InMemoryTimerStore
+
+__all__ = [
+    "FakeClock",
+    "InMemoryDeadLetters",
+    "InMemoryLedger",
+    "InMemoryPayloadStore",
+    "InMemoryReadyQueue",
+    "InMemoryScheduleStore",
+    "InMemoryShardStore",
+    "InMemoryTimerStore",
+    "QueuedMessage",
+    "RecordingJournal",
+    "RecordingTargets",
+]

@@ -1,0 +1,198 @@
+"""The conditional-write table in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from functions.domain.claims import LedgerRow, expires_at, may_claim
+from functions.domain.job import Job, Timer
+from functions.domain.job_id import JobId, job_id_of
+from functions.domain.lifecycle import Event, State, sources, target
+from functions.ports import Applied, Claimed, DeadLetter, Refused
+from tests.fakes.dead_letters import InMemoryDeadLetters
+from tests.fakes.kept import kept
+
+
+class InMemoryLedger:
+    """The rules of `functions.domain.claims` and the lifecycle table, applied to a dictionary."""
+
+    def __init__(self, *, skew: timedelta, dead_letters: InMemoryDeadLetters | None = None) -> None:
+        self._skew = skew
+        self._dead_letters = dead_letters or InMemoryDeadLetters()
+        self.rows: dict[str, LedgerRow] = {}
+        self.expiry: dict[str, datetime] = {}
+
+    def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
+        row = self.rows.get(job.key)
+        if row is not None and not (row.state is target(Event.REGISTER) and row.owner == owner):
+            return Refused(row)
+        row = LedgerRow(state=target(Event.REGISTER), owner=owner, due_at=kept(job.scheduled_at), job_id=job_id)
+        return self._write(job.key, replace(row, fingerprint=fingerprint), now=now)
+
+    def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
+        row = self.rows.get(timer.job.key)
+        if not may_claim(row, attempt=timer.attempt, owner=owner):
+            return Refused(row)
+        return self._take(timer, row, owner=owner, lease_until=lease_until, now=now, rescue_count=0)
+
+    def rescue(
+        self, timer: Timer, *, row: LedgerRow, owner: str, lease_until: datetime, now: datetime
+    ) -> Claimed | Refused:
+        met = self.rows.get(timer.job.key)
+        if met is None or met.state is not State.RUNNING or met.lease_until is None:
+            return Refused(met)
+        is_over = met.fence == row.fence and met.lease_until < now - self._skew and met.attempt <= timer.attempt
+        if not (is_over or (met.owner == owner and met.attempt == timer.attempt)):
+            return Refused(met)
+        return self._take(
+            timer, row, owner=owner, lease_until=lease_until, now=now, rescue_count=row.rescue_count + 1, met=met
+        )
+
+    def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
+        row = self.rows.get(timer.job.key)
+        is_mine = row is not None and row.state is target(event) and row.owner == owner
+        if _state(row) not in sources(event) and not is_mine:
+            return Refused(row)
+        row = replace(row or LedgerRow(state=State.ABSENT), state=target(event), owner=owner)
+        row = replace(row, attempt=timer.attempt, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)))
+        return self._write(timer.job.key, row, now=now)
+
+    def settle(
+        self,
+        job: Job,
+        event: Event,
+        *,
+        fence: int,
+        owner: str,
+        due_at: datetime,
+        now: datetime,
+        result: str = "",
+        error: str = "",
+    ) -> Applied | Refused:
+        row = self.rows.get(job.key)
+        is_mine = row is not None and row.fence == fence and row.owner == owner
+        is_withdrawn = event is Event.RETRY and row is not None and row.cancel_requested
+        is_done = row is not None and row.state is target(event)
+        if row is None or not is_mine or not (is_done or (row.state is State.RUNNING and not is_withdrawn)):
+            return Refused(row)
+        row = replace(row, state=target(event), due_at=kept(due_at), result=_cut(result), error=_cut(error))
+        return self._write(job.key, row, now=now)
+
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime) -> Applied | Refused:
+        row = self.rows.get(job_id.key)
+        if _state(row) not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
+            return Refused(row)
+        row = row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
+        return self._write(job_id.key, replace(row, state=target(Event.CANCEL), owner=owner), now=now)
+
+    def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
+        met = self.rows.get(job_id.key)
+        if met is None or not _is_unchanged(met, row):
+            return Refused(met)
+        self.rows[job_id.key] = replace(met, cancel_requested=True, updated_at=kept(now))
+        return Applied()
+
+    def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
+        row = self.rows.get(timer.job.key)
+        is_mine = row is not None and row.state is target(Event.SKIP) and row.owner == owner
+        if _state(row) not in sources(Event.SKIP) and not is_mine:
+            return Refused(row)
+        row = replace(row or LedgerRow(state=State.ABSENT), state=target(Event.SKIP), owner=owner, error=_cut(reason))
+        row = replace(row, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)))
+        return self._write(timer.job.key, row, now=now)
+
+    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
+        met = self.rows.get(job.key)
+        is_running = met is not None and met.fence == fence and met.state is State.RUNNING
+        return self._end_with_letter(letter, job, Event.FAIL, met, may_end=is_running, owner=owner, now=now)
+
+    def bury(
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+    ) -> Applied | Refused:
+        met = self.rows.get(job.key)
+        if row is not None and row.state not in sources(Event.BURY):
+            return Refused(row)
+        return self._end_with_letter(
+            letter, job, Event.BURY, met, may_end=_is_unchanged(met, row), owner=owner, now=now
+        )
+
+    def get(self, key: str) -> LedgerRow | None:
+        return self.rows.get(key)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
+        return {key: self.rows[key] for key in keys if key in self.rows}
+
+    def expire(self, now: datetime) -> None:
+        """What the table's ttl does, in the end."""
+        for key in [key for key, instant in self.expiry.items() if instant <= now]:
+            del self.rows[key], self.expiry[key]
+
+    def _end_with_letter(
+        self,
+        letter: DeadLetter,
+        job: Job,
+        event: Event,
+        met: LedgerRow | None,
+        *,
+        may_end: bool,
+        owner: str,
+        now: datetime,
+    ) -> Applied | Refused:
+        is_mine = met is not None and met.state is target(event) and met.owner == owner
+        if not may_end and not is_mine:
+            return Refused(met)
+        due_at = letter.timer.due_at if letter.timer else job.scheduled_at
+        met = met or LedgerRow(state=State.ABSENT, due_at=kept(due_at), job_id=str(job_id_of(job)))
+        self._dead_letters.put(letter)
+        row = replace(met, state=target(event), owner=owner, error=_cut(letter.error))
+        self._write(job.key, row, now=now)
+        self.expiry[job.key] = expires_at(now=now, due_at=due_at, lease_until=None)
+        return Applied()
+
+    def _take(
+        self,
+        timer: Timer,
+        row: LedgerRow | None,
+        *,
+        owner: str,
+        lease_until: datetime,
+        now: datetime,
+        rescue_count: int,
+        met: LedgerRow | None = None,
+    ) -> Claimed:
+        taken = replace(
+            met or row or LedgerRow(state=State.ABSENT),
+            state=target(Event.CLAIM),
+            attempt=timer.attempt,
+            fence=(row.fence if row else 0) + 1,
+            owner=owner,
+            due_at=kept(timer.due_at),
+            lease_until=kept(lease_until),
+            rescue_count=rescue_count,
+            job_id=str(job_id_of(timer.job)),
+        )
+        self._write(timer.job.key, taken, now=now)
+        return Claimed(taken.fence, taken.rescue_count, taken.cancel_requested)
+
+    def _write(self, key: str, row: LedgerRow, *, now: datetime) -> Applied:
+        self.rows[key] = replace(row, updated_at=kept(now))
+        lease_until = row.lease_until if row.state is State.RUNNING else None
+        self.expiry[key] = expires_at(now=now, due_at=row.due_at, lease_until=lease_until)
+        return Applied()
+
+
+def _is_unchanged(met: LedgerRow | None, seen: LedgerRow | None) -> bool:
+    if met is None or seen is None:
+        return met is seen
+    return met.state is seen.state and met.fence == seen.fence
+
+
+def _state(row: LedgerRow | None) -> State:
+    return row.state if row else State.ABSENT
+
+
+def _cut(text: str) -> str:
+    """As a row keeps it: within one write unit."""
+    return text[:400]

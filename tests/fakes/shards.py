@@ -1,0 +1,68 @@
+"""Who scans a shard, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
+from functions.domain.errors import WheelChanged
+from functions.domain.wheel import Wheel
+from functions.ports import ShardLease
+
+
+class InMemoryShardStore:
+    def __init__(self) -> None:
+        self.rows: dict[int, dict[str, Any]] = {}
+        self.audit: AuditPosition | None = None
+        self.sweep: SweepPosition | None = None
+        self.wheel: tuple[timedelta, int] | None = None
+
+    def acquire(
+        self, shard: int, *, owner: str, now: datetime, lease_until: datetime, skew: timedelta
+    ) -> ShardLease | None:
+        row = self.rows.setdefault(shard, {"epoch": 0, "lease_until": None, "owner": "", "cursors": None})
+        is_taken = row["lease_until"] is not None and row["lease_until"] >= now - skew and row["owner"] != owner
+        if is_taken:
+            return None
+        row |= {"epoch": row["epoch"] + 1, "lease_until": lease_until, "owner": owner}
+        cursors = decode_cursors(row["cursors"]) if row["cursors"] else None
+        return ShardLease(shard=shard, owner=owner, epoch=row["epoch"], cursors=cursors)
+
+    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
+        row = self.rows[lease.shard]
+        if row["epoch"] != lease.epoch:
+            return False
+        row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until}
+        return True
+
+    def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
+        rows = {shard: self.rows[shard]["cursors"] for shard in shards if shard in self.rows}
+        return {shard: decode_cursors(cursors) for shard, cursors in rows.items() if cursors}
+
+    def audited(self) -> AuditPosition | None:
+        return self.audit
+
+    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+        if self.audit not in (before, to):
+            return False
+        self.audit = to
+        return True
+
+    def swept(self) -> SweepPosition | None:
+        return self.sweep
+
+    def advance_sweep(self, *, before: SweepPosition | None, to: SweepPosition) -> bool:
+        if self.sweep not in (before, to):
+            return False
+        self.sweep = to
+        return True
+
+    def confirm(self, wheel: Wheel) -> None:
+        bucket, most_written = self.wheel or (wheel.bucket, 0)
+        if bucket != wheel.bucket:
+            raise WheelChanged(f"BUCKET was {bucket}")
+        if wheel.scan_shards < most_written:
+            raise WheelChanged(f"{most_written} shards have been written")
+        self.wheel = (bucket, max(most_written, wheel.write_shards))

@@ -1,0 +1,81 @@
+"""The far ring in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from functions.domain.alarm import Alarm
+from functions.domain.envelope import decode_alarm, decode_timer, encode_alarm, encode_timer
+from functions.domain.errors import Undecodable
+from functions.domain.job import Timer
+from functions.domain.job_id import JobId
+from functions.domain.lifecycle import State
+from functions.domain.timer_key import alarm_key, is_alarm_key, key_of, owner_of, timer_key
+from functions.domain.wheel import Wheel
+from functions.ports import Page, StoredTimer
+from tests.fakes.clock import FakeClock
+from tests.fakes.ledger import InMemoryLedger
+
+
+class InMemoryTimerStore:
+    def __init__(self, *, wheel: Wheel, ledger: InMemoryLedger | None = None, clock: FakeClock | None = None) -> None:
+        self._wheel = wheel
+        self._ledger = ledger
+        self._clock = clock
+        self._written: dict[str, datetime] = {}
+        self.rows: dict[tuple[int, int], dict[str, str]] = {}
+
+    def put(self, timers: Sequence[Timer]) -> list[Timer]:
+        for timer in timers:
+            key = timer_key(timer.job, due_at=timer.due_at)
+            self._put(timer.due_at, timer.job.shard, key, encode_timer(timer))
+        return []
+
+    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+        for alarm in alarms:
+            self._put(alarm.due_at, alarm.shard, alarm_key(alarm), encode_alarm(alarm))
+        return []
+
+    def put_registered(self, timer: Timer) -> bool | None:
+        assert self._ledger is not None
+        row = self._ledger.get(timer.job.key)
+        if row is None or row.state is not State.SCHEDULED or row.cancel_requested:
+            return False
+        return not self.put([timer])
+
+    def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
+        keys = sorted(key for key in self.rows.get((bucket, shard), {}) if key > after)
+        rows = [_stored(key, self.rows[bucket, shard][key]) for key in keys[:limit]]
+        return Page(rows, is_last=len(keys) <= limit)
+
+    def get(self, job_id: JobId) -> Timer | None:
+        row = self.stored(job_id)
+        return row.timer if row is not None else None
+
+    def stored(self, job_id: JobId) -> StoredTimer | None:
+        key = key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity)
+        record = self.rows.get((job_id.bucket, job_id.shard), {}).get(key)
+        return replace(_stored(key, record), written_at=self._written.get(key)) if record is not None else None
+
+    def delete(self, job_id: JobId) -> StoredTimer | None:
+        row = self.stored(job_id)
+        if row is not None:
+            del self.rows[job_id.bucket, job_id.shard][row.key]
+        return row
+
+    def _put(self, due_at: datetime, shard: int, key: str, record: str) -> None:
+        self.rows.setdefault((self._wheel.bucket_of(due_at), shard), {})[key] = record
+        if self._clock is not None:
+            self._written[key] = self._clock.now()
+
+
+def _stored(key: str, record: str) -> StoredTimer:
+    tenant = owner_of(key)[0]
+    try:
+        if is_alarm_key(key):
+            return StoredTimer(key, None, alarm=decode_alarm(record, tenant=tenant))
+        return StoredTimer(key, decode_timer(record, tenant=tenant))
+    except Undecodable as error:
+        return StoredTimer(key, None, raw=record, fault=str(error))

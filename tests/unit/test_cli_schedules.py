@@ -1,0 +1,461 @@
+"""The commands about schedules against a real server: what they send, what they print and how they exit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.api_server import Answer, ApiServer, Request
+from tests.unit.test_client_schedules import FIRE, schedule_json, take
+from tickwheel.cli import app
+
+ACME = ["--tenant", "acme"]
+NIGHTLY = {"tenant": "acme", "id": "nightly", "cron": "0 3 * * *", "job": {"target": "handler:echo"}}
+STORED = Answer(200, schedule_json())
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def run(*arguments: str, server: ApiServer | None = None) -> Result:
+    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
+    return CliRunner().invoke(app, list(arguments), env=environment, catch_exceptions=False)
+
+
+def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
+    with ApiServer(STORED) as server:
+        result = run(
+            *["schedule", "create", "nightly", *ACME, "--cron", "30 6 * * mon-fri", "--timezone", "Europe/Berlin"],
+            *["--gap", "skip", "--fold", "both", "--window", "mon-fri 09:00-17:00", "--window", "22:00-00:00"],
+            *["--window-mode", "defer", "--exclude", "2030-12-24", "--exclude", "2030-12-31", "--holidays", "DE"],
+            *["--holidays", "NYSE", "--weekends", "--roll", "after", "--spread", "15m", "--jitter", "30s"],
+            *["--start", "2030-01-01T00:00:00+01:00", "--end", "2031-01-01T00:00:00Z", "--max-runs", "9"],
+            *["--misfire", "coalesce", "--max-lateness", "1h", "--overlap", "forbid", "--pause-after-failures", "5"],
+            *["--history", "20", "--target", "handler:echo", "--payload", '{"n": 1}', "--priority", "high"],
+            *["--delivery", "exactly_once", "--precision", "exact", "--retry-strategy", "linear"],
+            *["--retry-attempts", "3", "--retry-base", "2s", "--retry-cap", "5m", "--timeout", "10"],
+            *["--expires-after", "1d"],
+            server=server,
+        )
+
+    assert result.exit_code == 0, result.output
+    (request,) = server.requests
+    assert (request.method, request.path) == ("PUT", "/v1/schedules/nightly?tenant=acme")
+    assert request.json == {
+        "cron": "30 6 * * mon-fri",
+        "timezone": "Europe/Berlin",
+        "gap": "skip",
+        "fold": "both",
+        "windows": [
+            {"start": "09:00", "end": "17:00", "days": ["mon", "tue", "wed", "thu", "fri"]},
+            {"start": "22:00", "end": "00:00"},
+        ],
+        "window_mode": "defer",
+        "calendar": {
+            "exclude": ["2030-12-24", "2030-12-31"],
+            "holidays": ["DE", "NYSE"],
+            "weekends": True,
+            "roll": "after",
+        },
+        "spread": 900,
+        "jitter": 30,
+        "start": "2029-12-31T23:00:00Z",
+        "end": "2031-01-01T00:00:00Z",
+        "max_runs": 9,
+        "misfire": "coalesce",
+        "max_lateness": 3600,
+        "overlap": "forbid",
+        "pause_after_failures": 5,
+        "history": 20,
+        "job": {
+            "target": "handler:echo",
+            "payload": {"n": 1},
+            "priority": "high",
+            "delivery": "exactly_once",
+            "precision": "exact",
+            "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300},
+            "timeout": 10,
+            "expires_after": 86400,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (["--every", "5m"], {"every": {"interval": 300}}),
+        (["--every", "1h", "--phase", "5m"], {"every": {"interval": 3600, "phase": 300}}),
+        (["--every", "90s", "--from-end"], {"every": {"interval": 90, "from": "end"}}),
+        (["--at", "2030-01-31T09:00:00+01:00"], {"at": "2030-01-31T08:00:00Z"}),
+        (
+            ["--rrule", "FREQ=MONTHLY;BYDAY=-1FR", "--starts-at", "2030-01-25T09:00:00"],
+            {"rrule": {"rule": "FREQ=MONTHLY;BYDAY=-1FR", "starts_at": "2030-01-25T09:00:00"}},
+        ),
+        (["--poisson", "12"], {"poisson": {"per_day": 12}}),
+    ],
+)
+def test_every_kind_of_rule_has_its_option(options: list[str], rule: dict[str, Any]) -> None:
+    with ApiServer(STORED) as server:
+        result = run("schedule", "create", "nightly", *ACME, *options, "--target", "handler:echo", server=server)
+
+    assert result.exit_code == 0, result.output
+    assert server.requests[0].json == {**rule, "job": {"target": "handler:echo"}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["create", "nightly"], "--tenant"),
+        (["create", *ACME], "ID"),
+        (["create", "nightly", *ACME, "--target", "handler:echo"], "rule: give exactly one of at, cron, every"),
+        (["create", "nightly", *ACME, "--cron", "@daily"], "job.target: is required"),
+        (["create", "nightly", *ACME, "--cron", "@daily", "--every", "5m", "--target", "x"], "not cron and every"),
+        (["create", "nightly", *ACME, "--every", "soon"], "'soon' is not a duration"),
+        (["create", "nightly", *ACME, "--window", "9-17"], "'9-17' is not a window"),
+        (["create", "nightly", *ACME, "--exclude", "25.12."], "'25.12.' is not a date"),
+        (["create", "nightly", *ACME, "--rrule", "X", "--starts-at", "2030-01-01T00:00:00Z"], "has an offset"),
+        (["create", "nightly", *ACME, "--rrule", "FREQ=DAILY", "--target", "x"], "starts_at"),
+        (["create", "nightly", *ACME, "--cron", "@daily", "--target", "x", "--roll", "next"], "before, after, skip"),
+        (["create", "nightly", *ACME, "--payload", "{oops"], "{oops"),
+        (["create", "nightly", *ACME, "--file", "/no/such/file"], "/no/such/file"),
+        (["create", "nightly", *ACME, "--file", "x", "--cron", "@daily"], "leave cron out"),
+        (["create", "nightly", *ACME, "--count", "101"], "'--count'"),
+        (["update", "nightly", *ACME], "nothing is to be changed"),
+        (["update", "nightly", *ACME, "--spread", "5m", "--unset", "spread"], "contradicts another option"),
+        (["update", "nightly", *ACME, "--spread", "5m", "--unset", "spread.x"], "contradicts another option"),
+        (["backfill", "nightly", *ACME, "--start", "2030-01-01T00:00:00Z"], "--end"),
+        (
+            ["backfill", "nightly", *ACME, "--start", "monday", "--end", "2030-01-01T00:00:00Z"],
+            "'monday' is not a time",
+        ),
+        (["preview", "nightly", *ACME, "--after", "now"], "'now' is not a time"),
+    ],
+)
+def test_wrong_usage_is_explained_with_its_value_and_exits_with_2(arguments: list[str], said: str) -> None:
+    with ApiServer() as server:
+        result = run("schedule", *arguments, server=server)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+    assert server.requests == []
+
+
+def test_a_definition_may_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "nightly.json"
+    file.write_text(json.dumps({"cron": "0 3 * * *", "job": {"target": "handler:echo"}}))
+    with ApiServer(STORED) as server:
+        result = run("schedule", "create", "nightly", *ACME, "--file", str(file), server=server)
+
+    assert result.exit_code == 0
+    assert server.requests[0].json == {"cron": "0 3 * * *", "job": {"target": "handler:echo"}}
+
+
+def test_what_show_prints_as_json_can_be_put_again(tmp_path: Path) -> None:
+    file = tmp_path / "nightly.json"
+    with ApiServer(STORED, STORED) as server:
+        file.write_text(run("schedule", "show", "nightly", *ACME, "--json", server=server).stdout)
+        result = run("schedule", "create", "nightly", *ACME, "--file", str(file), server=server)
+
+    assert result.exit_code == 0, result.output
+    assert server.requests[1].json == {"cron": "0 3 * * *", "job": {"target": "https://example.com"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"id": "other"}', "is of id 'other', not of 'nightly'"),
+        ('{"tenant": "globex"}', "is of tenant 'globex', not of 'acme'"),
+        ("[]", "is not a JSON object"),
+        ("{oops", "is not JSON"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path: Path, body: str, said: str) -> None:
+    file = tmp_path / "nightly.json"
+    file.write_text(body)
+
+    result = run("schedule", "create", "nightly", *ACME, "--file", str(file))
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_an_update_sends_only_what_it_changes() -> None:
+    with ApiServer(STORED) as server:
+        options = ["--every", "1h", "--priority", "high", "--unset", "calendar", "--unset", "job.payload"]
+        result = run("schedule", "update", "nightly", *ACME, *options, server=server)
+
+    assert result.exit_code == 0, result.output
+    (request,) = server.requests
+    assert request.method == "PATCH"
+    assert request.json == {
+        "every": {"interval": 3600},
+        "job": {"priority": "high", "payload": None},
+        "calendar": None,
+    }
+
+
+@pytest.mark.parametrize("verb", ["create", "update"])
+def test_a_dry_run_shows_the_fires_before_and_after(verb: str) -> None:
+    moved = {**FIRE, "at": "2030-04-01T00:30:00.000Z", "local": "2030-04-01T02:30:00+02:00", "marks": []}
+    options = ["--cron", "@daily", "--target", "handler:echo", "--dry-run", "--count", "3"]
+    with ApiServer(Answer(200, {"before": [FIRE], "after": [moved]})) as server:
+        result = run("schedule", verb, "nightly", *ACME, *options, server=server)
+
+    assert server.requests[0].path == "/v1/schedules/nightly?tenant=acme&dry_run=true&count=3"
+    gone, new = result.stdout.splitlines()[1:]
+    assert gone.split()[:4] == ["-", "Sun", "2030-03-31", "03:00:00"]
+    assert "gap: 02:30 does not exist" in gone
+    assert new.split()[:4] == ["+", "Mon", "2030-04-01", "02:30:00"]
+
+
+def test_a_dry_run_is_json_for_scripts() -> None:
+    with ApiServer(Answer(200, {"before": [], "after": [FIRE]})) as server:
+        result = run("schedule", "update", "nightly", *ACME, "--cron", "@daily", "--dry-run", "--json", server=server)
+
+    told = json.loads(result.stdout)
+    assert told["before"] == []
+    assert told["after"][0]["local"] == "2030-03-31T03:00:00+02:00"
+    assert told["after"][0]["marks"] == [{"by": "gap", "reason": "02:30 does not exist"}]
+
+
+def test_schedules_are_listed_as_a_table_for_people() -> None:
+    second = schedule_json(
+        id="poll", cron=None, every={"interval": "PT5M", "from": "end"}, status="paused", note="[why]"
+    )
+    with ApiServer(Answer(200, {"schedules": [schedule_json(), second], "next": None})) as server:
+        result = run("schedule", "list", *ACME, server=server)
+
+    nightly, poll = result.stdout.splitlines()[1:]
+    assert nightly.split()[:7] == ["nightly", "cron", "0", "3", "*", "*", "*"]
+    assert "2030-02-01 03:00:00" in nightly
+    assert "paused" in poll
+    assert "[why]" in poll
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"every": {"interval": "PT5M", "from": "end"}}, "every PT5M from end to start"),
+        ({"every": {"interval": "PT1H", "phase": "PT5M"}}, "every PT1H + PT5M"),
+        ({"poisson": {"per_day": 12.0}}, "poisson 12.0 a day"),
+        (
+            {"rrule": {"rule": "FREQ=DAILY", "starts_at": "2030-01-01T09:00:00"}, "timezone": "Europe/Berlin"},
+            "rrule FREQ=DAILY from 2030-01-01T09:00:00 Europe/Berlin",
+        ),
+        ({"at": "2030-01-01T09:00:00.000Z"}, "at 2030-01-01T09:00:00.000Z"),
+    ],
+)
+def test_every_kind_of_rule_is_shown_in_words(rule: dict[str, Any], said: str) -> None:
+    told = schedule_json(**rule)
+    del told["cron"]
+    with ApiServer(Answer(200, told)) as server:
+        result = run("schedule", "show", "nightly", *ACME, server=server)
+
+    assert said in result.stdout
+
+
+def test_lists_are_one_json_object_for_scripts() -> None:
+    pages = [
+        Answer(200, {"schedules": [schedule_json(id="a")], "next": "a"}),
+        Answer(200, {"schedules": [schedule_json(id="b")], "next": None}),
+    ]
+    with ApiServer(*pages) as server:
+        result = run("schedule", "list", *ACME, "--json", server=server)
+
+    assert [schedule["id"] for schedule in json.loads(result.stdout)["schedules"]] == ["a", "b"]
+
+
+def test_a_schedule_is_shown_with_its_runs_and_what_it_skipped() -> None:
+    told = schedule_json(
+        calendar={"holidays": ["DE"]},
+        last_fire="2030-01-31T03:00:00.000Z",
+        last_outcome="failed",
+        skips={"overlap": 2},
+        last_skip={"reason": "overlap", "at": "2030-01-30T03:00:00.000Z"},
+        failures_in_a_row=1,
+        misfires=4,
+        runs=[
+            {
+                "fire_at": "2030-01-31T03:00:00Z",
+                "job_id": "j1~x",
+                "state": "failed",
+                "attempt": 5,
+                "error": "[red]boom",
+            }
+        ],
+    )
+    with ApiServer(Answer(200, told)) as server:
+        result = run("schedule", "show", "nightly", *ACME, server=server)
+
+    assert "2 overlap" in result.stdout
+    assert "overlap at 2030-01-30T03:00:00Z" in result.stdout
+    assert '{"holidays": ["DE"]}' in result.stdout
+    assert "[red]boom" in result.stdout
+    assert "j1~x" in result.stdout
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_a_note_is_sent_along(verb: str) -> None:
+    with ApiServer(STORED) as server:
+        result = run("schedule", verb, "nightly", *ACME, "--note", "why", server=server)
+
+    assert result.exit_code == 0
+    assert server.requests[0].path == f"/v1/schedules/nightly:{verb}?tenant=acme"
+    assert server.requests[0].json == {"note": "why"}
+
+
+def test_a_trigger_says_which_job_runs() -> None:
+    with ApiServer(Answer(202, {"job": "j1~x"}), Answer(202, {"job": "j1~x"})) as server:
+        for_people = run("schedule", "trigger", "nightly", *ACME, "--idempotency-key", "k", server=server)
+        for_scripts = run("schedule", "trigger", "nightly", *ACME, "--overlap", "forbid", "--json", server=server)
+
+    assert "j1~x" in for_people.stdout
+    assert json.loads(for_scripts.stdout) == {"job": "j1~x"}
+    assert server.requests[0].headers["idempotency-key"] == "k"
+    assert server.requests[1].json == {"overlap": "forbid"}
+
+
+@pytest.mark.parametrize(("options", "said"), [([], "runs 2 fires"), (["--dry-run"], "would run 2 fires")])
+def test_a_backfill_says_how_much_it_runs_and_until_when(options: list[str], said: str) -> None:
+    told = {
+        "backfill": "k1",
+        "count": 2,
+        "first": "2030-01-01T03:00:00Z",
+        "last": "2030-01-02T03:00:00Z",
+        "ends_at": "2030-01-31T09:00:01Z",
+        "jobs": [],
+    }
+    arguments = ["--start", "2030-01-01T00:00:00Z", "--end", "2030-01-03T00:00:00Z", "--per-minute", "30"]
+    with ApiServer(Answer(202, told), Answer(202, told)) as server:
+        result = run("schedule", "backfill", "nightly", *ACME, *arguments, *options, server=server)
+        as_json = run("schedule", "backfill", "nightly", *ACME, *arguments, *options, "--json", server=server)
+
+    assert said in result.stdout
+    assert "2030-01-31T09:00:01Z" in result.stdout
+    assert server.requests[0].json["per_minute"] == 30
+    assert json.loads(as_json.stdout)["count"] == 2
+
+
+def test_a_backfill_of_nothing_says_so() -> None:
+    arguments = ["--start", "2030-01-01T00:00:00Z", "--end", "2030-01-03T00:00:00Z"]
+    with ApiServer(Answer(202, {"backfill": "x", "count": 0, "jobs": []})) as server:
+        result = run("schedule", "backfill", "nightly", *ACME, *arguments, server=server)
+
+    assert result.stdout == "no fires in that range\n"
+
+
+def test_a_preview_shows_both_clocks_and_what_moves_a_fire() -> None:
+    with ApiServer(Answer(200, {"fires": [FIRE]}), Answer(200, {"fires": [FIRE]})) as server:
+        result = run("schedule", "preview", "nightly", *ACME, "--count", "1", server=server)
+        as_json = run("schedule", "preview", "nightly", *ACME, "--json", server=server)
+
+    assert "Sun 2030-03-31 03:00:00 +02:00" in result.stdout
+    assert "2030-03-31 01:00:00" in result.stdout
+    assert "gap: 02:30 does not exist" in result.stdout
+    assert json.loads(as_json.stdout)["fires"][0]["at"] == "2030-03-31T01:00:00Z"
+
+
+def test_a_deletion_is_confirmed() -> None:
+    with ApiServer(Answer(200, {}), Answer(200, {})) as server:
+        result = run("schedule", "delete", "nightly", *ACME, server=server)
+        as_json = run("schedule", "delete", "nightly", *ACME, "--json", server=server)
+
+    assert result.stdout == "deleted nightly\n"
+    assert json.loads(as_json.stdout) == {"id": "nightly", "tenant": "acme", "status": "deleted"}
+
+
+def test_a_refusal_names_its_fields_and_exits_with_1() -> None:
+    errors = [{"field": "timezone", "message": "is not an IANA time zone", "value": "Berlin"}]
+    problem = {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused", "errors": errors}
+    options = ["--cron", "@daily", "--timezone", "Berlin", "--target", "handler:echo"]
+    with ApiServer(Answer(422, problem), Answer(422, problem)) as server:
+        result = run("schedule", "create", "nightly", *ACME, *options, server=server)
+        as_json = run("schedule", "create", "nightly", *ACME, *options, "--json", server=server)
+
+    assert result.exit_code == as_json.exit_code == 1
+    assert "timezone: is not an IANA time zone (got 'Berlin')" in result.stderr
+    assert json.loads(as_json.stdout)["error"]["code"] == "invalid_schedule"
+
+
+class TestImport:
+    def test_every_line_is_put(self, tmp_path: Path) -> None:
+        file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, {**NIGHTLY, "id": "b", "tenant": "globex"})
+        with ApiServer(otherwise=take) as server:
+            result = run("import", str(file), server=server)
+
+        assert result.exit_code == 0, result.output
+        assert "stored 2, refused 0" in result.stdout
+        assert sorted(request.path for request in server.requests) == [
+            "/v1/schedules/a?tenant=acme",
+            "/v1/schedules/b?tenant=globex",
+        ]
+        assert list(tmp_path.iterdir()) == [file]
+
+    def test_lines_that_are_refused_are_named_and_kept_and_the_others_put(self, tmp_path: Path) -> None:
+        def refuse_d(request: Request) -> Answer:
+            if "/d?" in request.path:
+                return Answer(422, {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused"})
+            return take(request)
+
+        lines: list[Any] = [
+            {**NIGHTLY, "id": "a"},
+            "{oops",
+            {**NIGHTLY, "id": "c", "job": {}},
+            {**NIGHTLY, "id": "d"},
+            {**NIGHTLY, "id": "a"},
+        ]
+        file = a_file(tmp_path, *lines)
+        with ApiServer(otherwise=refuse_d) as server:
+            result = run("import", str(file), server=server)
+
+        assert result.exit_code == 1
+        assert "stored 1, refused 4" in result.stdout
+        assert "line 2: line: is not JSON" in result.stderr
+        assert "line 3: job.target: is required" in result.stderr
+        assert "line 4: The schedule is refused" in result.stderr
+        assert "line 5: id: is that of line 1 too (got 'a')" in result.stderr
+        assert (tmp_path / "schedules.refused.jsonl").read_text().splitlines() == file.read_text().splitlines()[1:]
+
+    def test_an_import_is_one_json_object_for_scripts(self, tmp_path: Path) -> None:
+        file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, {**NIGHTLY, "cron": None})
+        with ApiServer(otherwise=take) as server:
+            result = run("import", str(file), "--json", server=server)
+
+        told = json.loads(result.stdout)
+        assert (told["stored"], told["refused"]) == (1, 1)
+        assert told["schedules"] == [{"line": 1, "tenant": "acme", "id": "a", "version": 1}]
+        assert told["problems"][0]["line"] == 2
+        assert Path(told["files"]["refused"]).exists()
+
+    def test_an_interrupted_import_accounts_for_every_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*_arguments: object, **_options: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("tickwheel.schedule_calls.Schedules.put_many", interrupted)
+        file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, "{oops", {**NIGHTLY, "id": "b"})
+        with ApiServer() as server:
+            result = run("import", str(file), server=server)
+
+        assert result.exit_code == 1
+        assert "stored 0, refused 3" in result.stdout
+        assert "interrupted" in result.stderr
+
+    def test_a_file_that_cannot_be_read_is_wrong_usage(self) -> None:
+        result = run("import", "/no/such/file")
+
+        assert result.exit_code == 2
+        assert "/no/such/file" in result.stderr
+
+
+def a_file(folder: Path, *lines: Any) -> Path:
+    file = folder / "schedules.jsonl"
+    file.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return file

@@ -1,0 +1,383 @@
+"""The client's calls about schedules against a real server: what they send, and what they make of the answers."""
+
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from botocore.credentials import Credentials
+
+from tests.api_server import LOST, Answer, ApiServer, Request
+from tickwheel.backoff import Backoff
+from tickwheel.client import Client
+from tickwheel.errors import ApiProblem, Unreachable
+from tickwheel.schedules import FireCount, NewSchedule, NotStored, Put, Run, Stored
+
+DOWN = Answer(503, {"message": "Service Unavailable"})
+NO_SUCH = Answer(404, {"status": 404, "code": "schedule_not_found", "title": "There is no such schedule"})
+FIRE = {
+    "at": "2030-03-31T01:00:00.000Z",
+    "local": "2030-03-31T03:00:00+02:00",
+    "offset": "+02:00",
+    "marks": [{"by": "gap", "reason": "02:30 does not exist"}],
+}
+
+
+def a_client(server: ApiServer) -> Client:
+    backoff = Backoff(attempts=3, base_seconds=0, sleep=lambda _: None)
+    return Client(server.url, region="us-east-1", credentials=Credentials("key", "secret"), backoff=backoff)
+
+
+def a_schedule(schedule_id: str = "nightly", **changes: Any) -> NewSchedule:
+    return NewSchedule(
+        schedule_id, **{"tenant": "acme", "cron": "0 3 * * *", "target": "https://example.com", **changes}
+    )
+
+
+def schedule_json(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "nightly",
+        "tenant": "acme",
+        "version": 1,
+        "status": "active",
+        "note": "",
+        "cron": "0 3 * * *",
+        "job": {"target": "https://example.com"},
+        "created_at": "2030-01-31T09:00:00.000Z",
+        "changed_at": "2030-01-31T09:00:00.000Z",
+        "next_fire": {"at": "2030-02-01T03:00:00.000Z", "nominal_at": "2030-02-01T03:00:00.000Z"},
+        "fires": 0,
+        "misfires": 0,
+        "skips": {},
+        "failures_in_a_row": 0,
+        "runs": [],
+        **changes,
+    }
+
+
+def take(request: Request) -> Answer:
+    """Puts whatever is asked for."""
+    schedule_id = request.path.removeprefix("/v1/schedules/").partition("?")[0]
+    return Answer(201, schedule_json(id=schedule_id))
+
+
+STORED = Answer(200, schedule_json())
+
+
+def test_a_schedule_is_put_under_its_id_and_tenant() -> None:
+    with ApiServer(STORED) as server, a_client(server) as client:
+        schedule = client.schedules.put(a_schedule())
+
+    (request,) = server.requests
+    assert (request.method, request.path) == ("PUT", "/v1/schedules/nightly?tenant=acme")
+    assert request.json == {"cron": "0 3 * * *", "job": {"target": "https://example.com"}}
+    assert schedule.next_fire == datetime(2030, 2, 1, 3, tzinfo=UTC)
+    assert schedule.definition == request.json
+
+
+def test_all_that_is_told_of_a_schedule_is_read() -> None:
+    run = {"fire_at": "2030-01-31T03:00:00Z", "job_id": "j1~x", "state": "failed", "attempt": 5, "error": "HTTP 500"}
+    told = schedule_json(
+        status="paused",
+        note="why",
+        last_fire="2030-01-31T03:00:00.000Z",
+        last_outcome="failed",
+        skips={"overlap": 2},
+        last_skip={"reason": "overlap", "at": "2030-01-30T03:00:00.000Z"},
+        failures_in_a_row=3,
+        misfires=1,
+        fires=7,
+        runs=[{**run, "settled_at": "2030-01-31T03:00:05Z"}],
+    )
+    del told["next_fire"]
+    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+        schedule = client.schedules.get("nightly", tenant="acme")
+
+    assert (schedule.status, schedule.note, schedule.next_fire) == ("paused", "why", None)
+    assert (schedule.last_fire, schedule.last_outcome) == (datetime(2030, 1, 31, 3, tzinfo=UTC), "failed")
+    assert (schedule.fires, schedule.misfires, schedule.failures_in_a_row) == (7, 1, 3)
+    assert (schedule.skips, schedule.last_skip) == ({"overlap": 2}, ("overlap", datetime(2030, 1, 30, 3, tzinfo=UTC)))
+    assert schedule.runs == (
+        Run(
+            fire_at=datetime(2030, 1, 31, 3, tzinfo=UTC),
+            job_id="j1~x",
+            state="failed",
+            attempt=5,
+            error="HTTP 500",
+            settled_at=datetime(2030, 1, 31, 3, 0, 5, tzinfo=UTC),
+        ),
+    )
+    assert schedule.body == told
+
+
+def test_a_patch_sends_null_for_what_is_removed() -> None:
+    with ApiServer(STORED) as server, a_client(server) as client:
+        client.schedules.patch("nightly", tenant="acme", changes={"spread": None, "every": 60})
+
+    (request,) = server.requests
+    assert (request.method, request.path) == ("PATCH", "/v1/schedules/nightly?tenant=acme")
+    assert request.json == {"spread": None, "every": 60}
+
+
+@pytest.mark.parametrize("patches", [True, False])
+def test_a_comparison_is_a_dry_run(patches: bool) -> None:
+    with ApiServer(Answer(200, {"before": [], "after": [FIRE]})) as server, a_client(server) as client:
+        difference = (
+            client.schedules.compare_patch("nightly", tenant="acme", changes={"every": 60}, count=5)
+            if patches
+            else client.schedules.compare(a_schedule(), count=5)
+        )
+
+    (request,) = server.requests
+    assert request.method == ("PATCH" if patches else "PUT")
+    assert request.path == "/v1/schedules/nightly?tenant=acme&dry_run=true&count=5"
+    assert difference.before == ()
+    (fire,) = difference.after
+    assert fire.local == datetime(2030, 3, 31, 3, tzinfo=timezone(timedelta(hours=2)))
+    assert fire.at == fire.local
+    assert [(mark.by, mark.reason) for mark in fire.marks] == [("gap", "02:30 does not exist")]
+
+
+def test_a_list_asks_for_page_after_page() -> None:
+    pages = [
+        Answer(200, {"schedules": [schedule_json(id="a"), schedule_json(id="b")], "next": "b"}),
+        Answer(200, {"schedules": [schedule_json(id="c")], "next": None}),
+    ]
+    with ApiServer(*pages) as server, a_client(server) as client:
+        listed = client.schedules.list(tenant="acme", page_size=2)
+        assert server.requests == []
+        assert [schedule.id for schedule in listed] == ["a", "b", "c"]
+
+    assert [request.path for request in server.requests] == [
+        "/v1/schedules?tenant=acme&limit=2",
+        "/v1/schedules?tenant=acme&limit=2&after=b",
+    ]
+
+
+def test_a_pause_and_a_resume_send_their_notes() -> None:
+    with ApiServer(STORED, STORED) as server, a_client(server) as client:
+        client.schedules.pause("nightly", tenant="acme", note="why")
+        client.schedules.resume("nightly", tenant="acme")
+
+    assert [(request.path, request.json) for request in server.requests] == [
+        ("/v1/schedules/nightly:pause?tenant=acme", {"note": "why"}),
+        ("/v1/schedules/nightly:resume?tenant=acme", {"note": ""}),
+    ]
+
+
+def test_a_deletion_says_whose_it_is() -> None:
+    with ApiServer(Answer(200, {"status": "deleted"})) as server, a_client(server) as client:
+        client.schedules.delete("nightly", tenant="acme")
+
+    assert (server.requests[0].method, server.requests[0].path) == ("DELETE", "/v1/schedules/nightly?tenant=acme")
+
+
+def test_a_trigger_has_a_key_of_its_own_that_stays_when_it_is_sent_again() -> None:
+    run = Answer(202, {"job": "j1~x"})
+    with ApiServer(LOST, run, run) as server, a_client(server) as client:
+        assert client.schedules.trigger("nightly", tenant="acme", overlap="forbid") == "j1~x"
+        client.schedules.trigger("nightly", tenant="acme")
+
+    keys = [request.headers["idempotency-key"] for request in server.requests]
+    assert keys[0] == keys[1] != keys[2]
+    assert server.requests[0].json == {"overlap": "forbid"}
+    assert "idempotency-key" in server.requests[0].headers["authorization"]
+
+
+def test_a_trigger_may_be_given_its_key() -> None:
+    with ApiServer(Answer(202, {"job": "j1~x"})) as server, a_client(server) as client:
+        client.schedules.trigger("nightly", tenant="acme", idempotency_key="deploy 7")
+
+    assert server.requests[0].headers["idempotency-key"] == "deploy 7"
+
+
+def test_a_backfill_sends_its_range_and_is_read() -> None:
+    told = {
+        "backfill": "k1",
+        "count": 2,
+        "first": "2030-01-01T03:00:00.000Z",
+        "last": "2030-01-02T03:00:00.000Z",
+        "ends_at": "2030-01-31T09:00:01.000Z",
+        "jobs": ["j1~x", "j1~y"],
+    }
+    with ApiServer(Answer(202, told)) as server, a_client(server) as client:
+        backfill = client.schedules.backfill(
+            "nightly",
+            tenant="acme",
+            start=datetime(2030, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+            end=datetime(2030, 1, 3, tzinfo=UTC),
+            per_minute=30,
+        )
+
+    (request,) = server.requests
+    assert request.path == "/v1/schedules/nightly:backfill?tenant=acme"
+    assert request.json == {"start": "2030-01-01T00:00:00Z", "end": "2030-01-03T00:00:00Z", "per_minute": 30}
+    assert request.headers["idempotency-key"]
+    assert (backfill.id, backfill.count, backfill.jobs) == ("k1", 2, ("j1~x", "j1~y"))
+    assert backfill.ends_at == datetime(2030, 1, 31, 9, 0, 1, tzinfo=UTC)
+
+
+def test_a_dry_run_of_a_backfill_of_nothing_has_no_instants() -> None:
+    with (
+        ApiServer(Answer(200, {"backfill": "x", "count": 0, "jobs": []})) as server,
+        a_client(server) as client,
+    ):
+        start = datetime(2030, 1, 1, tzinfo=UTC)
+        backfill = client.schedules.backfill("nightly", tenant="acme", start=start, end=start, dry_run=True)
+
+    assert server.requests[0].json["dry_run"] is True
+    assert (backfill.first, backfill.last, backfill.ends_at) == (None, None, None)
+
+
+def test_a_preview_is_asked_for_from_an_instant_on() -> None:
+    with ApiServer(Answer(200, {"fires": [FIRE]})) as server, a_client(server) as client:
+        (fire,) = client.schedules.preview("nightly", tenant="acme", count=1, after=datetime(2030, 1, 1, tzinfo=UTC))
+
+    assert server.requests[0].path == (
+        "/v1/schedules/nightly:preview?tenant=acme&count=1&after=2030-01-01T00%3A00%3A00Z"
+    )
+    assert fire.at == datetime(2030, 3, 31, 1, tzinfo=UTC)
+
+
+def test_names_are_percent_encoded() -> None:
+    with (
+        ApiServer(NO_SUCH) as server,
+        a_client(server) as client,
+        pytest.raises(ApiProblem, match="schedule_not_found"),
+    ):
+        client.schedules.get("../a b:c", tenant="a&b")
+
+    assert server.requests[0].path == "/v1/schedules/..%2Fa%20b%3Ac?tenant=a%26b"
+
+
+@pytest.mark.parametrize("failure", [LOST, DOWN])
+def test_every_call_is_sent_again_when_its_answer_was_lost(failure: Answer) -> None:
+    start = datetime(2030, 1, 1, tzinfo=UTC)
+    counts = Answer(200, {"start": "2030-01-01T00:00:00Z", "results": [], "next": None})
+    calls: list[tuple[Answer, Any]] = [
+        (STORED, lambda calls: calls.put(a_schedule())),
+        (STORED, lambda calls: calls.patch("nightly", tenant="acme", changes={})),
+        (STORED, lambda calls: calls.get("nightly", tenant="acme")),
+        (STORED, lambda calls: calls.pause("nightly", tenant="acme")),
+        (STORED, lambda calls: calls.resume("nightly", tenant="acme")),
+        (Answer(200, {}), lambda calls: calls.delete("nightly", tenant="acme")),
+        (Answer(202, {"job": "x"}), lambda calls: calls.trigger("nightly", tenant="acme")),
+        (
+            Answer(202, {"backfill": "x", "count": 0}),
+            lambda calls: calls.backfill("nightly", tenant="acme", start=start, end=start),
+        ),
+        (counts, lambda calls: calls.count_fires_of("acme")),
+    ]
+    for answer, call in calls:
+        with ApiServer(failure, answer) as server, a_client(server) as client:
+            call(client.schedules)
+
+        assert len(server.requests) == 2
+
+
+def test_an_answer_that_makes_no_sense_is_not_believed() -> None:
+    with (
+        ApiServer(Answer(200, {"surprise": 1})) as server,
+        a_client(server) as client,
+        pytest.raises(Unreachable, match="surprise"),
+    ):
+        client.schedules.get("nightly", tenant="acme")
+
+
+class TestManySchedules:
+    def test_they_come_back_in_order_and_are_told_as_they_are_stored(self) -> None:
+        told: list[Put] = []
+        asked = [a_schedule(f"s{number}") for number in range(40)]
+        with ApiServer(otherwise=take) as server, a_client(server) as client:
+            results = client.schedules.put_many(asked, on_progress=told.append)
+
+        assert [result.schedule.id for result in results if isinstance(result, Stored)] == [s.id for s in asked]
+        assert sorted(result.asked.id for result in told) == sorted(s.id for s in asked)
+
+    def test_some_are_put_at_the_same_time(self) -> None:
+        both_are_here = threading.Barrier(2, timeout=10)
+
+        def meet(request: Request) -> Answer:
+            both_are_here.wait()
+            return take(request)
+
+        with ApiServer(otherwise=meet) as server, a_client(server) as client:
+            results = client.schedules.put_many([a_schedule("a"), a_schedule("b")], threads=2)
+
+        assert all(isinstance(result, Stored) for result in results)
+
+    def test_one_that_is_refused_does_not_hold_up_the_others(self) -> None:
+        def refuse_b(request: Request) -> Answer:
+            if "/b?" in request.path:
+                return Answer(422, {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused"})
+            return take(request)
+
+        with ApiServer(otherwise=refuse_b) as server, a_client(server) as client:
+            first, second, third = client.schedules.put_many([a_schedule("a"), a_schedule("b"), a_schedule("c")])
+
+        assert isinstance(first, Stored)
+        assert isinstance(third, Stored)
+        assert isinstance(second, NotStored)
+        assert isinstance(second.error, ApiProblem)
+
+    def test_what_has_not_been_sent_when_it_is_interrupted_is_not_sent(self) -> None:
+        def interrupt(_: Put) -> None:
+            raise KeyboardInterrupt
+
+        asked = [a_schedule(f"s{number}") for number in range(200)]
+        with ApiServer(otherwise=take) as server, a_client(server) as client, pytest.raises(KeyboardInterrupt):
+            client.schedules.put_many(asked, threads=2, on_progress=interrupt)
+
+        assert len(server.requests) < len(asked)
+
+
+class TestFireCounts:
+    def test_definitions_are_counted_a_hundred_a_request_without_their_payloads(self) -> None:
+        def count(request: Request) -> Answer:
+            results = [{"tenant": s["tenant"], "id": s["id"], "minutes": {"0": 2}} for s in request.json["schedules"]]
+            return Answer(200, {"start": request.json["start"], "results": results, "next": None})
+
+        progress: list[int] = []
+        asked = [a_schedule(f"s{number}", payload={"secret": 1}) for number in range(250)]
+        with ApiServer(otherwise=count) as server, a_client(server) as client:
+            results = client.schedules.count_fires(
+                asked,
+                start=datetime(2030, 1, 1, tzinfo=UTC),
+                hours=12,
+                spread=timedelta(minutes=5),
+                on_progress=progress.append,
+            )
+
+        assert [len(request.json["schedules"]) for request in server.requests] == progress == [100, 100, 50]
+        assert results[0] == FireCount(tenant="acme", id="s0", minutes={0: 2})
+        assert [result.id for result in results] == [schedule.id for schedule in asked]
+        request = server.requests[0].json
+        assert (request["start"], request["hours"], request["spread"]) == ("2030-01-01T00:00:00Z", 12, 300)
+        assert request["schedules"][0] == {
+            "tenant": "acme",
+            "id": "s0",
+            "cron": "0 3 * * *",
+            "job": {"target": "https://example.com"},
+        }
+
+    def test_the_schedules_of_a_tenant_are_counted_page_by_page(self) -> None:
+        problem = {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused", "detail": "no"}
+        pages = [
+            Answer(200, {"results": [{"tenant": "acme", "id": "a", "minutes": {}}], "next": "a"}),
+            Answer(200, {"results": [{"tenant": "acme", "id": "b", "problem": problem}], "next": None}),
+        ]
+        with ApiServer(*pages) as server, a_client(server) as client:
+            results = client.schedules.count_fires_of("acme")
+
+        assert [request.json.get("after") for request in server.requests] == ["", "a"]
+        assert [(result.id, result.problem and result.problem.detail) for result in results] == [
+            ("a", None),
+            ("b", "no"),
+        ]
+
+    def test_nothing_to_count_makes_no_request(self) -> None:
+        with ApiServer() as server, a_client(server) as client:
+            assert client.schedules.count_fires([]) == []
+
+        assert Counter(request.path for request in server.requests) == {}

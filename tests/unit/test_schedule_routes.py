@@ -1,0 +1,597 @@
+"""The routes of schedules on fakes: what they answer, and how they tell requests apart."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+
+from functions.api.answers import problem_answer
+from functions.api.manage_schedules import ScheduleManager
+from functions.api.problems import Misshapen, problem_of
+from functions.api.requests import Rules
+from functions.api.schedule_routes import CONTEXT, Desk, router
+from functions.domain.errors import ScheduleBusy, TickwheelError
+from functions.domain.instants import format_instant
+from functions.domain.job_id import parse_job_id
+from functions.domain.lifecycle import State
+from functions.ports import ScheduleStore
+from tests.builders import NOON
+from tests.fakes import InMemoryScheduleStore
+from tests.integration.events import Context, a_request
+from tests.unit.world import World
+
+JOB = {"target": "https://example.com/hook"}
+HOURLY = {"every": 3_600, "job": JOB}
+
+
+class Api(World):
+    """The routes over the whole scheduler on fakes."""
+
+    def __init__(self, schedules: InMemoryScheduleStore | None = None) -> None:
+        super().__init__()
+        self.schedules = schedules or self.schedules
+        self.app = APIGatewayHttpResolver()
+        self.app.include_router(router)
+        self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        tenant: str | None = "acme",
+        query: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> tuple[int, Any]:
+        asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
+        desk = Desk(manager=self.manager, payloads=self.payloads, rules=self.rules, token=self.token)
+        self.app.append_context(**{CONTEXT: desk})
+        context: Any = Context()
+        answer = self.app.resolve(a_request(method, path, body, query=asked, **options), context)
+        return answer["statusCode"], json.loads(answer["body"])
+
+    def put(self, schedule_id: str = "nightly", **definition: Any) -> dict[str, Any]:
+        status, told = self.call("PUT", f"/v1/schedules/{schedule_id}", {**HOURLY, **definition})
+        assert status in (200, 201), told
+        return told
+
+    def get(self, schedule_id: str = "nightly") -> dict[str, Any]:
+        status, told = self.call("GET", f"/v1/schedules/{schedule_id}")
+        assert status == 200, told
+        return told
+
+    def rules(self) -> Rules:
+        return Rules(now=self.clock.now(), allow_plain_http=False, max_timeout=timedelta(seconds=50))
+
+    @property
+    def manager(self) -> ScheduleManager:
+        return ScheduleManager(
+            wheel=self.wheel,
+            clock=self.clock,
+            schedules=self.schedules,
+            changer=self.changer,
+            materialiser=self.materialiser,
+            ledger=self.ledger,
+            placer=self.placer,
+            payloads=self.payloads,
+            journal=self.journal,
+        )
+
+
+def _refuse(error: Exception) -> Response[str]:
+    return problem_answer(problem_of(error))
+
+
+def test_a_new_schedule_is_created_and_told_with_its_next_fire():
+    api = Api()
+
+    status, told = api.call("PUT", "/v1/schedules/nightly", HOURLY)
+
+    assert status == 201
+    assert told == {
+        "id": "nightly",
+        "tenant": "acme",
+        "version": told["version"],
+        "status": "active",
+        "note": "",
+        "every": {"interval": "PT1H"},
+        "job": JOB,
+        "created_at": "2027-03-01T12:00:00.000Z",
+        "changed_at": "2027-03-01T12:00:00.000Z",
+        "next_fire": {"at": "2027-03-01T13:00:00.000Z", "nominal_at": "2027-03-01T13:00:00.000Z"},
+        "fires": 0,
+        "misfires": 0,
+        "skips": {},
+        "failures_in_a_row": 0,
+        "runs": [],
+    }
+
+
+def test_the_same_definition_again_changes_nothing():
+    api = Api()
+    first = api.put()
+    api.clock.tick(timedelta(minutes=1))
+
+    assert api.call("PUT", "/v1/schedules/nightly", HOURLY) == (200, first)
+
+
+def test_another_definition_is_a_new_version():
+    api = Api()
+    first = api.put()
+
+    status, told = api.call("PUT", "/v1/schedules/nightly", {**HOURLY, "every": 1_800})
+
+    assert (status, told["version"], told["every"]) == (200, first["version"] + 1, {"interval": "PT30M"})
+    assert told["next_fire"]["at"] == "2027-03-01T12:30:00.000Z"
+
+
+def test_a_dry_run_of_a_put_tells_the_fires_before_and_after_and_writes_nothing():
+    api = Api()
+    before = api.put()
+
+    status, told = api.call(
+        "PUT", "/v1/schedules/nightly", {**HOURLY, "every": 1_800}, query={"dry_run": "true", "count": 2}
+    )
+
+    assert status == 200
+    assert [fire["at"][11:16] for fire in told["before"]] == ["13:00", "14:00"]
+    assert [fire["at"][11:16] for fire in told["after"]] == ["12:30", "13:00"]
+    assert api.get() == before
+
+
+def test_a_dry_run_of_a_change_of_a_paused_schedule_tells_what_it_does_once_it_is_resumed():
+    api = Api()
+    api.put()
+    api.call("POST", "/v1/schedules/nightly:pause")
+
+    _, told = api.call("PATCH", "/v1/schedules/nightly", {"every": 1_800}, query={"dry_run": "true", "count": 1})
+
+    assert [fire["at"][11:16] for fire in (*told["before"], *told["after"])] == ["13:00", "12:30"]
+
+
+def test_a_dry_run_of_a_new_schedule_has_no_fires_before():
+    api = Api()
+
+    status, told = api.call("PUT", "/v1/schedules/nightly", HOURLY, query={"dry_run": "true"})
+
+    assert (status, told["before"], len(told["after"])) == (200, [], 10)
+    assert api.call("GET", "/v1/schedules/nightly")[0] == 404
+
+
+def test_a_patch_changes_what_it_names():
+    api = Api()
+    api.put(spread="PT5M", max_runs=9)
+
+    status, told = api.call("PATCH", "/v1/schedules/nightly", {"cron": "30 * * * *", "spread": None})
+
+    assert (status, told["cron"], told["max_runs"]) == (200, "30 * * * *", 9)
+    assert "every" not in told
+    assert "spread" not in told
+
+
+def test_a_dry_run_of_a_patch_tells_the_fires_before_and_after_and_writes_nothing():
+    api = Api()
+    before = api.put()
+
+    status, told = api.call("PATCH", "/v1/schedules/nightly", {"every": 1_800}, query={"dry_run": "true", "count": 1})
+
+    assert (status, told["before"][0]["at"], told["after"][0]["at"]) == (
+        200,
+        "2027-03-01T13:00:00.000Z",
+        "2027-03-01T12:30:00.000Z",
+    )
+    assert api.get() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/schedules/nightly", None),
+        ("PATCH", "/v1/schedules/nightly", {}),
+        ("DELETE", "/v1/schedules/nightly", None),
+        ("GET", "/v1/schedules/nightly:preview", None),
+        ("POST", "/v1/schedules/nightly:pause", {}),
+        ("POST", "/v1/schedules/nightly:resume", {}),
+        ("POST", "/v1/schedules/nightly:trigger", {}),
+        ("POST", "/v1/schedules/nightly:backfill", {"start": "2027-01-01T00:00:00Z", "end": "2027-01-02T00:00:00Z"}),
+    ],
+)
+def test_what_a_tenant_does_not_have_is_not_found(method: str, path: str, body: Any):
+    api = Api()
+    api.call("PUT", "/v1/schedules/nightly", HOURLY, tenant="globex")
+
+    status, problem = api.call(method, path, body)
+
+    assert (status, problem["code"]) == (404, "schedule_not_found")
+    assert "acme" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/schedules", None),
+        ("PUT", "/v1/schedules/nightly", HOURLY),
+        ("PATCH", "/v1/schedules/nightly", {}),
+        ("GET", "/v1/schedules/nightly", None),
+        ("GET", "/v1/schedules/nightly:preview", None),
+        ("DELETE", "/v1/schedules/nightly", None),
+        ("POST", "/v1/schedules/nightly:pause", None),
+        ("POST", "/v1/schedules/nightly:resume", None),
+        ("POST", "/v1/schedules/nightly:trigger", None),
+        ("POST", "/v1/schedules/nightly:backfill", None),
+    ],
+)
+def test_every_request_names_its_tenant(method: str, path: str, body: Any):
+    status, problem = Api().call(method, path, body, tenant=None)
+
+    assert (status, problem["code"]) == (422, "invalid_input")
+    assert problem["errors"] == [{"field": "tenant", "message": "is required"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "field"),
+    [
+        ("/v1/schedules", {"limit": 0}, "limit"),
+        ("/v1/schedules", {"limit": 501}, "limit"),
+        ("/v1/schedules", {"limit": "all"}, "limit"),
+        ("/v1/schedules", {"page": 2}, "page"),
+        ("/v1/schedules", {"tenant": "a#b"}, "tenant"),
+        ("/v1/schedules/nightly", {"verbose": "1"}, "verbose"),
+        ("/v1/schedules/nightly:preview", {"count": 101}, "count"),
+        ("/v1/schedules/nightly:preview", {"after": "2027-03-01T12:00:00"}, "after"),
+    ],
+)
+def test_a_bad_query_is_refused_with_its_field(path: str, query: dict[str, Any], field: str):
+    status, problem = Api().call("GET", path, query=query)
+
+    assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_input", field)
+
+
+def test_a_misspelt_dry_run_does_not_write():
+    api = Api()
+
+    status, problem = api.call("PUT", "/v1/schedules/nightly", HOURLY, query={"dryrun": "true"})
+
+    assert (status, problem["errors"][0]["field"]) == (422, "dryrun")
+    assert api.call("GET", "/v1/schedules/nightly")[0] == 404
+
+
+@pytest.mark.parametrize("schedule_id", ["a b", "a:b", "é", "x" * 129])
+def test_a_bad_id_is_refused(schedule_id: str):
+    status, problem = Api().call("PUT", f"/v1/schedules/{schedule_id}", HOURLY)
+
+    assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_schedule", "id")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/schedules/nightly"),
+        ("POST", "/v1/schedules/nightly:"),
+        ("POST", "/v1/schedules/nightly:preview"),
+        ("POST", "/v1/schedules/nightly:explode"),
+        ("GET", "/v1/schedules/nightly:pause"),
+    ],
+)
+def test_an_unknown_verb_is_not_found_and_the_known_ones_are_named(method: str, path: str):
+    status, problem = Api().call(method, path)
+
+    assert (status, problem["code"]) == (404, "no_such_route")
+    assert (":pause, :resume, :trigger, :backfill" if method == "POST" else ":preview") in problem["detail"]
+
+
+def test_a_schedule_that_keeps_changing_is_busy():
+    class Contended(InMemoryScheduleStore):
+        def change(self, *_: Any, **__: Any) -> bool:
+            return False
+
+    contended: ScheduleStore = Contended()
+    status, problem = Api(contended).call("PUT", "/v1/schedules/nightly", HOURLY)
+
+    assert (status, problem["code"], problem["detail"]) == (409, "schedule_busy", str(ScheduleBusy("nightly")))
+
+
+def test_a_paused_schedule_says_why_and_has_no_next_fire():
+    api = Api()
+    api.put()
+
+    status, told = api.call("POST", "/v1/schedules/nightly:pause", {"note": "the target moves"})
+
+    assert (status, told["status"], told["note"]) == (200, "paused", "the target moves")
+    assert "next_fire" not in told
+
+
+def test_a_resumed_schedule_goes_on_from_now():
+    api = Api()
+    api.put()
+    api.call("POST", "/v1/schedules/nightly:pause", {"note": "the target moves"})
+    api.clock.tick(timedelta(hours=3, minutes=1))
+
+    status, told = api.call("POST", "/v1/schedules/nightly:resume")
+
+    assert (status, told["status"], told["note"]) == (200, "active", "")
+    assert told["next_fire"]["at"] == "2027-03-01T16:00:00.000Z"
+
+
+@pytest.mark.parametrize("body", [None, {}])
+def test_a_pause_needs_no_body(body: Any):
+    api = Api()
+    api.put()
+
+    assert api.call("POST", "/v1/schedules/nightly:pause", body)[1]["status"] == "paused"
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "field"),
+    [
+        ("pause", {"note": 7}, "note"),
+        ("pause", {"note": "x" * 501}, "note"),
+        ("pause", {"reason": "x"}, "reason"),
+        ("resume", [], "body"),
+        ("trigger", {"overlap": "queue"}, "overlap"),
+        ("trigger", {"at": "now"}, "at"),
+        ("backfill", {"start": "2027-01-01T00:00:00Z"}, "end"),
+        ("backfill", {"start": "yesterday", "end": "2027-01-02T00:00:00Z"}, "start"),
+        ("backfill", {"start": "2027-01-01T00:00:00Z", "end": "2027-01-02T00:00:00Z", "per_minute": 0}, "per_minute"),
+        ("backfill", {"start": "2027-01-01T00:00:00Z", "end": "2027-01-02T00:00:00Z", "dry_run": "no"}, "dry_run"),
+    ],
+)
+def test_a_bad_body_of_a_verb_is_refused_with_its_field(verb: str, body: Any, field: str):
+    api = Api()
+    api.put()
+
+    status, problem = api.call("POST", f"/v1/schedules/nightly:{verb}", body)
+
+    assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_input", field)
+
+
+def test_a_deleted_schedule_is_gone_and_deleting_it_again_is_no_error():
+    api = Api()
+    api.put()
+
+    for _ in range(2):
+        assert api.call("DELETE", "/v1/schedules/nightly") == (
+            200,
+            {"id": "nightly", "tenant": "acme", "status": "deleted"},
+        )
+    assert api.call("GET", "/v1/schedules/nightly")[0] == 404
+    assert api.call("GET", "/v1/schedules") == (200, {"schedules": [], "next": None})
+
+
+def test_schedules_are_told_page_by_page_and_for_one_tenant_only():
+    api = Api()
+    for schedule_id in ("b", "a", "d", "c"):
+        api.put(schedule_id)
+    api.call("PUT", "/v1/schedules/aa", HOURLY, tenant="globex")
+
+    _, first = api.call("GET", "/v1/schedules", query={"limit": 3})
+    _, second = api.call("GET", "/v1/schedules", query={"limit": 3, "after": first["next"]})
+
+    assert [schedule["id"] for schedule in first["schedules"]] == ["a", "b", "c"]
+    assert ([schedule["id"] for schedule in second["schedules"]], second["next"]) == (["d"], None)
+
+
+def test_a_preview_tells_both_clocks_and_why_a_fire_is_moved():
+    api = Api()
+    api.put(every=None, cron="30 2 * * *", timezone="Europe/Berlin")
+
+    status, told = api.call(
+        "GET", "/v1/schedules/nightly:preview", query={"count": 2, "after": "2027-03-27T12:00:00+01:00"}
+    )
+
+    assert status == 200
+    assert told["fires"][0] == {
+        "at": "2027-03-28T01:00:00.000Z",
+        "local": "2027-03-28T03:00:00+02:00",
+        "offset": "+02:00",
+        "marks": [
+            {
+                "by": "gap",
+                "reason": "02:30 does not exist on 2027-03-28 in Europe/Berlin: the first valid time after it",
+            }
+        ],
+    }
+    assert told["fires"][1]["marks"] == []
+
+
+def test_a_trigger_answers_with_the_job_that_runs_now():
+    api = Api()
+    api.put()
+
+    status, told = api.call("POST", "/v1/schedules/nightly:trigger")
+
+    assert status == 202
+    assert parse_job_id(told["job"]).due_at == NOON
+    assert [timer.job.identity for timer in api.ready.sent] == ["nightly:trigger:token-1"]
+
+
+def test_triggers_with_the_same_key_are_one_run():
+    api = Api()
+    api.put()
+    for key in ("deploy 7", "deploy 7", "deploy 8"):
+        api.call("POST", "/v1/schedules/nightly:trigger", headers={"idempotency-key": key})
+
+    identities = [timer.job.identity for timer in api.ready.sent]
+
+    assert identities[0] == identities[1] != identities[2]
+    assert all(identity.startswith("nightly:trigger:k") for identity in identities)
+
+
+def test_a_backfill_runs_the_fires_of_its_range_so_many_a_minute():
+    api = Api()
+    api.put()
+    body = {"start": "2027-02-28T00:00:00Z", "end": "2027-02-28T03:00:00Z", "per_minute": 2, "overlap": "forbid"}
+
+    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body, headers={"idempotency-key": "again"})
+
+    assert (status, told["count"], len(told["jobs"])) == (202, 3, 3)
+    assert (told["first"], told["last"]) == ("2027-02-28T00:00:00.000Z", "2027-02-28T02:00:00.000Z")
+    assert told["ends_at"] == "2027-03-01T12:01:00.000Z"
+    assert [parse_job_id(job_id).due_at - NOON for job_id in told["jobs"]] == [
+        timedelta(seconds=s) for s in (0, 30, 60)
+    ]
+
+
+def test_a_dry_run_of_a_backfill_tells_what_would_run_and_runs_nothing():
+    api = Api()
+    api.put()
+    body = {"start": "2027-02-28T00:00:00Z", "end": "2027-02-28T03:00:00Z", "dry_run": True}
+
+    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body)
+
+    assert (status, told["count"], told["jobs"]) == (200, 3, [])
+    assert api.ready.sent == []
+
+
+def test_a_backfill_of_an_empty_range_runs_nothing():
+    api = Api()
+    api.put()
+    body = {"start": "2027-02-28T00:10:00Z", "end": "2027-02-28T00:20:00Z"}
+
+    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body)
+
+    assert (status, told) == (202, {"backfill": "token-1", "count": 0, "jobs": []})
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        ("2027-03-01T00:00:00Z", "2027-03-01T12:00:01Z", "must be after start and not in the future"),
+        ("2027-02-28T03:00:00Z", "2027-02-28T00:00:00Z", "must be after start and not in the future"),
+        ("2020-01-01T00:00:00Z", "2027-01-01T00:00:00Z", "leaves more than 1000 fires"),
+    ],
+)
+def test_a_range_that_cannot_be_backfilled_is_refused(start: str, end: str, message: str):
+    api = Api()
+    api.put()
+
+    status, problem = api.call("POST", "/v1/schedules/nightly:backfill", {"start": start, "end": end})
+
+    assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_schedule", "end")
+    assert problem["errors"][0]["message"].startswith(message)
+
+
+def test_runs_are_told_newest_first_with_their_outcome():
+    api = Api()
+    api.put(every=60)
+    for _ in range(3):
+        api.clock.tick(timedelta(minutes=1))
+        api.receive_and_work()
+        api.materialiser.revive("acme#nightly")
+
+    told = api.get()
+
+    assert told["fires"] >= 3
+    assert told["last_fire"] == format_instant(NOON + timedelta(minutes=3))
+    assert [run["fire_at"] for run in told["runs"]] == [
+        format_instant(NOON + timedelta(minutes=minutes)) for minutes in (3, 2, 1)
+    ]
+    newest = told["runs"][0]
+    assert told["last_outcome"] == newest["state"] == State.SUCCEEDED
+    assert (newest["attempt"], newest["settled_at"]) == (1, format_instant(NOON + timedelta(minutes=3)))
+
+
+def test_a_large_payload_is_told_by_itself_and_pointed_at_in_a_list():
+    api = Api()
+    payload = {str(number): f"{number * 7919 % 104_729:x}" for number in range(3_000)}
+
+    told = api.put(job={**JOB, "payload": payload})
+    _, listed = api.call("GET", "/v1/schedules")
+
+    assert told["job"] == api.get()["job"] == {**JOB, "payload": payload}
+    assert set(listed["schedules"][0]["job"]) == {"target", "payload_pointer"}
+
+
+def test_a_patch_leaves_a_large_payload_alone_or_merges_into_it():
+    api = Api()
+    payload = {str(number): f"{number * 7919 % 104_729:x}" for number in range(3_000)}
+    api.put(job={**JOB, "payload": payload})
+
+    _, kept = api.call("PATCH", "/v1/schedules/nightly", {"spread": "PT5M"})
+    _, merged = api.call("PATCH", "/v1/schedules/nightly", {"job": {"payload": {"0": None, "new": 1}}})
+
+    assert kept["job"]["payload"] == payload
+    del payload["0"]
+    assert merged["job"]["payload"] == {**payload, "new": 1}
+
+
+def test_an_id_may_come_percent_encoded():
+    api = Api()
+    api.put("night.ly")
+
+    assert api.call("GET", "/v1/schedules/night%2Ely")[1]["id"] == "night.ly"
+    assert api.call("POST", "/v1/schedules/night.ly%3Apause")[1]["status"] == "paused"
+
+
+class TestFireCounts:
+    def test_definitions_are_counted_by_the_minute(self):
+        status, told = Api().call(
+            "POST",
+            "/v1/schedules:fires",
+            {
+                "schedules": [{"tenant": "acme", "id": "a", **HOURLY}, {"tenant": "globex", "id": "b", **HOURLY}],
+                "start": "2027-03-01T00:00:30Z",
+                "hours": 2,
+            },
+            tenant=None,
+        )
+
+        assert status == 200
+        assert told == {
+            "start": "2027-03-01T00:00:00.000Z",
+            "results": [
+                {"tenant": "acme", "id": "a", "minutes": {"0": 1, "60": 1}},
+                {"tenant": "globex", "id": "b", "minutes": {"0": 1, "60": 1}},
+            ],
+            "next": None,
+        }
+
+    def test_a_bad_definition_has_a_problem_of_its_own(self):
+        good = {"tenant": "acme", "id": "a", **HOURLY}
+        bad = [{**good, "every": 0}, {**good, "id": "a b"}, {"id": "a", **HOURLY}, {**good, "status": "paused"}]
+
+        _, told = Api().call("POST", "/v1/schedules:fires", {"schedules": [*bad, good]}, tenant=None)
+
+        assert [result["problem"]["errors"][0]["field"] for result in told["results"][:-1]] == [
+            "every.interval",
+            "id",
+            "tenant",
+            "status",
+        ]
+        assert "minutes" in told["results"][-1]
+
+    def test_the_schedules_of_a_tenant_are_counted_page_by_page_without_the_paused(self):
+        api = Api()
+        for number in range(102):
+            api.put(f"s{number:03d}")
+        api.call("POST", "/v1/schedules/s000:pause")
+
+        _, first = api.call("POST", "/v1/schedules:fires", {"tenant": "acme"}, tenant=None)
+        _, second = api.call("POST", "/v1/schedules:fires", {"tenant": "acme", "after": first["next"]}, tenant=None)
+
+        assert (len(first["results"]), first["next"], first["start"]) == (99, "s099", "2027-03-01T12:00:00.000Z")
+        assert [result["id"] for result in second["results"]] == ["s100", "s101"]
+        assert second["next"] is None
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            ({}, "schedules"),
+            ({"tenant": "acme", "schedules": [{}]}, "schedules"),
+            ({"schedules": []}, "schedules"),
+            ({"schedules": [{}] * 101}, "schedules"),
+            ({"schedules": ["nightly"]}, "schedules.0"),
+            ({"tenant": "acme", "hours": 49}, "hours"),
+            ({"tenant": "acme", "hours": 0}, "hours"),
+            ({"tenant": "acme", "start": "today"}, "start"),
+            ({"tenant": "acme", "spread": "wide"}, "spread"),
+            ({"tenant": "a b"}, "tenant"),
+        ],
+    )
+    def test_a_bad_body_is_refused_with_its_field(self, body: Any, field: str):
+        status, problem = Api().call("POST", "/v1/schedules:fires", body, tenant=None)
+
+        assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_input", field)

@@ -1,0 +1,138 @@
+"""docs/schedules.md: every example in it is taken by what it is for, and every table of fires is what is computed."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from functions.api.problems import TABLE
+from functions.api.requests import Rules
+from functions.api.schedule_bodies import RULES as RULE_NAMES
+from functions.api.schedule_bodies import read_schedule
+from functions.api.schedule_requests import BackfillBody
+from functions.domain.firing import fires
+from functions.domain.occurrence import check_references
+from functions.domain.schedule_state import SkipReason
+from functions.domain.zones import zone_of
+from tests.api_server import Answer, ApiServer, Request
+from tests.builders import NOON
+from tests.unit.test_client_schedules import schedule_json
+from tickwheel.cli import app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
+RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
+BERLIN = {
+    "gap": (datetime(2027, 3, 28, 0, tzinfo=UTC), datetime(2027, 3, 28, 2, 30, tzinfo=UTC)),
+    "fold": (datetime(2027, 10, 30, 23, tzinfo=UTC), datetime(2027, 10, 31, 3, tzinfo=UTC)),
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def rows(heading: str) -> Iterator[list[str]]:
+    """The cells of the table with this heading."""
+    table = PAGE[PAGE.index(heading) :].split("\n\n", 1)[0]
+    for line in table.splitlines()[2:]:
+        yield [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+
+
+def commands() -> list[str]:
+    shell = "\n".join(blocks("sh")).replace("\\\n", " ")
+    return [line for line in shell.splitlines() if line.startswith("tickwheel ")]
+
+
+@pytest.mark.parametrize("example", blocks("json"), ids=lambda text: text.split('"')[1])
+def test_every_body_is_taken(example: str):
+    body = json.loads(example)
+
+    if "job" in body:
+        read_schedule(body, RULES).schedule("acme", "nightly")
+    else:
+        BackfillBody.model_validate(body)
+
+
+def test_every_kind_of_rule_is_shown_with_a_good_example():
+    found = [re.findall(r"`([^`]*)`", line)[0] for line in PAGE.splitlines() if re.match(r'\| `"', line)]
+
+    for example in found:
+        read_schedule({**json.loads(f"{{{example}}}"), "job": {"target": "handler:echo"}}, RULES)
+    assert {next(iter(json.loads(f"{{{example}}}"))) for example in found} == set(RULE_NAMES)
+
+
+@pytest.mark.parametrize("policy", ["gap", "fold"])
+def test_the_fires_of_a_clock_change_are_what_is_computed(policy: str):
+    start, end = BERLIN[policy]
+    for cron, chosen, told in rows(f"| cron | `{policy}` | fires |"):
+        definition = {"cron": cron, "timezone": "Europe/Berlin", "job": {"target": "handler:echo"}}
+        if chosen:
+            definition[policy] = chosen
+        schedule = read_schedule(definition, RULES).schedule("acme", "nightly")
+        found = takewhile(lambda fire: fire.at < end, fires(schedule, after=start - timedelta(milliseconds=1)))
+        local = [fire.at.astimezone(zone_of("Europe/Berlin")) for fire in found]
+        clock = [f"{at:%H:%M}" + (at.isoformat()[-6:] if policy == "fold" else "") for at in local]
+
+        assert (", ".join(clock) or "none") == told, (cron, chosen)
+
+
+def test_every_reference_is_one_that_there_is():
+    for reference, *_ in rows("| reference | |"):
+        check_references(reference)
+
+
+def test_every_reason_for_a_skip_is_named():
+    assert all(f"`{reason.value}`" in PAGE for reason in SkipReason)
+
+
+def test_every_problem_that_is_named_is_one_that_there_is():
+    codes = {code for _, code, _ in TABLE.values()}
+
+    assert {"invalid_schedule", "schedule_not_found", "schedule_busy", "not_placed"} <= codes
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda text: text[:60])
+def test_every_command_does_something(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "schedules.jsonl"
+    file.write_text('{"tenant": "acme", "id": "a", "cron": "@daily", "job": {"target": "handler:echo"}}\n')
+    monkeypatch.chdir(tmp_path)
+    arguments = shlex.split(command, comments=True)[1:]
+
+    with ApiServer(otherwise=answer_anything) as server:
+        result = CliRunner().invoke(app, arguments, env={"TICKWHEEL_ENDPOINT": server.url}, catch_exceptions=False)
+
+    assert result.exit_code == 0, result.output
+    assert server.requests
+
+
+def test_the_python_examples_run(monkeypatch: pytest.MonkeyPatch):
+    with ApiServer(otherwise=answer_anything) as server:
+        monkeypatch.setenv("TICKWHEEL_ENDPOINT", server.url)
+        names: dict[str, Any] = {}
+        for example in blocks("python"):
+            exec(compile(example, "docs/schedules.md", "exec"), names)
+
+    assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET"]
+
+
+def answer_anything(request: Request) -> Answer:
+    """As the API would, about a schedule of its own."""
+    counts = {"results": [{"tenant": "acme", "id": "a", "minutes": {"0": 1}}], "next": None}
+    told: dict[str, Any] = {
+        "/v1/schedules:fires": counts,
+        "/v1/schedules": {"schedules": [schedule_json()], "next": None},
+    }
+    path, _, query = request.path.partition("?")
+    if path in told:
+        return Answer(200, told[path])
+    verbs = {"preview": {"fires": []}, "trigger": {"job": "j1~x"}, "backfill": {"backfill": "x", "count": 0}}
+    if "dry_run" in query:
+        return Answer(200, {"before": [], "after": []})
+    return Answer(200, verbs.get(path.rpartition(":")[2], schedule_json()))
