@@ -3,6 +3,8 @@
 with Client() as client:
     job = client.submit("https://example.com/hook", tenant="acme", delay=timedelta(minutes=5))
     client.get(job.id).state
+    nightly = NewSchedule("nightly", tenant="acme", cron="0 3 * * *", target="https://example.com/hook")
+    client.schedules.put(nightly).next_fire
 """
 
 import json
@@ -10,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
 from botocore.credentials import Credentials
 from botocore.session import Session
 
+from tickwheel.answers import read_answer
 from tickwheel.backoff import Backoff
 from tickwheel.endpoint import LoopbackTransport, find_endpoint
 from tickwheel.errors import ApiProblem, NoEndpoint, Unreachable
@@ -34,12 +37,11 @@ from tickwheel.jobs import (
     Unanswered,
 )
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
+from tickwheel.schedule_calls import Schedules
 from tickwheel.signing import SigV4, default_credentials
 
 MOST_JOBS_A_REQUEST = 500
 MOST_BYTES_A_REQUEST = 5_000_000  # Lambda takes 6 MB, API Gateway's envelope and escapes included
-
-T = TypeVar("T")
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 _NOT_APPLIED = frozenset({429})
@@ -86,6 +88,8 @@ class Client:
             timeout=timeout.total_seconds(),
             transport=transport,
         )
+        self.schedules = Schedules(self._call)
+        """The calls about schedules."""
 
     def __enter__(self) -> Self:
         return self
@@ -150,7 +154,7 @@ class Client:
         """Submits a job made beforehand; promises and errors as `submit`."""
         repeatable = job.idempotency_key is not None
         body = self._call("POST", "/v1/jobs", content=_encode(job), repeatable=repeatable)
-        return _read(Submitted.from_json, body)
+        return read_answer(Submitted.from_json, body)
 
     def submit_many(
         self,
@@ -178,7 +182,7 @@ class Client:
 
     def get(self, job_id: str) -> Job:
         """The job as it stands; raises ApiProblem (404) for an id that no job has."""
-        return _read(Job.from_json, self._call("GET", _path_of(job_id), repeatable=True))
+        return read_answer(Job.from_json, self._call("GET", _path_of(job_id), repeatable=True))
 
     def cancel(self, job_id: str) -> Cancellation:
         """Cancels the job, or asks a running attempt to stop.
@@ -186,7 +190,7 @@ class Client:
         Raises ApiProblem: 409 with code `already_settled` or `too_late`, 404 for an id that no job has.
         """
         body = self._call("DELETE", _path_of(job_id), repeatable=True)
-        return _read(lambda answer: Cancellation(id=answer["id"], state=answer["state"]), body)
+        return read_answer(lambda answer: Cancellation(id=answer["id"], state=answer["state"]), body)
 
     def _submit_batch(self, batch: "Sequence[_Encoded]") -> list[Submission]:
         results: dict[int, Submission] = {}
@@ -207,13 +211,17 @@ class Client:
         repeatable = all(job.job.idempotency_key is not None for job in batch)
         try:
             body = self._call("POST", "/v1/jobs:batch", content=content, repeatable=repeatable)
-            answers = _read(lambda answer: _read_results(answer, count=len(batch)), body)
+            answers = read_answer(lambda answer: _read_results(answer, count=len(batch)), body)
         except (Unreachable, ApiProblem) as failure:
             return [_as_submission(job.job, failure) for job in batch], False
         return [_as_submission(job.job, answer) for job, answer in zip(batch, answers, strict=True)], True
 
-    def _call(self, method: str, path: str, *, repeatable: bool, content: bytes | None = None) -> Any:
+    def _call(
+        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
+    ) -> Any:
         headers = {"Content-Type": "application/json"} if content is not None else {}
+        if key is not None:
+            headers["Idempotency-Key"] = key
         attempt = 1
         while True:
             response: httpx.Response | None = None
@@ -289,14 +297,6 @@ def _read_result(item: Any) -> Submitted | ApiProblem:
     if "job" in item:
         return Submitted.from_json(item["job"])
     return ApiProblem.from_json(item["problem"], status=int(item["status"]))
-
-
-def _read(read: Callable[[Any], T], body: Any) -> T:
-    try:
-        return read(body)
-    except (KeyError, TypeError, ValueError) as error:
-        message = f"the scheduler's answer is not understood ({error!r}): {json.dumps(body)[:200]}"
-        raise Unreachable(message, may_have_been_applied=True) from error
 
 
 def _json_of(response: httpx.Response) -> Any:

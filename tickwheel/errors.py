@@ -1,11 +1,14 @@
 """Everything that Tickwheel's client raises on purpose.
 
     TickwheelError
-    ├── InvalidJob          the job cannot be sent as it is (also a ValueError)
+    ├── InvalidRequest      what was asked for cannot be sent as it is (also a ValueError)
+    │   ├── InvalidJob
+    │   └── InvalidSchedule
     ├── NoEndpoint          nothing says where the scheduler is
     ├── NoCredentials       the default credential chain found nothing to sign with
     ├── Unreachable         no usable answer; knows whether the request may have been applied
     ├── ApiProblem          the scheduler answered with a problem (RFC 9457)
+    ├── NoPicture           a picture was asked for, and matplotlib is not installed
     └── LocalCloudError     the local cloud
         ├── NotACheckout    not inside a checkout of the repository
         ├── MissingTool     a tool that `make setup` installs is not there
@@ -40,12 +43,20 @@ class FieldProblem:
         return f"{self.field}: {self.message} (got {self.value!r})"
 
 
-class InvalidJob(TickwheelError, ValueError):
-    """A job that cannot be sent; `problems` names every field at once."""
+class InvalidRequest(TickwheelError, ValueError):
+    """What cannot be sent; `problems` names every field at once."""
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(str(problem) for problem in problems))
+
+
+class InvalidJob(InvalidRequest):
+    """A job that cannot be sent."""
+
+
+class InvalidSchedule(InvalidRequest):
+    """A schedule that cannot be sent."""
 
 
 class NoEndpoint(TickwheelError):
@@ -119,6 +130,10 @@ class ApiProblem(TickwheelError):
             "detail": self.detail,
             "errors": [{"field": error.field, "message": error.message, "value": error.value} for error in self.errors],
         }
+
+
+class NoPicture(TickwheelError):
+    """A picture was asked for, and what draws it is not installed."""
 
 
 class LocalCloudError(TickwheelError):

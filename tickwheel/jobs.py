@@ -3,14 +3,24 @@
 Instants are aware datetimes in UTC and durations are timedeltas; numbers and strings exist only on the wire.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
-from tickwheel.durations import parse_duration, seconds
+from tickwheel.durations import parse_duration
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
+from tickwheel.fields import (
+    Reader,
+    choice_problems,
+    duration_problems,
+    instant_problems,
+    optional_seconds,
+    payload_problems,
+    text_problems,
+    without_none,
+)
+from tickwheel.instants import format_instant, parse_instant
 
 Priority = Literal["critical", "high", "normal", "low"]
 Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
@@ -33,9 +43,9 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         problems = [
-            *_choice_problems("retry.strategy", self.strategy, Strategy),
-            *_duration_problems("retry.base", self.base),
-            *_duration_problems("retry.cap", self.cap),
+            *choice_problems("retry.strategy", self.strategy, Strategy),
+            *duration_problems("retry.base", self.base),
+            *duration_problems("retry.cap", self.cap),
         ]
         if self.attempts is not None and (isinstance(self.attempts, bool) or not isinstance(self.attempts, int)):
             problems.append(FieldProblem("retry.attempts", "is a whole number", self.attempts))
@@ -43,12 +53,12 @@ class RetryPolicy:
 
     def as_json(self) -> dict[str, Any]:
         """The policy on the wire, without what is left to the scheduler."""
-        return _without_none(
+        return without_none(
             {
                 "strategy": self.strategy,
                 "attempts": self.attempts,
-                "base": _optional_seconds(self.base),
-                "cap": _optional_seconds(self.cap),
+                "base": optional_seconds(self.base),
+                "cap": optional_seconds(self.cap),
             }
         )
 
@@ -78,19 +88,19 @@ class NewJob:
 
     def __post_init__(self) -> None:
         problems = [
-            *_text_problems("target", self.target),
-            *_text_problems("tenant", self.tenant),
-            *_payload_problems(self.payload),
-            *_instant_problems("run_at", self.run_at),
-            *_duration_problems("delay", self.delay),
-            *_choice_problems("priority", self.priority, Priority),
-            *_choice_problems("delivery", self.delivery, Delivery),
-            *_choice_problems("precision", self.precision, Precision),
-            *_duration_problems("timeout", self.timeout),
-            *_duration_problems("expires_after", self.expires_after),
+            *text_problems("target", self.target),
+            *text_problems("tenant", self.tenant),
+            *payload_problems(self.payload),
+            *instant_problems("run_at", self.run_at),
+            *duration_problems("delay", self.delay),
+            *choice_problems("priority", self.priority, Priority),
+            *choice_problems("delivery", self.delivery, Delivery),
+            *choice_problems("precision", self.precision, Precision),
+            *duration_problems("timeout", self.timeout),
+            *duration_problems("expires_after", self.expires_after),
         ]
         if self.idempotency_key is not None:
-            problems += _text_problems("idempotency_key", self.idempotency_key)
+            problems += text_problems("idempotency_key", self.idempotency_key)
         if self.run_at is not None and self.delay is not None:
             problems.append(FieldProblem("run_at", "give run_at or delay, not both"))
         _refuse(problems)
@@ -99,20 +109,20 @@ class NewJob:
 
     def as_json(self) -> dict[str, Any]:
         """The body of a submission, without what is left to the scheduler."""
-        return _without_none(
+        return without_none(
             {
                 "tenant": self.tenant,
                 "target": self.target,
                 "payload": self.payload,
                 "run_at": self.run_at and format_instant(self.run_at),
-                "delay": _optional_seconds(self.delay),
+                "delay": optional_seconds(self.delay),
                 "idempotency_key": self.idempotency_key,
                 "priority": self.priority,
                 "delivery": self.delivery,
                 "precision": self.precision,
                 "retry": self.retry and self.retry.as_json(),
-                "timeout": _optional_seconds(self.timeout),
-                "expires_after": _optional_seconds(self.expires_after),
+                "timeout": optional_seconds(self.timeout),
+                "expires_after": optional_seconds(self.expires_after),
             }
         )
 
@@ -121,7 +131,7 @@ class NewJob:
         """Reads the body of a submission, as a line of a jobs file has it; raises InvalidJob with every problem."""
         if not isinstance(body, dict):
             raise InvalidJob([FieldProblem("job", "is a JSON object", body)])
-        reader = _Reader(body)
+        reader = Reader(body)
         fields = {
             "target": reader.take("target"),
             "tenant": reader.take("tenant"),
@@ -132,11 +142,11 @@ class NewJob:
             "priority": reader.take("priority"),
             "delivery": reader.take("delivery"),
             "precision": reader.take("precision"),
-            "retry": reader.take("retry", _parse_retry),
+            "retry": reader.take("retry", parse_retry),
             "timeout": reader.take("timeout", parse_duration),
             "expires_after": reader.take("expires_after", parse_duration),
         }
-        reader.refuse_the_rest()
+        reader.refuse_the_rest("a job")
         try:
             job = cls(**fields)
         except InvalidJob as invalid:
@@ -239,58 +249,18 @@ class Cancellation:
     state: Literal["cancelled", "cancel_requested"]
 
 
-def parse_instant(value: Any) -> datetime:
-    """Reads RFC 3339 with an offset, as aware UTC; raises ValueError on anything else, a naive time above all."""
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a time: write RFC 3339, such as 2030-01-31T09:00:00Z")  # noqa: TRY004
-    try:
-        instant = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is not a time: write RFC 3339, such as 2030-01-31T09:00:00Z") from None
-    if instant.tzinfo is None:
-        raise ValueError(f"{value!r} has no offset: write {value}Z for UTC, or {value}+02:00")
-    return instant.astimezone(UTC)
-
-
-def format_instant(instant: datetime) -> str:
-    """An aware instant as RFC 3339 in UTC."""
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-class _Reader:
-    """Takes the fields of a JSON object one by one and gathers what is wrong with them."""
-
-    def __init__(self, body: dict[str, Any]) -> None:
-        self._left = dict(body)
-        self.problems: list[FieldProblem] = []
-
-    def take(self, field: str, parse: Callable[[Any], Any] | None = None) -> Any:
-        value = self._left.pop(field, None)
-        if value is None or parse is None:
-            return value
-        try:
-            return parse(value)
-        except InvalidJob as invalid:
-            self.problems += invalid.problems
-        except ValueError as error:
-            self.problems.append(FieldProblem(field, str(error)))
-        return None
-
-    def refuse_the_rest(self) -> None:
-        self.problems += [FieldProblem(field, "is not a field of a job") for field in self._left]
-
-
-def _parse_retry(body: Any) -> RetryPolicy:
+def parse_retry(body: Any) -> RetryPolicy:
+    """Reads a retry policy from JSON; raises InvalidJob with every problem."""
     if not isinstance(body, dict):
         raise InvalidJob([FieldProblem("retry", "is a JSON object", body)])
-    reader = _Reader({f"retry.{name}": value for name, value in body.items()})
+    reader = Reader({f"retry.{name}": value for name, value in body.items()})
     fields = {
         "strategy": reader.take("retry.strategy"),
         "attempts": reader.take("retry.attempts"),
         "base": reader.take("retry.base", parse_duration),
         "cap": reader.take("retry.cap", parse_duration),
     }
-    reader.refuse_the_rest()
+    reader.refuse_the_rest("a job")
     _refuse(reader.problems)
     return RetryPolicy(**fields)
 
@@ -298,49 +268,3 @@ def _parse_retry(body: Any) -> RetryPolicy:
 def _refuse(problems: list[FieldProblem]) -> None:
     if problems:
         raise InvalidJob(problems)
-
-
-def _text_problems(field: str, value: Any) -> list[FieldProblem]:
-    if isinstance(value, str) and value:
-        return []
-    return [FieldProblem(field, "is required" if value in (None, "") else "is a string", value or None)]
-
-
-def _choice_problems(field: str, value: Any, choices: Any) -> list[FieldProblem]:
-    allowed = cast("tuple[str, ...]", get_args(choices))
-    return [] if value is None or value in allowed else [FieldProblem(field, f"is one of {', '.join(allowed)}", value)]
-
-
-def _instant_problems(field: str, value: Any) -> list[FieldProblem]:
-    if value is None:
-        return []
-    if not isinstance(value, datetime):
-        return [FieldProblem(field, "is a datetime", value)]
-    if value.tzinfo is None or value.utcoffset() is None:
-        message = "has no time zone: use an aware datetime, such as datetime.now(UTC)"
-        return [FieldProblem(field, message, value.isoformat())]
-    return []
-
-
-def _duration_problems(field: str, value: Any) -> list[FieldProblem]:
-    if value is None:
-        return []
-    if not isinstance(value, timedelta):
-        return [FieldProblem(field, "is a timedelta", value)]
-    return [FieldProblem(field, "is not negative", str(value))] if value < timedelta(0) else []
-
-
-def _payload_problems(payload: Any) -> list[FieldProblem]:
-    try:
-        json.dumps(payload, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        return [FieldProblem("payload", f"is not JSON: {error}")]
-    return []
-
-
-def _optional_seconds(duration: timedelta | None) -> int | float | None:
-    return None if duration is None else seconds(duration)
-
-
-def _without_none(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -1,18 +1,20 @@
 """How the commands speak: answers on standard output, everything else on standard error, no tracebacks."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tickwheel.errors import ApiProblem, InvalidJob, TickwheelError
+from tickwheel.errors import ApiProblem, InvalidRequest, TickwheelError
 
 REFUSED = 1
 WRONG_USAGE = 2
+_MOST_SHOWN = 20
 
 
 def error_console() -> Console:
@@ -42,9 +44,30 @@ def explain(error: TickwheelError) -> dict[str, Any]:
     """An error as JSON for a script."""
     if isinstance(error, ApiProblem):
         return error.as_json()
-    if isinstance(error, InvalidJob):
+    if isinstance(error, InvalidRequest):
         listed = [
             {"field": problem.field, "message": problem.message, "value": problem.value} for problem in error.problems
         ]
         return {"detail": str(error), "errors": listed}
     return {"detail": str(error)}
+
+
+def usage(message: str) -> NoReturn:
+    """Ends the command: it cannot be done as it was asked for."""
+    complain(message)
+    raise typer.Exit(WRONG_USAGE)
+
+
+def show_failed_lines(failed: Sequence[tuple[int, Exception]]) -> None:
+    """What was wrong with lines of a file, by their numbers."""
+    errors = error_console()
+    for number, error in failed[:_MOST_SHOWN]:
+        errors.print(f"[red]line {number}[/red]: {escape(str(error))}", soft_wrap=True)
+    if len(failed) > _MOST_SHOWN:
+        errors.print(f"... and {len(failed) - _MOST_SHOWN} more like these")
+
+
+def progress_bar(*, disable: bool) -> Progress:
+    """A bar on standard error, with how many of how many and the time."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=error_console(), disable=disable)

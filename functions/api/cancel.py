@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, NotPlaced, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
@@ -15,9 +15,6 @@ from functions.placing import Placer
 from functions.ports import Applied, Clock, Ledger, PayloadStore, StoredTimer, TimerStore
 
 _TRIES = 5
-
-REQUEST_LIMIT = timedelta(seconds=30)
-"""API Gateway ends a request after this: no submission is under way for longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,5 +99,8 @@ class Canceller:
             raise TooLate(str(job_id))
 
     def _forget(self, stored: StoredTimer | None) -> None:
-        if stored is not None and stored.timer is not None and stored.timer.job.payload.pointer is not None:
+        if stored is None or stored.timer is None or stored.timer.job.payload.pointer is None:
+            return
+        # That of an occurrence is its schedule's: every other fire needs it.
+        if stored.timer.job.occurrence is None:
             self.payloads.delete(stored.timer.job.payload.pointer)

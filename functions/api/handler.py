@@ -15,9 +15,11 @@ from pydantic import ValidationError
 from functions.api.answers import accepted_body, answer, found_body, problem_answer
 from functions.api.cancel import Canceller
 from functions.api.find import Finder
+from functions.api.manage_schedules import ScheduleManager
 from functions.api.openapi import document
-from functions.api.problems import problem, problem_of
+from functions.api.problems import Misshapen, problem, problem_of
 from functions.api.requests import BatchBody, JobBody, Rules, check_key, parse_body
+from functions.api.schedule_routes import CONTEXT, KEY_HEADER, Desk, router
 from functions.api.submit import Submission, Submitter
 from functions.domain.errors import InvalidInput, TickwheelError
 from functions.domain.job_id import parse_job_id
@@ -25,9 +27,8 @@ from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.wiring import Wiring, identity, token
 
-KEY_HEADER = "idempotency-key"
-
 app = APIGatewayHttpResolver()
+app.include_router(router)
 settings = ApiSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
@@ -53,6 +54,17 @@ canceller = Canceller(
     token=token,
 )
 finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
+manager = ScheduleManager(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    schedules=wiring.schedules,
+    changer=wiring.changer,
+    materialiser=wiring.materialiser,
+    ledger=wiring.ledger,
+    placer=wiring.placer,
+    payloads=wiring.payloads,
+    journal=wiring.journal,
+)
 
 
 @app.post("/v1/jobs")
@@ -107,7 +119,7 @@ def openapi() -> Response[str]:
     return answer(HTTPStatus.OK, document())
 
 
-@app.exception_handler([ValidationError, TickwheelError])
+@app.exception_handler([ValidationError, Misshapen, TickwheelError])
 def refuse(error: Exception) -> Response[str]:
     """Tell an error as a problem."""
     return problem_answer(problem_of(error))
@@ -130,6 +142,9 @@ def no_route(_: NotFoundError) -> Response[str]:
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
+    # The resolver forgets its context after each request.
+    desk = Desk(manager=manager, payloads=wiring.payloads, rules=_rules, token=token)
+    app.append_context(**{CONTEXT: desk})
     try:
         return app.resolve(event, context)
     finally:

@@ -8,25 +8,24 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from functions.api.answers import UNTRACKED
-from functions.api.problems import CONTENT_TYPE, TABLE
+from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, operation
+from functions.api.problems import TABLE
 from functions.api.requests import BATCH_LIMIT, BatchBody, JobBody
+from functions.api.schedule_openapi import MODELS, SCHEMAS, schedule_paths
 from functions.domain.job import Delivery, Priority
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Ring
 
-_REFERENCE = "#/components/schemas/{model}"
-_TEXT = {"type": "string"}
-_INSTANT = {"type": "string", "format": "date-time"}
 _STATES = [*(state.value for state in State if state is not State.ABSENT), UNTRACKED]
 
 _ACCEPTED = {
     "type": "object",
     "required": ["id", "tenant", "state", "due_at", "ring", "replayed"],
     "properties": {
-        "id": _TEXT,
-        "tenant": _TEXT,
+        "id": TEXT,
+        "tenant": TEXT,
         "state": {"enum": _STATES},
-        "due_at": _INSTANT,
+        "due_at": INSTANT,
         "ring": {"enum": [*(ring.value for ring in Ring), None]},
         "replayed": {"type": "boolean", "description": "the idempotency key had been used, and this is its first job"},
     },
@@ -35,10 +34,10 @@ _JOB = {
     "type": "object",
     "required": ["id", "tenant", "state", "due_at", "priority", "delivery"],
     "properties": {
-        "id": _TEXT,
-        "tenant": _TEXT,
+        "id": TEXT,
+        "tenant": TEXT,
         "state": {"enum": _STATES},
-        "due_at": _INSTANT,
+        "due_at": INSTANT,
         "priority": {"enum": [priority.name.lower() for priority in Priority]},
         "delivery": {"enum": [delivery.value for delivery in Delivery]},
         "attempt": {"type": "integer"},
@@ -46,32 +45,32 @@ _JOB = {
         "rescues": {"type": "integer"},
         "cancel_requested": {"type": "boolean"},
         "result": {},
-        "error": _TEXT,
-        "updated_at": _INSTANT,
+        "error": TEXT,
+        "updated_at": INSTANT,
     },
 }
 _CANCELLED = {
     "type": "object",
     "required": ["id", "state"],
-    "properties": {"id": _TEXT, "state": {"enum": ["cancelled", "cancel_requested"]}},
+    "properties": {"id": TEXT, "state": {"enum": ["cancelled", "cancel_requested"]}},
 }
 _PROBLEM = {
     "type": "object",
     "description": "RFC 9457",
     "required": ["type", "title", "status", "code"],
     "properties": {
-        "type": _TEXT,
-        "title": _TEXT,
+        "type": TEXT,
+        "title": TEXT,
         "status": {"type": "integer"},
         "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | {"no_such_route", "unavailable"})},
-        "detail": _TEXT,
+        "detail": TEXT,
         "id": {"type": "string", "description": "the job that the idempotency key belongs to"},
         "errors": {
             "type": "array",
             "items": {
                 "type": "object",
                 "required": ["field", "message"],
-                "properties": {"field": _TEXT, "message": _TEXT, "value": {}},
+                "properties": {"field": TEXT, "message": TEXT, "value": {}},
             },
         },
     },
@@ -89,8 +88,8 @@ _RESULTS = {
                 "required": ["status"],
                 "properties": {
                     "status": {"type": "integer"},
-                    "job": {"$ref": _REFERENCE.format(model="Accepted")},
-                    "problem": {"$ref": _REFERENCE.format(model="Problem")},
+                    "job": {"$ref": REFERENCE.format(model="Accepted")},
+                    "problem": {"$ref": REFERENCE.format(model="Problem")},
                 },
             },
         }
@@ -102,14 +101,14 @@ _RESULTS = {
 def document() -> dict[str, Any]:
     """The whole description."""
     _, definitions = models_json_schema(
-        [(JobBody, "validation"), (BatchBody, "validation")], ref_template=_REFERENCE, title=None
+        [(model, "validation") for model in (JobBody, BatchBody, *MODELS)], ref_template=REFERENCE, title=None
     )
     schemas: dict[str, Any] = definitions["$defs"]
     # A batch takes any object as a job, to refuse it by itself; what it should be is a job.
-    schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": _REFERENCE.format(model="JobBody")}
+    schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": REFERENCE.format(model="JobBody")}
     schemas |= {"Accepted": _ACCEPTED, "Job": _JOB, "Cancelled": _CANCELLED, "Problem": _PROBLEM, "Results": _RESULTS}
-    job_id = {"name": "id", "in": "path", "required": True, "schema": _TEXT}
-    key = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "minLength": 1, "maxLength": 255}}
+    schemas |= SCHEMAS
+    job_id = {"name": "id", "in": "path", "required": True, "schema": TEXT}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tickwheel", "version": "1", "summary": "A multi-tenant distributed job scheduler."},
@@ -127,22 +126,23 @@ def document() -> dict[str, Any]:
         "security": [{"sigv4": []}],
         "paths": {
             "/v1/jobs": {
-                "post": _operation(
-                    "submitJob", "Take one job in.", body="JobBody", answers={202: "Accepted"}, parameters=[key]
+                "post": operation(
+                    "submitJob", "Take one job in.", body="JobBody", answers={202: "Accepted"}, parameters=[KEY]
                 )
             },
             "/v1/jobs:batch": {
-                "post": _operation(
+                "post": operation(
                     "submitJobs", f"Take up to {BATCH_LIMIT} jobs in.", body="BatchBody", answers={200: "Results"}
                 )
             },
             "/v1/jobs/{id}": {
                 "parameters": [job_id],
-                "get": _operation("getJob", "Tell what is known of a job.", answers={200: "Job"}),
-                "delete": _operation(
+                "get": operation("getJob", "Tell what is known of a job.", answers={200: "Job"}),
+                "delete": operation(
                     "cancelJob", "Stop a job that has not run.", answers={200: "Cancelled", 202: "Cancelled"}
                 ),
             },
+            **schedule_paths(),
             "/openapi.json": {
                 "get": {
                     "operationId": "describe",
@@ -152,33 +152,3 @@ def document() -> dict[str, Any]:
             },
         },
     }
-
-
-def _operation(
-    name: str,
-    summary: str,
-    *,
-    answers: dict[int, str],
-    body: str | None = None,
-    parameters: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "operationId": name,
-        "summary": summary,
-        "responses": {
-            **{
-                str(status): {"description": model, "content": _content("application/json", model)}
-                for status, model in answers.items()
-            },
-            "default": {"description": "A problem.", "content": _content(CONTENT_TYPE, "Problem")},
-        },
-    }
-    if parameters:
-        operation["parameters"] = parameters
-    if body:
-        operation["requestBody"] = {"required": True, "content": _content("application/json", body)}
-    return operation
-
-
-def _content(media_type: str, model: str) -> dict[str, Any]:
-    return {media_type: {"schema": {"$ref": _REFERENCE.format(model=model)}}}

@@ -13,9 +13,13 @@ from functions.domain.errors import (
     InvalidInput,
     InvalidJob,
     InvalidJobId,
+    InvalidSchedule,
     JobNotFound,
     KeyReused,
     NotPlaced,
+    ScheduleBehind,
+    ScheduleBusy,
+    ScheduleNotFound,
     TickwheelError,
     TooLate,
 )
@@ -26,25 +30,50 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     ValidationError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
     InvalidJobId: (HTTPStatus.NOT_FOUND, "not_a_job_id", "This is not a job id"),
     InvalidJob: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
+    InvalidSchedule: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_schedule", "The schedule is refused"),
     InvalidInput: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "The request is refused"),
     KeyReused: (HTTPStatus.CONFLICT, "key_reused", "The idempotency key belongs to another job"),
     JobNotFound: (HTTPStatus.NOT_FOUND, "job_not_found", "There is no such job"),
+    ScheduleNotFound: (HTTPStatus.NOT_FOUND, "schedule_not_found", "There is no such schedule"),
+    ScheduleBehind: (HTTPStatus.CONFLICT, "schedule_behind", "The schedule still catches up"),
+    ScheduleBusy: (HTTPStatus.CONFLICT, "schedule_busy", "The schedule is being changed by somebody else"),
     AlreadySettled: (HTTPStatus.CONFLICT, "already_settled", "The job has come to its end"),
     TooLate: (HTTPStatus.CONFLICT, "too_late", "The job may be on its way"),
-    NotPlaced: (HTTPStatus.SERVICE_UNAVAILABLE, "not_placed", "The job could not be stored; submit it again"),
+    NotPlaced: (HTTPStatus.SERVICE_UNAVAILABLE, "not_placed", "It could not be stored; ask for it again"),
     TickwheelError: (HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Something is wrong with this stage"),
 }
 """Each type of error: its status, its code for programs, its title for people. The nearest base of an error counts."""
 
 _SHOWN = 200
 
+_WORDS = {
+    "missing": "is required",
+    "extra_forbidden": "is not a field here: leave it out, or look at its name again",
+    "model_type": "must be a JSON object",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "too_long": "must have at most {max_length} entries, but has {actual_length}",
+    "too_short": "must have at least {min_length} entries, but has {actual_length}",
+}
+"""For what pydantic says in words of Python, by type of error."""
+
+
+class Misshapen(Exception):
+    """A request whose shape pydantic refuses, told as another kind of problem than a job's: as told_as is."""
+
+    def __init__(self, told_as: type[InvalidInput], error: ValidationError) -> None:
+        super().__init__(str(error))
+        self.told_as = told_as
+        self.error = error
+
 
 def problem_of(error: Exception) -> dict[str, Any]:
     """The problem that an error is told as; its status stands in it."""
-    status, code, title = next(TABLE[base] for base in type(error).__mro__ if base in TABLE)
+    told_as, error = (error.told_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
+    status, code, title = next(TABLE[base] for base in told_as.__mro__ if base in TABLE)
     if isinstance(error, KeyReused):
         return problem(status, code, title, detail=str(error), id=error.job_id)
-    if isinstance(error, InvalidJob):
+    if isinstance(error, InvalidJob | InvalidSchedule):
         errors = [{"field": error.field, "message": str(error), "value": error.value}]
         return problem(status, code, title, detail=f"{error.field} {error}", errors=errors)
     if not isinstance(error, ValidationError):
@@ -61,9 +90,13 @@ def problem(status: HTTPStatus, code: str, title: str, **members: Any) -> dict[s
 
 def _field_problem(found: Any) -> dict[str, Any]:
     field = ".".join(str(part) for part in found["loc"]) or "body"
-    shown: dict[str, Any] = {"field": field, "message": found["msg"]}
+    message = _WORDS[found["type"]].format(**found.get("ctx", {})) if found["type"] in _WORDS else found["msg"]
+    shown: dict[str, Any] = {"field": field, "message": message}
     # A missing field has the whole body for its input; a payload, and the password in a URL, may be secret.
-    is_secret = found["loc"][:1] == ("payload",) or (found["loc"][:1] == ("target",) and "@" in str(found.get("input")))
+    loc = found["loc"]
+    path = loc[1:] if loc[:1] == ("job",) else loc
+    is_secret = path[:1] == ("payload",) or (path[:1] == ("target",) and "@" in str(found.get("input")))
+    is_secret = is_secret or loc == ("job",)
     if found["type"] != "missing" and not is_secret:
         text = json.dumps(found.get("input"), default=str)
         # Python reads numbers that JSON cannot say, such as 1e999: they are shown as text.

@@ -51,16 +51,17 @@ class Rules(BaseModel):
 def _instant(value: Any) -> datetime:
     if not isinstance(value, str):
         raise PydanticCustomError("instant", "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00")
-    return _checked(parse_instant, value)
+    return checked(parse_instant, value)
 
 
 def _duration(value: Any) -> timedelta:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise PydanticCustomError("duration", "must be seconds, or an ISO 8601 duration such as PT90S")
-    return _checked(parse_duration, value)
+    return checked(parse_duration, value)
 
 
-def _checked(rule: Any, value: Any, /, **options: Any) -> Any:
+def checked(rule: Any, value: Any, /, **options: Any) -> Any:
+    """A rule of the domain as a validator: what it refuses becomes a problem of the field."""
     try:
         return rule(value, **options)
     except InvalidInput as error:
@@ -73,6 +74,7 @@ def _key(value: str) -> str:
     return value
 
 
+Tenant = Annotated[str, AfterValidator(lambda value: checked(check_tenant, value))]
 IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_key)]
 Instant = Annotated[
     datetime,
@@ -123,17 +125,13 @@ class RetryBody(BaseModel):
         return RetryPolicy(strategy=self.strategy, attempts=self.attempts, base=self.base, cap=max(self.base, self.cap))
 
 
-class JobBody(BaseModel):
-    """A job: what to call, for whom, and when. Without run_at and delay: now."""
+class CallBody(BaseModel):
+    """What to call, and how: the same for a job and for the job of a schedule."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tenant: Annotated[str, AfterValidator(lambda value: _checked(check_tenant, value))]
     target: Annotated[str, Field(description="https://…, or handler:NAME for a function that runs in the worker")]
     payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None
-    idempotency_key: IdempotencyKey | None = None
-    run_at: Instant | None = None
-    delay: Duration | None = None
     priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = "normal"
     delivery: Delivery = Delivery.EXACTLY_ONCE
     precision: Precision = Precision.DEFAULT
@@ -144,7 +142,7 @@ class JobBody(BaseModel):
     @field_validator("target")
     @classmethod
     def _can_be_called(cls, value: str, info: ValidationInfo) -> str:
-        return _checked(check_target, value, allow_plain_http=_rules(info).allow_plain_http)
+        return checked(check_target, value, allow_plain_http=rules_of(info).allow_plain_http)
 
     @field_validator("payload")
     @classmethod
@@ -158,11 +156,46 @@ class JobBody(BaseModel):
             )
         return value
 
+    @field_validator("priority")
+    @classmethod
+    def _is_a_class(cls, value: str) -> str:
+        if value not in _PRIORITIES:
+            raise PydanticCustomError("priority", "must be one of {known}", {"known": ", ".join(_PRIORITIES)})
+        return value
+
+    @field_validator("timeout")
+    @classmethod
+    def _fits_the_worker(cls, value: timedelta, info: ValidationInfo) -> timedelta:
+        limit = rules_of(info).max_timeout
+        if not MILLISECOND <= value <= limit:
+            raise PydanticCustomError(
+                "timeout",
+                "must be at least a millisecond and at most {limit} s in this stage",
+                {"limit": f"{limit.total_seconds():g}"},
+            )
+        return value
+
+    @field_validator("expires_after")
+    @classmethod
+    def _can_expire(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not timedelta(0) < value <= MAX_EXPIRY:
+            raise PydanticCustomError("expires_after", "must be above 0 and at most 14 days")
+        return value
+
+
+class JobBody(CallBody):
+    """A job: what to call, for whom, and when. Without run_at and delay: now."""
+
+    tenant: Tenant
+    idempotency_key: IdempotencyKey | None = None
+    run_at: Instant | None = None
+    delay: Duration | None = None
+
     @field_validator("run_at")
     @classmethod
     def _is_within_reach(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
-        now = _rules(info).now
-        is_keyed = _rules(info).has_key or info.data.get("idempotency_key") is not None
+        now = rules_of(info).now
+        is_keyed = rules_of(info).has_key or info.data.get("idempotency_key") is not None
         if value is not None and value < now - PAST_GRACE and not is_keyed:
             raise PydanticCustomError(
                 "past",
@@ -180,32 +213,6 @@ class JobBody(BaseModel):
             raise PydanticCustomError("delay", "excludes run_at: give one of them, or neither for now")
         if value is not None and value > HORIZON:
             raise PydanticCustomError("horizon", "is more than ten years")
-        return value
-
-    @field_validator("priority")
-    @classmethod
-    def _is_a_class(cls, value: str) -> str:
-        if value not in _PRIORITIES:
-            raise PydanticCustomError("priority", "must be one of {known}", {"known": ", ".join(_PRIORITIES)})
-        return value
-
-    @field_validator("timeout")
-    @classmethod
-    def _fits_the_worker(cls, value: timedelta, info: ValidationInfo) -> timedelta:
-        limit = _rules(info).max_timeout
-        if not MILLISECOND <= value <= limit:
-            raise PydanticCustomError(
-                "timeout",
-                "must be at least a millisecond and at most {limit} s in this stage",
-                {"limit": f"{limit.total_seconds():g}"},
-            )
-        return value
-
-    @field_validator("expires_after")
-    @classmethod
-    def _can_expire(cls, value: timedelta | None) -> timedelta | None:
-        if value is not None and not timedelta(0) < value <= MAX_EXPIRY:
-            raise PydanticCustomError("expires_after", "must be above 0 and at most 14 days")
         return value
 
     def submission(self, *, now: datetime, idempotency_key: str | None = None) -> Submission:
@@ -260,7 +267,8 @@ def compact_json(value: Any) -> str:
     return text
 
 
-def _rules(info: ValidationInfo) -> Rules:
+def rules_of(info: ValidationInfo) -> Rules:
+    """What a validator is given as its context."""
     rules = info.context
     assert isinstance(rules, Rules)
     return rules

@@ -6,6 +6,7 @@ import base64
 import json
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ def a_request(
     raw: str | None = None,
     is_base64: bool = False,
     route_key: str | None = None,
+    query: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """An HTTP API event, payload version 2.0. raw: the body as text, instead of a value to be written as JSON."""
     text = raw if raw is not None else json.dumps(body) if body is not None else None
@@ -40,7 +42,8 @@ def a_request(
         "version": "2.0",
         "routeKey": route_key or f"{method} {path}",
         "rawPath": path,
-        "rawQueryString": "",
+        "rawQueryString": urlencode(query or {}),
+        **({"queryStringParameters": {name: str(value) for name, value in query.items()}} if query else {}),
         "headers": {"content-type": "application/json", **(headers or {})},
         "requestContext": {
             "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1"},

@@ -13,7 +13,16 @@ import boto3
 
 from functions.adapters import system_clock
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
-from functions.adapters.tables import DEAD_LETTERS, LEDGER, SHARDS, TIMERS, TableSchema
+from functions.adapters.tables import (
+    ALL_TABLES,
+    DEAD_LETTERS,
+    LEDGER,
+    SCHEDULE_STATE,
+    SCHEDULES,
+    SHARDS,
+    TIMERS,
+    TableSchema,
+)
 from functions.domain.cursor import first_cursors
 from functions.domain.instants import SECOND, format_instant
 from tests.builders import LOCAL_WHEEL
@@ -58,7 +67,7 @@ class Stage:
         self.dynamodb: DynamoDBClient = boto3.client("dynamodb")
         self.sqs: SQSClient = boto3.client("sqs")
         self.s3: S3Client = boto3.client("s3")
-        for schema in (TIMERS, LEDGER, SHARDS, DEAD_LETTERS):
+        for schema in ALL_TABLES:
             _create(self.dynamodb, schema)
         self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in QUEUES}
         self.s3.create_bucket(Bucket=BUCKET)
@@ -68,6 +77,8 @@ class Stage:
             "LEDGER_TABLE": LEDGER.name,
             "SHARDS_TABLE": SHARDS.name,
             "DEAD_LETTERS_TABLE": DEAD_LETTERS.name,
+            "SCHEDULES_TABLE": SCHEDULES.name,
+            "SCHEDULE_STATE_TABLE": SCHEDULE_STATE.name,
             "READY_QUEUE_URLS": json.dumps(list(self.urls.values())),
             "PAYLOAD_BUCKET": BUCKET,
             "ALLOW_PLAIN_HTTP": "true",

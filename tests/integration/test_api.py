@@ -1,4 +1,5 @@
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -137,7 +138,7 @@ def test_one_bad_job_of_a_batch_does_not_hold_up_the_others(stage: Stage):
 
     assert status == 200
     assert [result["status"] for result in answer["results"]] == [202, 422, 202, 422, 202]
-    assert [error["field"] for error in answer["results"][1]["problem"]["errors"]] == ["tenant", "target"]
+    assert [error["field"] for error in answer["results"][1]["problem"]["errors"]] == ["target", "tenant"]
 
 
 @pytest.mark.parametrize("jobs", [[], None, [{}] * 501, "jobs"])
@@ -155,7 +156,7 @@ def test_every_problem_of_a_job_is_named(stage: Stage):
 
     assert status == 422
     assert problem["type"] == "urn:tickwheel:problem:invalid_job"
-    assert [error["field"] for error in problem["errors"]] == ["tenant", "target", "run_at", "size"]
+    assert [error["field"] for error in problem["errors"]] == ["target", "tenant", "run_at", "size"]
     assert stage.rows("timers") == []
 
 
@@ -186,8 +187,8 @@ def test_numbers_that_json_cannot_say_are_refused_in_json(stage: Stage):
 
     assert status == 422
     assert [(error["field"], error["value"]) for error in problem["errors"]] == [
-        ("delay", "Infinity"),
         ("timeout", "NaN"),
+        ("delay", "Infinity"),
     ]
 
 
@@ -287,15 +288,16 @@ def test_an_unknown_route_is_a_problem(stage: Stage, method: str, path: str):
 def test_every_route_that_is_deployed_is_described_and_answered(stage: Stage):
     status, description = stage.call("GET", "/openapi.json")
 
-    described = {
+    described = [
         (method.upper(), path)
         for path, item in description["paths"].items()
         for method in item
         if method in {"get", "post", "delete", "put", "patch"}
-    }
+    ]
     assert status == 200
-    assert described == set(ROUTES)
-    for method, path in ROUTES:
+    # A verb, such as `:pause`, is the end of an id to the gateway.
+    assert {(method, re.sub(r"}:\w+$", "}", path)) for method, path in described} == set(ROUTES)
+    for method, path in described:
         _, answer = stage.call(method, path.replace("{id}", "x"))
         assert answer.get("code") != "no_such_route"
 

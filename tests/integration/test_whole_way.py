@@ -201,7 +201,7 @@ def test_the_sweeper_sends_a_straggler_again(stage: Stage, sink: HttpSink):
 
     swept = stage.module("sweeper").handler({}, Context())
 
-    assert swept == {"audited": 1, "stragglers": 1, "waits_for": []}
+    assert swept == {"audited": 1, "stragglers": 1, "waits_for": [], "healed": 0}
     stage.work()
     assert stage.get(job_id)["state"] == "succeeded"
     assert len(sink.requests) == 1

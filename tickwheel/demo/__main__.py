@@ -1,8 +1,8 @@
 """The command `python -m tickwheel.demo`.
 
-Progress goes to standard error, tables and then one line of JSON to standard output. Exit codes: 0 all is well, 1 a job
-was lost, duplicated or early, or the demo could not be run, 130 Ctrl-C, 143 SIGTERM,
-129 its terminal was closed.
+Progress goes to standard error, tables and then one line of JSON to standard output. Exit codes: 0 all is well, 1 a job or
+a fire of a schedule was lost, duplicated or early, or the demo could not be run, 130 Ctrl-C, 143 SIGTERM, 129 its terminal
+was closed.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def main() -> int:
     began = time.monotonic()
     try:
         with Narrator(_console(stderr=True)) as narrator, _ending_on_signals(narrator):
-            verdict = run(narrator)
+            judgement = run(narrator)
     except _Signalled as signalled:
         complain("interrupted; everything that was started has been stopped")
         return signalled.exit_code
@@ -47,19 +47,19 @@ def main() -> int:
         complain(str(error))
         return 1
     out = _console()
-    out.print(tables(verdict))
-    if verdict.faults:
-        for fault in verdict.faults:
+    out.print(tables(judgement.jobs, judgement.schedules))
+    if judgement.faults:
+        for fault in judgement.faults:
             out.print(f"✘ {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
     else:
         out.print("✔ nothing lost, nothing duplicated, nothing early", style="green", highlight=False)
     out.print(
-        as_json(verdict, wall=timedelta(seconds=time.monotonic() - began)),
+        as_json(judgement.jobs, judgement.schedules, wall=timedelta(seconds=time.monotonic() - began)),
         markup=False,
         highlight=False,
         soft_wrap=True,
     )
-    return 1 if verdict.faults else 0
+    return 1 if judgement.faults else 0
 
 
 def _console(*, stderr: bool = False) -> Console:

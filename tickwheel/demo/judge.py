@@ -120,6 +120,12 @@ def percentile(sorted_values: Sequence[timedelta], percent: float) -> timedelta 
     return sorted_values[max(0, math.ceil(percent / 100 * len(sorted_values)) - 1)]
 
 
+def named(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:_MOST_NAMED])
+    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED:,} more"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Case:
     """All that is known of one job. arrivals: in the order of time."""
@@ -196,22 +202,22 @@ def _settled_at(state: Job | None) -> datetime | None:
 def _faults(cases: Sequence[_Case], *, strangers: int) -> Iterable[str]:
     not_taken = [case.job.name for case in cases if case.submitted is None]
     if not_taken:
-        yield f"{_jobs(not_taken)} not taken by the scheduler: {_named(not_taken)}"
+        yield f"{_jobs(not_taken)} not taken by the scheduler: {named(not_taken)}"
     lost = [case.standing for case in cases if case.outcome is Outcome.LOST]
     if lost:
-        yield f"{_jobs(lost)} lost, with neither an effect nor a dead letter at the end: {_named(lost)}"
+        yield f"{_jobs(lost)} lost, with neither an effect nor a dead letter at the end: {named(lost)}"
     duplicated = [case.standing for case in cases if case.effects > 1]
     if duplicated:
-        yield f"{_jobs(duplicated)} had more than one effect: {_named(duplicated)}"
+        yield f"{_jobs(duplicated)} had more than one effect: {named(duplicated)}"
     early = [case.job.name for case in cases if case.is_early]
     if early:
-        yield f"{_jobs(early)} fired early: {_named(early)}"
+        yield f"{_jobs(early)} fired early: {named(early)}"
     missing = [case.job.name for case in cases if case.job.fate is Fate.DOOMED and not case.is_dead]
     if missing:
-        yield f"{_jobs(missing)} failed every time but left no dead letter: {_named(missing)}"
+        yield f"{_jobs(missing)} failed every time but left no dead letter: {named(missing)}"
     unexpected = [case.job.name for case in cases if case.job.fate is not Fate.DOOMED and case.is_dead]
     if unexpected:
-        yield f"{_jobs(unexpected)} became a dead letter although its target recovers: {_named(unexpected)}"
+        yield f"{_jobs(unexpected)} became a dead letter although its target recovers: {named(unexpected)}"
     if strangers:
         belong = "dead letter belongs" if strangers == 1 else "dead letters belong"
         yield f"{strangers} {belong} to no job that was submitted"
@@ -219,8 +225,3 @@ def _faults(cases: Sequence[_Case], *, strangers: int) -> Iterable[str]:
 
 def _jobs(names: Sequence[str]) -> str:
     return "1 job" if len(names) == 1 else f"{len(names):,} jobs"
-
-
-def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMED])
-    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED:,} more"

@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
@@ -38,6 +38,11 @@ class Narrator:
         if kind is not None:
             self._close("[red]✘[/red]", "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed")
 
+    @property
+    def width(self) -> int:
+        """How wide what is shown may be."""
+        return self._console.width
+
     def begin(self, title: str, *, total: int | None = None) -> None:
         """A step begins, and with it the one before has ended well. total: what `tell` counts up to."""
         self.end()
@@ -51,6 +56,11 @@ class Narrator:
     def end(self, result: str = "") -> None:
         """The step has ended well; no error when there is none."""
         self._close("[green]✔[/green]", result)
+
+    def show(self, picture: RenderableType) -> None:
+        """Something to look at; the step before has ended well."""
+        self.end()
+        self._console.print(picture, highlight=False)
 
     def _close(self, mark: str, result: str) -> None:
         step, self._step = self._step, None

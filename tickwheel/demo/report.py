@@ -1,27 +1,33 @@
-"""The verdict as tables for people and as one JSON object for scripts."""
+"""The verdicts as tables for people and as one JSON object for scripts."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 
+from tickwheel.demo.fires import FiresVerdict, JudgedSchedule
 from tickwheel.demo.judge import JudgedJob, Outcome, Verdict, percentile
+from tickwheel.demo.schedules import OWN_TENANT
 
 _TENANTS_SHOWN = 15
 _MILLISECOND = timedelta(milliseconds=1)
 _LAG_PERCENTS = (50, 95, 99)
 
 
-def tables(verdict: Verdict) -> Group:
-    """By tenant, ring and precision, then by outcome; the largest tenants are named, the others are one line."""
-    return Group("", _by_tenant_and_ring(verdict.jobs), _by_outcome(verdict.jobs))
+def tables(verdict: Verdict, fires: FiresVerdict) -> Group:
+    """Jobs by tenant, ring and precision, then by outcome; the largest tenants are named, the others are one line.
+
+    Then the schedules: those of the demo's own are named, those of the example are one line.
+    """
+    return Group("", _by_tenant_and_ring(verdict.jobs), _by_outcome(verdict.jobs), _by_schedule(fires.schedules))
 
 
-def as_json(verdict: Verdict, *, wall: timedelta) -> str:
+def as_json(verdict: Verdict, fires: FiresVerdict, *, wall: timedelta) -> str:
     """One line; lags in milliseconds, null when nothing arrived."""
     return json.dumps(
         {
@@ -32,7 +38,8 @@ def as_json(verdict: Verdict, *, wall: timedelta) -> str:
             "early": verdict.early,
             "retried": verdict.retried,
             "dead_lettered": verdict.dead_lettered,
-            "lag_ms": {f"p{percent}": _lag_ms(verdict.lags, percent) for percent in _LAG_PERCENTS},
+            "lag_ms": _lags_json(verdict.lags),
+            "schedules": _fires_json(fires),
             "wall_s": round(wall.total_seconds(), 1),
         }
     )
@@ -78,6 +85,49 @@ def _by_outcome(jobs: Sequence[JudgedJob]) -> Table:
     return table
 
 
+def _by_schedule(schedules: Sequence[JudgedSchedule]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("schedules", overflow="ellipsis")
+    for heading in ("imported", "fires due", "arrived", "lost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("lag p50", "p99 ms"):
+        table.add_column(heading, justify="right", no_wrap=True, style="cyan")
+    own = [each for each in schedules if each.schedule.tenant == OWN_TENANT]
+    _add_schedules(table, "of the example", [each for each in schedules if each not in own])
+    for each in own:
+        _add_schedules(table, each.schedule.id, [each])
+    table.add_section()
+    _add_schedules(table, "all", schedules, style="bold")
+    return table
+
+
+def _add_schedules(table: Table, label: str, schedules: Sequence[JudgedSchedule], *, style: str = "") -> None:
+    table.add_row(
+        label,
+        _count(len(schedules)),
+        _count(sum(each.expected or 0 for each in schedules)),
+        _count(sum(each.fires for each in schedules)),
+        _lost(sum(len(each.lost) for each in schedules)),
+        *_lags(sorted(lag for each in schedules for lag in each.lags)),
+        style=style,
+    )
+
+
+def _fires_json(fires: FiresVerdict) -> dict[str, Any]:
+    judged = fires.schedules
+    return {
+        "imported": len(judged),
+        "refused": fires.refused,
+        "fires_expected": sum(each.expected or 0 for each in judged),
+        "fires": sum(each.fires for each in judged),
+        "lost": sum(len(each.lost) for each in judged),
+        "extra": sum(len(each.extra) for each in judged),
+        "duplicated": sum(len(each.duplicated) for each in judged),
+        "early": sum(len(each.early) for each in judged),
+        "lag_ms": _lags_json(sorted(lag for each in judged for lag in each.lags)),
+    }
+
+
 def _add(table: Table, label: str, jobs: Sequence[JudgedJob], *, style: str = "") -> None:
     outcomes = Counter(each.outcome for each in jobs)
     lags = sorted(each.lag for each in jobs if each.lag is not None)
@@ -87,14 +137,26 @@ def _add(table: Table, label: str, jobs: Sequence[JudgedJob], *, style: str = ""
         _count(outcomes[Outcome.DELIVERED] + outcomes[Outcome.RETRIED]),
         _count(sum(each.retried for each in jobs)),
         _count(outcomes[Outcome.DEAD_LETTERED]),
-        f"[red]{lost:,}[/red]" if (lost := outcomes[Outcome.LOST] + outcomes[Outcome.NOT_TAKEN]) else "·",
-        *("·" if (lag := _lag_ms(lags, percent)) is None else f"{lag:,}" for percent in (50, 99)),
+        _lost(outcomes[Outcome.LOST] + outcomes[Outcome.NOT_TAKEN]),
+        *_lags(lags),
         style=style,
     )
 
 
 def _count(count: int) -> str:
     return f"{count:,}" if count else "·"
+
+
+def _lost(count: int) -> str:
+    return f"[red]{count:,}[/red]" if count else "·"
+
+
+def _lags(lags: Sequence[timedelta]) -> Sequence[str]:
+    return ["·" if (lag := _lag_ms(lags, percent)) is None else f"{lag:,}" for percent in (50, 99)]
+
+
+def _lags_json(lags: Sequence[timedelta]) -> dict[str, int | None]:
+    return {f"p{percent}": _lag_ms(lags, percent) for percent in _LAG_PERCENTS}
 
 
 def _lag_ms(lags: Sequence[timedelta], percent: float) -> int | None:

@@ -4,13 +4,17 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from tickwheel.client import Client
 from tickwheel.demo.dead_letters import DeadLetterTable
+from tickwheel.demo.fires import FiresVerdict, judge_fires
 from tickwheel.demo.judge import SETTLED, Verdict, judge
 from tickwheel.demo.narrator import Narrator
+from tickwheel.demo.schedule_steps import await_fires, count_herd, import_schedules
+from tickwheel.demo.schedules import plan_schedules, schedule_names
 from tickwheel.demo.sink import Sink
 from tickwheel.demo.workload import Fate, PlannedJob, plan, read_rows
 from tickwheel.errors import TickwheelError
@@ -38,30 +42,55 @@ _STEPS = {
 _RESOURCE = re.compile(r"(?P<stack>\S+) \| +(?P<count>\d+/\d+) \|.*\| (?P<kind>AWS::\S+)")
 
 
-def run(narrator: Narrator) -> Verdict:
-    """Deploys, submits, watches, looks everything up, and judges. Raises TickwheelError, and OSError."""
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What became of the jobs that were submitted, and of the schedules that were imported."""
+
+    jobs: Verdict
+    schedules: FiresVerdict
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """A sentence for each thing that must not have happened."""
+        return [*self.jobs.faults, *self.schedules.faults]
+
+
+def run(narrator: Narrator) -> Judgement:
+    """Deploys, imports, submits, watches, looks everything up, and judges. Raises TickwheelError, and OSError."""
     checkout = find_checkout()
-    jobs = plan(read_rows(checkout.root / _EXAMPLE))
+    rows = read_rows(checkout.root / _EXAMPLE)
+    jobs = plan(rows)
     fates = {job.name: job.fate for job in jobs if job.calls_sink}
-    with local_stack(progress=_following(narrator), checkout=checkout) as stack, Sink(fates) as sink:
+    with (
+        local_stack(progress=_following(narrator), checkout=checkout) as stack,
+        Sink(fates) as sink,
+        Sink(dict.fromkeys(schedule_names(rows), Fate.SUCCEEDS)) as sink_of_schedules,
+    ):
         narrator.end(stack.api_endpoint)
         table = DeadLetterTable(stack.aws, stack.outputs)
         with Client(stack.api_endpoint) as client:
             _warm_up(client, narrator)
+            schedules = plan_schedules(rows, sink=sink_of_schedules.address)
+            load = count_herd(client, schedules, narrator)
+            imported = import_schedules(client, schedules, narrator)
             submissions = _submit(client, jobs, sink, narrator)
             _watch(jobs, submissions, sink, table, narrator)
+            watched = await_fires(imported, load, sink_of_schedules, narrator)
             # After the last one has fired, so that it does not compete with them; a second effect has time to show.
             states = _look_up(client, _taken(submissions), narrator)
-        verdict = judge(
-            jobs,
-            submissions=submissions,
-            arrivals=sink.arrivals,
-            states=states,
-            dead_letters=table.job_ids(),
+        judgement = Judgement(
+            jobs=judge(
+                jobs,
+                submissions=submissions,
+                arrivals=sink.arrivals,
+                states=states,
+                dead_letters=table.job_ids(),
+            ),
+            schedules=judge_fires(imported, watched, sink_of_schedules.arrivals),
         )
         narrator.begin("Stop everything")
     narrator.end()
-    return verdict
+    return judgement
 
 
 def _following(narrator: Narrator) -> Callable[[str], None]:

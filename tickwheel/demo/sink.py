@@ -12,7 +12,7 @@ from typing import Any, Self
 from urllib.parse import unquote
 
 from tickwheel.demo.workload import DOOMED_ATTEMPTS, Fate
-from tickwheel.jobs import parse_instant
+from tickwheel.instants import parse_instant
 
 
 @dataclass(frozen=True, kw_only=True)

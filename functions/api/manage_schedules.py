@@ -1,0 +1,405 @@
+"""Change schedules and tell of them; run one now, or over a time range that has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+
+from functions.domain.changing import activated, placed_ahead, stopped
+from functions.domain.claims import LedgerRow
+from functions.domain.envelope import INLINE_LIMIT, written_size
+from functions.domain.errors import InvalidSchedule, NotPlaced, ScheduleBehind, ScheduleNotFound
+from functions.domain.firing import check_fires, fires, next_fire
+from functions.domain.instants import format_instant, from_ms, to_ms
+from functions.domain.job import Job, Payload, Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.occurrence import UNBOUND, Overlap, identity_of
+from functions.domain.planning import occurrence_job
+from functions.domain.preview import Preview, preview
+from functions.domain.schedule import Fire, Schedule
+from functions.domain.schedule_state import Link, ScheduleState, Status
+from functions.domain.wheel import Wheel
+from functions.materialising import Materialiser
+from functions.placing import Placer
+from functions.ports import Clock, Journal, Ledger, PayloadStore, ScheduleStore, StoredSchedule
+from functions.schedule_changes import Change, Rule, ScheduleChanger
+
+MOST_BACKFILLED = 1_000
+"""Fires of one backfill: more would not be placed within one request."""
+
+MOST_PREVIEWED = 100
+_CATCH_UPS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A fire that has been placed; row: of its ledger, None while there is none (any more)."""
+
+    fire_at: datetime
+    job_id: str
+    row: LedgerRow | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A schedule and how it stands. fire_count: of those that have come due. runs: the last of them, newest first."""
+
+    stored: StoredSchedule
+    state: ScheduleState
+    next_fire: Fire | None
+    fire_count: int
+    runs: Sequence[Run] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The next fires before and after a change that was not made."""
+
+    before: Sequence[Preview]
+    after: Sequence[Preview]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """Jobs of a time range. count: how many; first, last: their fires. job_ids is empty for a dry run."""
+
+    backfill_id: str
+    count: int
+    first: datetime | None
+    last: datetime | None
+    ends_at: datetime | None
+    job_ids: Sequence[str] = ()
+
+
+class _BehindError(Exception):
+    """A schedule has fires that have come due and are not placed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleManager:
+    """The verbs of schedules."""
+
+    wheel: Wheel
+    clock: Clock
+    schedules: ScheduleStore
+    changer: ScheduleChanger
+    materialiser: Materialiser
+    ledger: Ledger
+    placer: Placer
+    payloads: PayloadStore
+    journal: Journal
+
+    def put(self, schedule: Schedule) -> tuple[Standing, bool]:
+        """Create or replace a schedule; whether it is new. The same definition again changes nothing.
+
+        Raises InvalidSchedule, ScheduleBusy; NotPlaced when it is stored, but its first fire could not be placed yet:
+        putting it again is safe.
+        """
+        created = False
+
+        def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+            nonlocal created
+            created = stored is None
+            if stored is not None and stored.schedule == schedule:
+                return None
+            return self._put_in_place(schedule, stored, state, now)
+
+        schedule = self._with_stored_payload(schedule)
+        stored, state = self._change(schedule.uid, rule)
+        return self._revived(stored, state), created
+
+    def patch(self, tenant: str, schedule_id: str, edit: Callable[[Schedule], Schedule]) -> Standing:
+        """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`."""
+
+        def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+            found = _found(stored, tenant, schedule_id)
+            edited = self._with_stored_payload(edit(found.schedule))
+            return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
+
+        return self._revived(*self._change(f"{tenant}#{schedule_id}", rule))
+
+    def compare(self, schedule: Schedule, *, count: int) -> Difference:
+        """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
+        now = self.clock.now()
+        check_fires(schedule, now=now)
+        stored, state = self.schedules.get(schedule.uid)
+        before: Sequence[Preview] = ()
+        if stored is not None and state is not None and state.status is Status.ACTIVE:
+            before = self._upcoming(stored, state, count=count, now=now)
+        elif stored is not None:
+            resumed = activated(stored.schedule, before=stored.schedule, state=state, now=now)
+            before = _previews(stored.schedule, resumed.link, count=count)
+        future = activated(schedule, before=stored.schedule if stored else None, state=state, now=now)
+        return Difference(before=before, after=_previews(schedule, future.link, count=count))
+
+    def pause(self, tenant: str, schedule_id: str, *, note: str) -> Standing:
+        """Stop it until it is resumed: nothing fires, and what is missed meanwhile is not caught up."""
+
+        def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+            found = _found(stored, tenant, schedule_id)
+            assert state is not None  # a definition has a state
+            if state.status is Status.PAUSED and state.note == note:
+                return None
+            after = stopped(Status.PAUSED, before=found.schedule, state=state, now=now, note=note)
+            return Change(found.schedule, after)
+
+        return self._standing(*self.changer.change(f"{tenant}#{schedule_id}", rule))
+
+    def resume(self, tenant: str, schedule_id: str, *, note: str) -> Standing:
+        """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
+
+        def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+            found = _found(stored, tenant, schedule_id)
+            if found.status is Status.ACTIVE:
+                return None
+            check_fires(found.schedule, now=now)
+            after = activated(found.schedule, before=found.schedule, state=state, now=now, note=note)
+            return Change(found.schedule, _with_a_fire(found.schedule, after))
+
+        return self._revived(*self.changer.change(f"{tenant}#{schedule_id}", rule))
+
+    def delete(self, tenant: str, schedule_id: str) -> None:
+        """Remove it: nothing fires any more. Raises ScheduleNotFound when there is none, and never was."""
+
+        def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+            if stored is None and state is not None:
+                return None  # it has been deleted
+            found = _found(stored, tenant, schedule_id)
+            assert state is not None
+            return Change(found.schedule, stopped(Status.DELETED, before=found.schedule, state=state, now=now))
+
+        self.changer.change(f"{tenant}#{schedule_id}", rule)
+
+    def get(self, tenant: str, schedule_id: str) -> Standing:
+        """The schedule with its last runs. Raises ScheduleNotFound."""
+        stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
+        found = _found(stored, tenant, schedule_id)
+        assert state is not None
+        standing = self._standing(found, state)
+        recent = [at for at in reversed(state.recent) if at <= self.clock.now()]
+        keys = {at: f"{tenant}#{identity_of(schedule_id, at)}" for at in recent}
+        rows = self.ledger.get_many(list(keys.values())) if keys else {}
+        runs = [_run(found.schedule, at, rows.get(keys[at]), self.wheel) for at in recent]
+        return replace(standing, runs=runs)
+
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Standing], str | None]:
+        """A tenant's schedules in the order of their ids, without runs; where the next page begins."""
+        found, has_more = self.schedules.page(tenant, after=after, limit=limit)
+        states = self.schedules.states([stored.key for stored in found])
+        standings = [self._standing(stored, states[stored.key]) for stored in found if stored.key in states]
+        return standings, found[-1].schedule.schedule_id if has_more and found else None
+
+    def preview(self, tenant: str, schedule_id: str, *, count: int, after: datetime | None = None) -> Sequence[Preview]:
+        """The next fires, as they stand."""
+        stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
+        found = _found(stored, tenant, schedule_id)
+        assert state is not None
+        return self._upcoming(found, state, count=count, now=after or self.clock.now())
+
+    def trigger(self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None) -> str:
+        """Run it once, now, without touching its next fire, also while it is paused; the id of the job.
+
+        The same token again is the same run.
+        """
+        stored = _found(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
+        now = from_ms(to_ms(self.clock.now()))
+        job = self._extra_job(stored, fire_at=now, due_at=now, index=0, suffix="trigger", overlap=overlap)
+        # Its name has no time: a repeat of the request must be the same run.
+        job = replace(job, identity=f"{schedule_id}:trigger:{token}")
+        self._place([job])
+        self.journal.count("triggered")
+        return str(job_id_of(job))
+
+    def backfill(
+        self,
+        tenant: str,
+        schedule_id: str,
+        *,
+        start: datetime,
+        end: datetime,
+        overlap: Overlap | None,
+        per_minute: float,
+        token: str,
+        is_dry_run: bool,
+    ) -> Backfill:
+        """Run the fires from `start` up to `end`, so many a minute from now on, oldest first.
+
+        The same token again is the same backfill. Raises InvalidSchedule for a range that is not in the past, or holds
+        more than MOST_BACKFILLED fires.
+        """
+        stored = _found(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
+        now = from_ms(to_ms(self.clock.now()))
+        found = self._range(stored.schedule, start=start, end=end, now=now)
+        gap = timedelta(minutes=1) / per_minute
+        jobs = [
+            self._extra_job(
+                stored,
+                fire_at=fire.at,
+                due_at=now + gap * number,
+                index=number,
+                suffix=f"backfill-{token}",
+                overlap=overlap,
+                nominal_at=fire.nominal_at,
+            )
+            for number, fire in enumerate(found)
+        ]
+        if not is_dry_run:
+            self._place(jobs)
+            self.journal.count("backfilled", len(jobs))
+        return Backfill(
+            backfill_id=token,
+            count=len(jobs),
+            first=found[0].at if found else None,
+            last=found[-1].at if found else None,
+            ends_at=jobs[-1].scheduled_at if jobs else None,
+            job_ids=() if is_dry_run else [str(job_id_of(job)) for job in jobs],
+        )
+
+    def _range(self, schedule: Schedule, *, start: datetime, end: datetime, now: datetime) -> list[Fire]:
+        if schedule.is_end_to_start:
+            raise InvalidSchedule("cannot be backfilled: its fires depend on its runs", field="every.from", value="end")
+        if not start < end <= now:
+            raise InvalidSchedule(
+                f"must be after start and not in the future: it is now {format_instant(now)}",
+                field="end",
+                value=format_instant(end),
+            )
+        before_start = from_ms(to_ms(start) - 1)
+        found = list(
+            islice(takewhile(lambda fire: fire.at < end, fires(schedule, after=before_start)), MOST_BACKFILLED + 1)
+        )
+        if len(found) > MOST_BACKFILLED:
+            raise InvalidSchedule(
+                f"leaves more than {MOST_BACKFILLED} fires: the first {MOST_BACKFILLED} end before "
+                f"{format_instant(found[-1].at)}, so backfill up to there first",
+                field="end",
+                value=format_instant(end),
+            )
+        return found
+
+    def _extra_job(
+        self,
+        stored: StoredSchedule,
+        *,
+        fire_at: datetime,
+        due_at: datetime,
+        index: int,
+        suffix: str,
+        overlap: Overlap | None,
+        nominal_at: datetime | None = None,
+    ) -> Job:
+        """A job that no version of the schedule decided. Raises InvalidSchedule for an overlap that it cannot keep to."""
+        link = Link(at=fire_at, nominal_at=nominal_at or fire_at, index=index)
+        schedule = replace(stored.schedule, overlap=overlap or stored.schedule.overlap)
+        return occurrence_job(
+            schedule, link, version=UNBOUND - stored.version, wheel=self.wheel, due_at=due_at, suffix=suffix
+        )
+
+    def _place(self, jobs: Sequence[Job]) -> None:
+        placements = self.placer.place([Timer(job=job, due_at=job.scheduled_at) for job in jobs])
+        faults = [placement.fault for placement in placements if placement.ring is None]
+        if faults:
+            raise NotPlaced(faults)
+
+    def _change(self, key: str, rule: Rule) -> tuple[StoredSchedule | None, ScheduleState | None]:
+        """Change a schedule once what it missed has been placed: the version that missed it decides it."""
+
+        def caught_up(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+            if state is not None and state.status is Status.ACTIVE and state.link is not None:
+                link = state.link
+                if link.at <= now and not link.is_awaited:
+                    raise _BehindError
+            return rule(stored, state, now)
+
+        for _ in range(_CATCH_UPS):
+            try:
+                return self.changer.change(key, caught_up)
+            except _BehindError:
+                if not self.materialiser.revive(key):
+                    break
+        raise ScheduleBehind(key.partition("#")[2])
+
+    def _put_in_place(
+        self, schedule: Schedule, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime
+    ) -> Change:
+        check_fires(schedule, now=now)
+        before = stored.schedule if stored else None
+        if stored is not None and state is not None and state.status is Status.PAUSED:
+            after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=state.note)
+        else:
+            after = activated(schedule, before=before, state=state, now=now)
+        return Change(schedule, _with_a_fire(schedule, after))
+
+    def _revived(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:
+        assert stored is not None
+        assert state is not None
+        if state.status is Status.ACTIVE and not self.materialiser.revive(stored.key):
+            raise NotPlaced(["the schedule is stored, but its next fire is not placed yet"])
+        return self._standing(stored, state)
+
+    def _standing(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:
+        assert stored is not None
+        assert state is not None
+        now = self.clock.now()
+        upcoming = self._next(stored, state, now=now) if state.status is Status.ACTIVE else None
+        fire_count = state.fire_count - placed_ahead(stored.schedule, state, now=now)
+        return Standing(stored=stored, state=state, next_fire=upcoming, fire_count=fire_count)
+
+    def _next(self, stored: StoredSchedule, state: ScheduleState, *, now: datetime) -> Fire | None:
+        """The next fire, which may have been placed already. From end to start: the earliest it can be."""
+        link, schedule = state.link, stored.schedule
+        if schedule.is_end_to_start and link is not None and (not link.is_awaited or link.at > now):
+            return Fire(link.at, link.nominal_at)
+        upcoming = next_fire(schedule, after=now)
+        if schedule.is_end_to_start:
+            return upcoming if link else None
+        if link is None:
+            # The last fires have been placed; what its rule says beyond is over max_runs.
+            return upcoming if upcoming and placed_ahead(schedule, state, now=now) else None
+        is_placed = upcoming is not None and now < upcoming.at < link.at
+        return upcoming if is_placed else Fire(link.at, link.nominal_at, merged_count=link.merged_count)
+
+    def _upcoming(
+        self, stored: StoredSchedule, state: ScheduleState, *, count: int, now: datetime
+    ) -> Sequence[Preview]:
+        left = count
+        if stored.schedule.max_runs is not None:
+            ahead = placed_ahead(stored.schedule, state, now=now)
+            left = min(count, stored.schedule.max_runs - state.fire_count + ahead)
+        return preview(stored.schedule, after=now, count=max(left, 0))
+
+    def _with_stored_payload(self, schedule: Schedule) -> Schedule:
+        text = schedule.job.payload.text
+        if text is None or written_size(text) <= INLINE_LIMIT:
+            return schedule
+        pointer = self.payloads.put_for_schedule(schedule.uid, text)
+        return replace(schedule, job=replace(schedule.job, payload=Payload(pointer=pointer)))
+
+
+def _with_a_fire(schedule: Schedule, state: ScheduleState) -> ScheduleState:
+    if state.status is Status.ACTIVE and state.link is None:
+        raise InvalidSchedule("has no fire left: it has had max_runs", field="max_runs", value=schedule.max_runs)
+    return state
+
+
+def _previews(schedule: Schedule, link: Link | None, *, count: int) -> Sequence[Preview]:
+    if link is None:
+        return ()
+    left = count if schedule.max_runs is None else min(count, schedule.max_runs - link.index)
+    return preview(schedule, after=from_ms(to_ms(link.at) - 1), count=left)
+
+
+def _run(schedule: Schedule, fire_at: datetime, row: LedgerRow | None, wheel: Wheel) -> Run:
+    link = Link(at=fire_at, nominal_at=fire_at)
+    job_id = (
+        row.job_id if row and row.job_id else str(job_id_of(occurrence_job(schedule, link, version=0, wheel=wheel)))
+    )
+    return Run(fire_at=fire_at, job_id=job_id, row=row)
+
+
+def _found(stored: StoredSchedule | None, tenant: str, schedule_id: str) -> StoredSchedule:
+    if stored is None:
+        raise ScheduleNotFound(tenant, schedule_id)
+    return stored

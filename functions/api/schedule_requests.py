@@ -1,0 +1,72 @@
+"""What is asked of a schedule beside its definition: the bodies of its verbs, and queries."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from functions.api.requests import Instant, Tenant
+from functions.domain.occurrence import Overlap
+
+MAX_NOTE = 500
+MOST_SHOWN = 100
+"""Fires of one preview."""
+
+
+class PauseBody(BaseModel):
+    """Why a schedule is paused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
+
+
+class ResumeBody(PauseBody):
+    """Why a schedule goes on."""
+
+
+class TriggerBody(BaseModel):
+    """A run of now."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    overlap: Annotated[Overlap | None, Field(description="instead of the schedule's own")] = None
+
+
+class BackfillBody(TriggerBody):
+    """The fires from start up to end, as runs from now on."""
+
+    start: Instant
+    end: Instant
+    per_minute: Annotated[float, Field(ge=0.01, le=10_000, strict=True, description="how many runs a minute")] = 60
+    dry_run: Annotated[bool, Field(strict=True, description="tell what would run, and run nothing")] = False
+
+
+class TenantQuery(BaseModel):
+    """Whose schedule."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Tenant
+
+
+class ChangeQuery(TenantQuery):
+    """dry_run: tell the next `count` fires before and after, and change nothing."""
+
+    dry_run: bool = False
+    count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
+
+
+class PreviewQuery(TenantQuery):
+    """The next `count` fires, from now or after an instant."""
+
+    count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
+    after: Instant | None = None
+
+
+class PageQuery(TenantQuery):
+    """Schedules behind an id, in the order of their ids."""
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    after: str = ""
