@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from functions.domain.job import Delivery, Precision
+from functions.domain.occurrence import Overlap
 from functions.domain.wheel import Ring
 
 
@@ -50,6 +51,16 @@ UNITS: Mapping[Path, Units] = {
     for keyed in (False, True)
 }
 """A job with a payload of up to 512 bytes, in full batches."""
+
+OCCURRENCES: Mapping[Overlap, Units] = {
+    Overlap.ALLOW: Units(4, 1.8, 0.3),
+    # The slot: a write, and a look at how the run that has it stands.
+    Overlap.FORBID: Units(5, 2.8, 0.3),
+}
+"""One fire of a schedule, exactly_once, by its overlap policy."""
+
+NEXT_FIRES_A_SECOND = {"cron": 10_000}
+"""By one core, with what is parsed in the cache; of the other kinds it is only told."""
 
 TICK = Units(2, 0.5, 0)
 """A tick of a shard in which nothing comes due: its lease, its checkpoint, and one look into the bucket that opens."""

@@ -9,7 +9,7 @@ from botocore.model import OperationModel
 
 from bench.boundary import Handler
 
-_READS = frozenset({"BatchGetItem", "GetItem", "Query"})
+_READS = frozenset({"BatchGetItem", "GetItem", "Query", "TransactGetItems"})
 _WRITES = frozenset({"BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"})
 _TRANSACTION = "TransactWriteItems"
 _TRANSACTED = 2.0

@@ -35,6 +35,7 @@ from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Ti
 from functions.domain.retry import RetryPolicy
 from functions.domain.wheel import Wheel
 from functions.runtime.wiring import identity, token
+from functions.scanner.ring import Ringer
 from functions.scanner.scan import PAGE, Scanner
 
 JOBS = 10_000
@@ -72,6 +73,13 @@ def run(console: Console) -> list[str]:
             ready=wiring.ready,
             ledger=wiring.ledger,
             dead_letters=wiring.dead_letters,
+            alarms=Ringer(
+                wheel=wiring.wheel,
+                clock=wiring.clock,
+                schedules=wiring.schedules,
+                materialiser=wiring.materialiser,
+                journal=SilentJournal(),
+            ),
             journal=SilentJournal(),
             token=token,
         )

@@ -28,13 +28,17 @@ from bench.queues import HeldQueues
 from bench.results import write_result
 from functions.adapters import clients
 from functions.adapters.tables import ALL_TABLES, SHARDS
+from functions.api.manage_schedules import ScheduleManager
 from functions.api.submit import Accepted, Submission, Submitter
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
-from functions.domain.job import Precision, Priority
+from functions.domain.job import Payload, Precision, Priority
+from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy
+from functions.domain.schedule import Every, JobTemplate, Schedule
 from functions.domain.wheel import Ring
 from functions.ports import Receipt
 from functions.runtime.wiring import identity, jitter, token
+from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.worker.execute import Message, Worker
 from tests.dynamodb_local import DynamoDBLocal
@@ -51,6 +55,7 @@ _APART = 10 * MILLISECOND
 _TENANT = "acme"
 _TIME_LIMIT = timedelta(minutes=1)
 _TICK = timedelta(minutes=1)
+_PERIOD = timedelta(hours=1)
 _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
 """Tables whose units a job pays for; those of the shards table belong to a tick, however many jobs it promotes."""
 
@@ -62,9 +67,10 @@ _PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Units of one job on every path, and of one tick that promotes nothing."""
+    """Units of one job on every path, of one fire of a schedule, and of one tick that promotes nothing."""
 
     paths: Mapping[Path, Units]
+    occurrences: Mapping[Overlap, Units]
     tick: Units
 
 
@@ -85,6 +91,8 @@ def above_budget(measured: Measured) -> list[str]:
         for path, used in measured.paths.items()
         for sentence in over_budget(path.name, used, budgets.UNITS[path])
     ]
+    for overlap, used in measured.occurrences.items():
+        found += over_budget(f"an occurrence, {overlap}", used, budgets.OCCURRENCES[overlap])
     return [*found, *over_budget("an idle tick of a shard", measured.tick, budgets.TICK)]
 
 
@@ -95,7 +103,8 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
         rig.build()
         tick = rig.measure_tick()
         progress = track(budgets.UNITS, description="units", console=console, transient=True)
-        return Measured({path: rig.measure(path, jobs) for path in progress}, tick)
+        paths = {path: rig.measure(path, jobs) for path in progress}
+        return Measured(paths, {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES}, tick)
 
 
 class _Rig:
@@ -133,14 +142,33 @@ class _Rig:
             ready=wiring.ready,
             ledger=wiring.ledger,
             dead_letters=wiring.dead_letters,
+            alarms=Ringer(
+                wheel=wiring.wheel,
+                clock=self.clock,
+                schedules=wiring.schedules,
+                materialiser=wiring.materialiser,
+                journal=journal,
+            ),
             journal=journal,
             token=token,
+        )
+        self._schedules = ScheduleManager(
+            wheel=wiring.wheel,
+            clock=self.clock,
+            schedules=wiring.schedules,
+            changer=wiring.changer,
+            materialiser=wiring.materialiser,
+            ledger=wiring.ledger,
+            placer=wiring.placer,
+            payloads=wiring.payloads,
+            journal=journal,
         )
         self._worker = Worker(
             wheel=wiring.wheel,
             clock=self.clock,
             ledger=wiring.ledger,
             placer=wiring.placer,
+            occurrences=wiring.occurrences,
             ready=wiring.ready,
             dead_letters=wiring.dead_letters,
             payloads=wiring.payloads,
@@ -181,6 +209,38 @@ class _Rig:
         used += self._take(*_OF_JOBS)
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{path.name}: {len(self._ran)} runs of {jobs} jobs"
         return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+
+    def measure_fires(self, overlap: Overlap, schedules: int) -> Units:
+        """Units of the second fire of so many schedules, from its alarm to its settlement and the next alarm."""
+        wheel = self._wiring.wheel
+        begins = from_seconds(wheel.next_bucket(wheel.bucket_of(self.clock.now() + wheel.guard)))
+        for number in range(schedules):
+            self._schedules.put(
+                Schedule(
+                    tenant=_TENANT,
+                    schedule_id=f"{overlap}-{number}",
+                    rule=Every(interval=_PERIOD),
+                    start=begins + number * _APART,
+                    # The first fire is what the second finds in the slot.
+                    max_runs=3,
+                    overlap=overlap,
+                    job=JobTemplate(target="handler:note", payload=Payload(text=_PAYLOAD)),
+                )
+            )
+        for fires_at in (begins, begins + _PERIOD):
+            self._ran.clear()
+            self.clock.set(fires_at - wheel.lookahead - SECOND)
+            self._scan()  # the ticks in between are idle, and measured as such
+            self._take(*_OF_JOBS)
+            self.clock.set(fires_at - wheel.lookahead)
+            self._scan()
+            self._execute()
+            used = self._take(*_OF_JOBS)
+            count = len(self._ran)
+            assert count == len(set(self._ran)) == schedules, f"{overlap}: {count} runs of {schedules} schedules"
+        for number in range(schedules):
+            self._schedules.delete(_TENANT, f"{overlap}-{number}")
+        return Units(used.writes / schedules, used.reads / schedules, used.sqs_requests / schedules)
 
     def _submission(self, path: Path, due_at: datetime) -> Submission:
         return Submission(
@@ -240,6 +300,10 @@ def _print(console: Console, measured: Measured, prices: Mapping[str, float]) ->
         budget = budgets.UNITS[path]
         cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
         table.add_row(path.name, *cells, f"{price_of_a_million(used, prices):.2f}")
+    for overlap, used in measured.occurrences.items():
+        budget = budgets.OCCURRENCES[overlap]
+        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
+        table.add_row(f"an occurrence, {overlap}", *cells, f"{price_of_a_million(used, prices):.2f}")
     cells = [_beside(getattr(measured.tick, field.name), getattr(budgets.TICK, field.name)) for field in fields(Units)]
     table.add_row("an idle tick of a shard", *cells, f"{price_of_a_million(measured.tick, prices):.2f}", style="dim")
     console.print(table)
@@ -279,6 +343,10 @@ def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
         "jobs_a_request": _REQUEST,
         "notes": _NOTES,
         "paths": {path.name: described(used, budgets.UNITS[path]) for path, used in measured.paths.items()},
+        "occurrences": {
+            overlap.value: described(used, budgets.OCCURRENCES[overlap])
+            for overlap, used in measured.occurrences.items()
+        },
         "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
         "usd_a_million_http_requests": prices["http_api_request"] + prices["lambda_request"],
     }

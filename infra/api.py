@@ -21,9 +21,16 @@ ROUTES = (
     ("POST", "/v1/jobs:batch"),
     ("GET", "/v1/jobs/{id}"),
     ("DELETE", "/v1/jobs/{id}"),
+    ("GET", "/v1/schedules"),
+    ("POST", "/v1/schedules:fires"),
+    ("PUT", "/v1/schedules/{id}"),
+    ("PATCH", "/v1/schedules/{id}"),
+    ("GET", "/v1/schedules/{id}"),
+    ("DELETE", "/v1/schedules/{id}"),
+    ("POST", "/v1/schedules/{id}"),
     ("GET", "/openapi.json"),
 )
-"""Every route there is."""
+"""Every route there is; a verb such as `:pause` is the end of an id."""
 
 ELSEWHERE = "/{proxy+}"
 """Any other path reaches the function too, to be answered as a problem instead of in the gateway's own words."""
@@ -100,12 +107,14 @@ def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage) -> None
 def _function(
     scope: Construct, *, stage: Stage, package: Package, storage: StorageStack, ready_queues: ReadyQueues
 ) -> Function:
-    timers, ledger, shards = (storage.tables[name] for name in ("timers", "ledger", "shards"))
+    timers, ledger, shards, schedules, schedule_state = (
+        storage.tables[name] for name in ("timers", "ledger", "shards", "schedules", "schedule_state")
+    )
     function = Function(
         scope,
         "Function",
         name="api",
-        description="Submits, shows and cancels jobs",
+        description="Submits, shows and cancels jobs and schedules",
         stage=stage,
         package=package,
         size=stage.api,
@@ -113,6 +122,8 @@ def _function(
             "TIMERS_TABLE": timers.table_name,
             "LEDGER_TABLE": ledger.table_name,
             "SHARDS_TABLE": shards.table_name,
+            "SCHEDULES_TABLE": schedules.table_name,
+            "SCHEDULE_STATE_TABLE": schedule_state.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
@@ -126,10 +137,17 @@ def _function(
         "dynamodb:PutItem",
         "dynamodb:UpdateItem",
         "dynamodb:GetItem",
+        "dynamodb:BatchGetItem",
         "dynamodb:ConditionCheckItem",
         on=[ledger.table_arn],
     )
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
-    function.grant_payloads("s3:PutObject", "s3:DeleteObject", storage=storage)
+    function.grant(
+        "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:Query", on=[schedules.table_arn]
+    )
+    function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
+    function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)
+    # Without it S3 answers 403 for an object that is gone.
+    function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
     function.grant("sqs:SendMessage", on=ready_queues.arns)
     return function

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.metrics import BURYING, emitted
+from infra.metrics import BURYING, EMITTED, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
 from infra.stage import PRIORITIES, Stage
@@ -41,6 +41,9 @@ class Dashboard(Construct):
                 _waiting(ready_queues),
                 [_heading("What fails?")],
                 _outcomes(stage),
+                [_heading("What do schedules do?")],
+                _schedules(stage),
+                [_heading("Are the functions well?")],
                 _functions(functions),
             ],
         )
@@ -133,6 +136,24 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("requeued", service="dead_letters", stage=stage),
             columns=3,
         ),
+    ]
+
+
+def _schedules(stage: Stage) -> list[cloudwatch.IWidget]:
+    def of_each(name: str) -> list[cloudwatch.Metric]:
+        return [emitted(name, service=service, stage=stage) for service, names in EMITTED.items() if name in names]
+
+    return [
+        _graph(
+            "Fires",
+            *of_each("occurrences"),
+            *of_each("alarms_rung"),
+            *of_each("triggered"),
+            *of_each("backfilled"),
+            columns=3,
+        ),
+        _graph("Missed and skipped", *of_each("misfires"), *of_each("skipped"), columns=3),
+        _graph("Paused after failures, healed", *of_each("schedules_paused"), *of_each("schedules_healed"), columns=3),
     ]
 
 

@@ -28,7 +28,9 @@ class DeadLetters(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, dead_letters = (storage.tables[name] for name in ("timers", "ledger", "dead_letters"))
+        timers, ledger, dead_letters, schedules, schedule_state = (
+            storage.tables[name] for name in ("timers", "ledger", "dead_letters", "schedules", "schedule_state")
+        )
         self.function = Function(
             self,
             "Function",
@@ -41,10 +43,16 @@ class DeadLetters(Construct):
                 "TIMERS_TABLE": timers.table_name,
                 "LEDGER_TABLE": ledger.table_name,
                 "DEAD_LETTERS_TABLE": dead_letters.table_name,
+                "SCHEDULES_TABLE": schedules.table_name,
+                "SCHEDULE_STATE_TABLE": schedule_state.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
         )
-        self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])
+        # What a failure means for its schedule: a pause, or the next fire.
+        self.function.grant("dynamodb:PutItem", on=[timers.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
         self.function.grant("sqs:SendMessage", on=ready_queues.arns)
         self.function.grant(

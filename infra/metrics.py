@@ -7,9 +7,12 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.stage import Stage
 
+MATERIALISED = ("occurrences", "misfires", "skipped")
+"""What every function counts that carries the chains of schedules on."""
+
 EMITTED = {
-    "api": ("jobs_submitted",),
-    "scanner": ("promoted", "oldest_bucket_age_s", "dead_lettered"),
+    "api": ("jobs_submitted", "triggered", "backfilled", *MATERIALISED),
+    "scanner": ("promoted", "oldest_bucket_age_s", "dead_lettered", "alarms_rung", *MATERIALISED),
     "worker": (
         "lag_ms",
         "attempts",
@@ -24,9 +27,11 @@ EMITTED = {
         "returned",
         "dead_lettered",
         "cancelled",
+        "schedules_paused",
+        *MATERIALISED,
     ),
-    "sweeper": ("stragglers", "audited"),
-    "dead_letters": ("dead_lettered", "requeued"),
+    "sweeper": ("stragglers", "audited", "schedules_healed", *MATERIALISED),
+    "dead_letters": ("dead_lettered", "requeued", "schedules_paused", *MATERIALISED),
 }
 """By service, the only dimension: one per tenant would cost 0.30 USD a month each."""
 

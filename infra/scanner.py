@@ -25,8 +25,9 @@ class Scanner(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, shards, dead_letters = (
-            storage.tables[name] for name in ("timers", "ledger", "shards", "dead_letters")
+        timers, ledger, shards, dead_letters, schedules, schedule_state = (
+            storage.tables[name]
+            for name in ("timers", "ledger", "shards", "dead_letters", "schedules", "schedule_state")
         )
         self.function = Function(
             self,
@@ -42,12 +43,18 @@ class Scanner(Construct):
                 "SHARDS_TABLE": shards.table_name,
                 "LEDGER_TABLE": ledger.table_name,
                 "DEAD_LETTERS_TABLE": dead_letters.table_name,
+                "SCHEDULES_TABLE": schedules.table_name,
+                "SCHEDULE_STATE_TABLE": schedule_state.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
         )
-        self.function.grant("dynamodb:Query", on=[timers.table_arn])
+        self.function.grant("dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
+        self.function.grant("dynamodb:BatchGetItem", on=[schedules.table_arn])
+        self.function.grant(
+            "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn]
+        )
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
-        self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
         self.function.grant("sqs:SendMessage", on=ready_queues.arns)
         MinuteTicks(

@@ -1,4 +1,4 @@
-"""The audit: what promotion should have sent and did not."""
+"""The audit: what promotion should have sent and did not; and the schedules that nothing carries on."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ class Sweeper(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, shards = (storage.tables[name] for name in ("timers", "ledger", "shards"))
+        timers, ledger, shards, schedules, schedule_state = (
+            storage.tables[name] for name in ("timers", "ledger", "shards", "schedules", "schedule_state")
+        )
         self.function = Function(
             self,
             "Function",
             name="sweeper",
-            description="Re-reads closed buckets and sends stragglers",
+            description="Re-reads closed buckets, sends stragglers, and carries broken chains of schedules on",
             stage=stage,
             package=package,
             size=stage.sweeper,
@@ -39,12 +41,16 @@ class Sweeper(Construct):
                 "TIMERS_TABLE": timers.table_name,
                 "LEDGER_TABLE": ledger.table_name,
                 "SHARDS_TABLE": shards.table_name,
+                "SCHEDULES_TABLE": schedules.table_name,
+                "SCHEDULE_STATE_TABLE": schedule_state.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
                 "AUDIT_SAMPLE": str(stage.audit_sample),
             },
         )
-        self.function.grant("dynamodb:Query", on=[timers.table_arn])
-        self.function.grant("dynamodb:BatchGetItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:Query", "dynamodb:PutItem", on=[timers.table_arn])
+        self.function.grant("dynamodb:GetItem", on=[schedules.table_arn])
+        self.function.grant("dynamodb:Scan", "dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
         self.function.grant("sqs:SendMessage", on=ready_queues.arns)
         MinuteTicks(self, "Ticks", function=self.function, inputs=[{}])

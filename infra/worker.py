@@ -50,8 +50,8 @@ class Worker(Construct):
 def _function(
     scope: Construct, *, stage: Stage, package: Package, storage: StorageStack, ready_queues: ReadyQueues
 ) -> Function:
-    timers, ledger, shards, dead_letters = (
-        storage.tables[name] for name in ("timers", "ledger", "shards", "dead_letters")
+    timers, ledger, shards, dead_letters, schedules, schedule_state = (
+        storage.tables[name] for name in ("timers", "ledger", "shards", "dead_letters", "schedules", "schedule_state")
     )
     function = Function(
         scope,
@@ -66,12 +66,16 @@ def _function(
             "LEDGER_TABLE": ledger.table_name,
             "SHARDS_TABLE": shards.table_name,
             "DEAD_LETTERS_TABLE": dead_letters.table_name,
+            "SCHEDULES_TABLE": schedules.table_name,
+            "SCHEDULE_STATE_TABLE": schedule_state.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
         },
     )
     function.grant("dynamodb:PutItem", on=[timers.table_arn])
-    function.grant("dynamodb:UpdateItem", on=[ledger.table_arn])
+    function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
+    function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
+    function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
     function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
     function.grant_payloads("s3:GetObject", "s3:DeleteObject", storage=storage)
