@@ -218,8 +218,6 @@ def _shared_environment(*, name: str, stage: Stage) -> dict[str, str]:
         "GUARD_SECONDS": str(int(wheel.guard.total_seconds())),
         "WRITE_SHARDS": str(wheel.write_shards),
         "SCAN_SHARDS": str(wheel.scan_shards),
-        # Time zones by the pinned package: an image's own rules change when it is patched.
-        "PYTHONTZPATH": "/dev/null",
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": stage.metrics_namespace,
         "LOG_LEVEL": stage.log_level,

@@ -42,7 +42,7 @@ def test_a_function_is_told_all_that_its_settings_ask_for(
 
 @pytest.mark.parametrize("function", MODELS)
 def test_a_function_is_told_nothing_that_its_settings_do_not_ask_for(function: str, templates: Templates) -> None:
-    told = set(environment_of(function, templates)) - FOR_POWERTOOLS - {"PYTHONTZPATH"}
+    told = set(environment_of(function, templates)) - FOR_POWERTOOLS
     assert told == set(MODELS[function].model_fields)
 
 
