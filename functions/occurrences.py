@@ -105,6 +105,12 @@ class Occurrences:
         self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState
     ) -> Admission:
         """Dropped without a trace: a later version may decide the same fire, and under the same name it must run."""
+        if occurrence.version <= UNBOUND and timer.job.is_ledgered:
+            # None decides it: it was asked of a schedule that has been deleted. What has begun comes to its end.
+            answer = self.ledger.skip(
+                timer, reason="its schedule was deleted", owner=self.token(), now=self.clock.now()
+            )
+            return Admission.MAY_RUN if isinstance(answer, Refused) else Admission.IS_OVER
         row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
         has_begun = row is not None and not row.is_settled and row.state is not State.SCHEDULED
         has_place = _is_same(state.holder, timer) or _is_same(state.waiting, timer)

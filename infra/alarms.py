@@ -47,6 +47,12 @@ class Alarms(Construct):
         for function in functions:
             self._errors(function)
         self._emitted("Stragglers", metric="stragglers", service="sweeper", meaning="promotion passed over a job")
+        self._emitted(
+            "ChainsBroken",
+            metric="chains_broken",
+            service="sweeper",
+            meaning="a schedule cannot be worked out any more",
+        )
         self._emitted("Early", metric="early", service="worker", meaning="a job fired before its time")
         for service in BURYING:
             name = f"DeadLetteredBy{_camel_case(service)}"

@@ -153,7 +153,14 @@ def _schedules(stage: Stage) -> list[cloudwatch.IWidget]:
             columns=3,
         ),
         _graph("Missed and skipped", *of_each("misfires"), *of_each("skipped"), columns=3),
-        _graph("Paused after failures, healed", *of_each("schedules_paused"), *of_each("schedules_healed"), columns=3),
+        _graph(
+            "Paused after failures, broken, healed",
+            *of_each("schedules_paused"),
+            *of_each("chains_broken"),
+            *of_each("runs_abandoned"),
+            *of_each("schedules_healed"),
+            columns=3,
+        ),
     ]
 
 

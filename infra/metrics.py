@@ -7,7 +7,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.stage import Stage
 
-MATERIALISED = ("occurrences", "misfires", "skipped")
+MATERIALISED = ("occurrences", "misfires", "skipped", "chains_broken")
 """What every function counts that carries the chains of schedules on."""
 
 EMITTED = {
@@ -28,6 +28,7 @@ EMITTED = {
         "dead_lettered",
         "cancelled",
         "schedules_paused",
+        "runs_abandoned",
         *MATERIALISED,
     ),
     "sweeper": ("stragglers", "audited", "schedules_healed", *MATERIALISED),

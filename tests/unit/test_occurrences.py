@@ -24,6 +24,7 @@ from tests.unit.world import World
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 ALLOWING = a_schedule(rule=every(minutes=1))
+HOURLY = a_schedule()
 FORBIDDING = a_schedule(rule=every(minutes=1), overlap=Overlap.FORBID)
 BUFFERING = a_schedule(rule=every(minutes=1), overlap=Overlap.BUFFER_ONE)
 REPLACING = a_schedule(rule=every(minutes=1), overlap=Overlap.REPLACE)
@@ -71,6 +72,58 @@ class TestVersions:
         assert admit(world, fire) is Admission.IS_OVER
         assert world.ledger.rows[fire.job.key] == row
 
+    @pytest.mark.parametrize("state", [State.RUNNING, State.RETRYING])
+    def test_a_run_that_no_version_decides_any_more_comes_to_its_end_by_the_message_it_has(
+        self, world: World, state: State
+    ):
+        # Clocks differ: it began just before the change that it is due after.
+        world.store(HOURLY, version=3, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON - MINUTE)))
+        fire = a_fire(ALLOWING, version=2, fire_at=NOON + MINUTE)
+        row = LedgerRow(state=state, attempt=1, lease_until=NOON)
+        world.ledger.rows[fire.job.key] = row
+
+        assert admit(world, fire) is Admission.MAY_RUN
+        assert world.row(fire.job) == row
+
+    @pytest.mark.parametrize("state", [State.SCHEDULED, *sorted(TERMINAL)])
+    def test_a_fire_that_no_version_decides_any_more_and_that_does_not_run_is_dropped(self, world: World, state: State):
+        world.store(HOURLY, version=3, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON - MINUTE)))
+        fire = a_fire(ALLOWING, version=2, fire_at=NOON + MINUTE)
+        row = LedgerRow(state=state, attempt=1)
+        world.ledger.rows[fire.job.key] = row
+
+        assert admit(world, fire) is Admission.IS_OVER
+        assert world.row(fire.job) == row
+
+    @pytest.mark.parametrize("place", ["holder", "waiting"])
+    @pytest.mark.parametrize(
+        ("schedule", "is_settled"), [("hourly", True), ("minutely", False)], ids=["not decided again", "decided again"]
+    )
+    def test_a_fire_that_no_version_decides_any_more_leaves_its_slot_to_the_next(
+        self, world: World, place: str, schedule: str, *, is_settled: bool
+    ):
+        now_put = replace(HOURLY if schedule == "hourly" else ALLOWING, overlap=Overlap.BUFFER_ONE)
+        fire = a_fire(BUFFERING, version=2, fire_at=NOON + MINUTE)
+        taken: dict[str, Any] = {place: name(fire), f"{place}_since": NOON}
+        world.store(now_put, version=3, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON - MINUTE)), **taken)
+
+        assert admit(world, fire) is Admission.IS_OVER
+
+        row = world.ledger.get(fire.job.key)
+        assert (row is not None and row.state is State.SKIPPED) is is_settled
+        assert admit(world, a_fire(now_put, version=3, fire_at=NOON + HOUR)) is (
+            Admission.MAY_RUN if is_settled else Admission.IS_OVER
+        )
+
+    @pytest.mark.parametrize(("place", "status"), [("holder", Status.PAUSED), ("waiting", Status.DELETED)])
+    def test_a_fire_of_a_schedule_that_is_stopped_leaves_its_slot_too(self, world: World, place: str, status: Status):
+        fire = a_fire(BUFFERING, version=2, fire_at=NOON + MINUTE)
+        taken: dict[str, Any] = {place: name(fire), f"{place}_since": NOON}
+        world.store(BUFFERING, version=3, status=status, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON)), **taken)
+
+        assert admit(world, fire) is Admission.IS_OVER
+        assert world.row(fire.job).state is State.SKIPPED
+
     def test_a_fire_of_a_paused_schedule_is_skipped_also_when_it_came_due_before(self, world: World):
         world.store(ALLOWING, version=2, status=Status.PAUSED, cuts=(Cut(1, NOON - HOUR), Cut(2, NOON)))
         fire = a_fire(ALLOWING, version=1)
@@ -93,9 +146,12 @@ class TestVersions:
         world.store(ALLOWING, version=5, born=4)
         fire = a_fire(ALLOWING, version=-3)
 
-        assert admit(world, fire) is Admission.IS_OVER
         assert admit(world, a_fire(ALLOWING, version=-4)) is Admission.MAY_RUN
         assert world.ledger.rows == {}
+        assert admit(world, fire) is Admission.IS_OVER
+        # No other message decides it, and the audit would take it for lost.
+        assert world.row(fire.job).state is State.SKIPPED
+        assert world.state(ALLOWING).skips == {}
 
     @pytest.mark.parametrize("version", [UNBOUND, -2, 1, 2])
     def test_nothing_of_a_deleted_schedule_runs(self, world: World, version: int):
