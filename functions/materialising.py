@@ -24,6 +24,9 @@ from functions.domain.wheel import Wheel
 from functions.placing import Placement, Placer
 from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule
 
+MOST_AT_ONCE = 2_000
+"""Fires that are placed before the advances of their schedules: what a death in between repeats."""
+
 _ROUNDS = 3
 _FEW = 3
 
@@ -86,7 +89,7 @@ class Materialiser:
             self._plan(waiting)
             self._place_alarms([step for step in waiting if step.is_open])
         placed = [step for step in steps if step.is_placed]
-        met = dict(zip(map(id, placed), self.side_by_side(self._record, placed), strict=True))
+        met = dict(zip(map(id, placed), self.side_by_side(self._record_safely, placed), strict=True))
         # Alarms of later links were placed by a step that died before it recorded: what it decided is recorded now.
         behind = {number: chain for number, chain in met.items() if chain is not None}
         caught_up = dict(zip(behind, self.materialise(list(behind.values())), strict=True)) if behind else {}
@@ -96,13 +99,17 @@ class Materialiser:
         """Place the fires of each step that are near."""
         now = self.clock.now()
         ends = self._ends_of(steps)
-        fires: list[tuple[_Step, Link]] = []
+        fires: list[tuple[_Step, Link, Timer]] = []
         for step in steps:
+            if len(fires) >= MOST_AT_ONCE:
+                step.is_refused = True  # its turn comes again, when these have been recorded
+                continue
             with self._apart(step):
-                fires += [(step, link) for link in self._decide(step, ends, now=now)]
-        timers = [self._timer(step, link) for step, link in fires]
-        for (step, link), placement in zip(fires, self.placer.place(timers), strict=True):
-            self._note_placement(step, link, placement)
+                fires += [(step, link, self._timer(step, link)) for link in self._decide(step, ends, now=now)]
+        placements = self.placer.place([timer for _, _, timer in fires])
+        for (step, link, _), placement in zip(fires, placements, strict=True):
+            with self._apart(step):
+                self._note_placement(step, link, placement)
         if fires:
             self.journal.count("occurrences", len(fires))
 
@@ -163,6 +170,14 @@ class Materialiser:
         ):
             step.is_placed = is_safe
             step.rings_at = alarm.rings_at
+
+    def _record_safely(self, step: _Step) -> Chain | None:
+        try:
+            return self._record(step)
+        except Exception as error:  # noqa: BLE001  a store failed, for this schedule: those beside it are recorded
+            step.is_placed = False
+            self.journal.event("not_recorded", schedule=step.chain.stored.key, error=f"{type(error).__name__}: {error}")
+            return None
 
     def _record(self, step: _Step) -> Chain | None:
         """None when the chain goes on by itself; where it stands, when it is behind this step."""

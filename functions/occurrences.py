@@ -114,7 +114,8 @@ class Occurrences:
         row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
         has_begun = row is not None and not row.is_settled and row.state is not State.SCHEDULED
         has_place = _is_same(state.holder, timer) or _is_same(state.waiting, timer)
-        if (has_begun or has_place) and not self._may_be_decided_again(key, occurrence.fire_at):
+        is_forgotten = all(cut.version != occurrence.version + 1 for cut in state.cuts)
+        if (has_begun or has_place) and (is_forgotten or not self._may_be_decided_again(key, occurrence.fire_at)):
             # Admitted before the change. Nobody else comes to its end, and a slot would wait for that.
             return self._skip(timer, SkipReason.REPLACED, "its schedule has changed")
         self.journal.event("stale_fire_dropped", job_id=str(job_id_of(timer.job)))
@@ -169,10 +170,16 @@ class Occurrences:
             else:
                 if not is_free:
                     self._evict(seen.holder, key)
-                if self.schedules.take_slot(key, me, seen=seen, now=now):
+                if self._takes_slot(key, timer, seen, now=now):
                     return Admission.MAY_RUN
             seen = self.schedules.state(key)
         raise NotPlaced([f"the slot of {key} kept changing hands"])
+
+    def _takes_slot(self, key: str, timer: Timer, seen: ScheduleState, *, now: datetime) -> bool:
+        me = str(job_id_of(timer.job))
+        # By whatever id it waited, it does so no longer.
+        seen = replace(seen, waiting=me) if _is_same(seen.waiting, timer) else seen
+        return self.schedules.take_slot(key, me, seen=seen, now=now)
 
     def _is_another_waiting(self, timer: Timer, seen: ScheduleState, *, now: datetime) -> bool:
         if not seen.waiting or _is_same(seen.waiting, timer):

@@ -93,7 +93,8 @@ class DynamoDBScheduleStore:
     def states(self, keys: Sequence[str]) -> dict[str, ScheduleState]:
         """Half a read unit a row."""
         items = self._get_many(self._states, [{"k": {"S": key}} for key in dict.fromkeys(keys)])
-        return {item["k"]["S"]: _read_state(item) for item in items}
+        read = {item["k"]["S"]: _readable(_read_state, item) for item in items}
+        return {key: state for key, state in read.items() if state is not None}
 
     def scan(self, *, after: str | None, limit: int) -> StatePage:
         """Half a read unit for 4 KB of rows."""
@@ -272,7 +273,7 @@ class DynamoDBScheduleStore:
             if not is_refused(error):
                 raise
             met: Mapping[str, Any] | None = error.response.get("Item")
-            return _read_state(met) if met else None
+            return _readable(_read_state, met) if met else None
         return _APPLIED
 
     def _get_many(self, table: str, keys: Sequence[Any], *, consistent: bool = False) -> list[Mapping[str, Any]]:
@@ -377,7 +378,8 @@ def _read_definition(item: Mapping[str, Any]) -> StoredSchedule:
 def _read_state(item: Mapping[str, Any]) -> ScheduleState:
     try:
         fire_count = int(item["i"]["N"])
-        skips = {SkipReason(name[len(_SKIP) :]): int(item[name]["N"]) for name in item if name.startswith(_SKIP)}
+        # Those of a newer version have no name here.
+        skips = {reason: int(item[_SKIP + reason]["N"]) for reason in SkipReason if _SKIP + reason in item}
         return ScheduleState(
             version=int(item["v"]["N"]),
             status=Status(item["s"]["S"]),

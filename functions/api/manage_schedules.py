@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
@@ -10,7 +11,7 @@ from itertools import islice, takewhile
 from functions.domain.changing import activated, placed_ahead, stopped
 from functions.domain.claims import LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
-from functions.domain.errors import InvalidSchedule, NotPlaced, ScheduleBehind, ScheduleNotFound
+from functions.domain.errors import InvalidInput, InvalidSchedule, NotPlaced, ScheduleBehind, ScheduleNotFound
 from functions.domain.firing import check_fires, fires, next_fire
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.job import Job, Payload, Timer
@@ -305,13 +306,17 @@ class ScheduleManager:
 
     def _change(self, key: str, rule: Rule) -> tuple[StoredSchedule | None, ScheduleState | None]:
         """Change a schedule once what it missed has been placed: the version that missed it decides it."""
+        revived: set[tuple[datetime, bool]] = set()
 
         def caught_up(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            if state is not None and state.status is Status.ACTIVE and state.link is not None:
-                link = state.link
-                if link.at <= now and not link.is_awaited:
-                    raise _BehindError
-            return rule(stored, state, now)
+            change = rule(stored, state, now)
+            link = state.link if state is not None and state.status is Status.ACTIVE else None
+            is_behind = link is not None and link.at <= now and not link.is_awaited
+            # Where reviving it changed nothing, its definition cannot be computed: changing it is what helps.
+            if change is None or link is None or not is_behind or link.position in revived:
+                return change
+            revived.add(link.position)
+            raise _BehindError
 
         for _ in range(_CATCH_UPS):
             try:
@@ -319,6 +324,9 @@ class ScheduleManager:
             except _BehindError:
                 if not self.materialiser.revive(key):
                     break
+        else:
+            with suppress(_BehindError):
+                return self.changer.change(key, caught_up)
         raise ScheduleBehind(key.partition("#")[2])
 
     def _put_in_place(
@@ -343,7 +351,10 @@ class ScheduleManager:
         assert stored is not None
         assert state is not None
         now = self.clock.now()
-        upcoming = self._next(stored, state, now=now) if state.status is Status.ACTIVE else None
+        try:
+            upcoming = self._next(stored, state, now=now) if state.status is Status.ACTIVE else None
+        except InvalidInput:
+            upcoming = None  # its definition cannot be computed any more: it must be possible to look at it
         fire_count = state.fire_count - placed_ahead(stored.schedule, state, now=now)
         return Standing(stored=stored, state=state, next_fire=upcoming, fire_count=fire_count)
 

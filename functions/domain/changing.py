@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice, takewhile
 
+from functions.domain.errors import InvalidInput
 from functions.domain.firing import fires, next_fire
 from functions.domain.instants import MILLISECOND
 from functions.domain.planning import first_link
@@ -79,19 +80,35 @@ def _link(
 def _nominal_of(schedule: Schedule | None, fire_at: datetime | None) -> datetime | None:
     if schedule is None or fire_at is None or schedule.is_end_to_start:
         return None
-    fire = next_fire(schedule, after=fire_at - MILLISECOND)
-    return fire.nominal_at if fire and fire.at == fire_at else None
+    try:
+        fire = next_fire(schedule, after=fire_at - MILLISECOND)
+    except InvalidInput:
+        return fire_at
+    # An older definition decided it.
+    return fire.nominal_at if fire and fire.at == fire_at else fire_at
 
 
 def placed_ahead(before: Schedule | None, state: ScheduleState | None, *, now: datetime) -> int:
-    """How many fires of an active schedule have been placed that are not due yet."""
+    """How many fires of an active schedule have been placed that are not due yet.
+
+    0 for a definition that cannot be computed any more, such as one with a calendar that is no longer known: it must be
+    possible to change it.
+    """
     if before is None or state is None or state.status is not Status.ACTIVE:
         return 0
+    try:
+        return _placed_ahead(before, state, now=now)
+    except InvalidInput:
+        return 0
+
+
+def _placed_ahead(before: Schedule, state: ScheduleState, *, now: datetime) -> int:
     # Clocks differ: what came before this version was not its own to place.
     now = max(now, state.changed_at)
     if before.is_end_to_start:
         return sum(fire_at > now for fire_at in state.recent)
     # Without a link the last of all has been placed.
     end = state.link.at if state.link else max((at + MILLISECOND for at in state.recent), default=now)
+    last_nominal = _nominal_of(before, max((at for at in state.recent if at <= now), default=None))
     dropped = takewhile(lambda fire: fire.at < end, fires(before, after=now))
-    return sum(1 for _ in islice(dropped, _MOST_DROPPED))
+    return sum(last_nominal is None or fire.nominal_at > last_nominal for fire in islice(dropped, _MOST_DROPPED))

@@ -24,6 +24,8 @@ MAX_EVENTS_PER_DAY = 86_400.0
 MIN_EVENTS_PER_DAY = 1 / 3_660
 MAX_HISTORY = 50
 MAX_EXPRESSION = 1_000
+MAX_LATENESS = timedelta(days=14)
+"""As long as a message lives."""
 
 
 class Gap(StrEnum):
@@ -258,9 +260,9 @@ class Schedule:
             raise InvalidSchedule("must be after start", field="end", value=self.end.isoformat())
         if self.max_runs is not None and self.max_runs < 1:
             raise InvalidSchedule("must be at least 1", field="max_runs", value=self.max_runs)
-        if self.max_lateness is not None and self.max_lateness < SECOND:
+        if self.max_lateness is not None and not SECOND <= self.max_lateness <= MAX_LATENESS:
             raise InvalidSchedule(
-                "must be at least 1 second", field="max_lateness", value=self.max_lateness.total_seconds()
+                "must be from 1 second to 14 days", field="max_lateness", value=self.max_lateness.total_seconds()
             )
         if self.pause_after_failures is not None and not 1 <= self.pause_after_failures <= 100:  # noqa: PLR2004
             raise InvalidSchedule(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from functions.domain.alarm import Alarm
-from functions.domain.errors import InvalidInput
 from functions.domain.firing import next_fire
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, Status
@@ -76,7 +75,7 @@ class Ringer:
             return False
         try:
             following = next_fire(schedule, after=alarm.link.at)
-        except InvalidInput:
+        except Exception:  # noqa: BLE001  a definition that cannot be computed: the chain is told to be broken
             return False  # whoever carries its chain on tells of it
         return following is None or following.at - alarm.link.at >= self.wheel.guard + self.wheel.bucket
 

@@ -1,18 +1,20 @@
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from functions.domain.changing import activated, stopped
+from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
 from functions.domain.occurrence import Occurrence
-from functions.domain.schedule import Schedule
+from functions.domain.schedule import CronRule, Schedule
 from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
 from tests.builders import NOON, a_link, a_schedule, a_state, every
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 MINUTELY = a_schedule(rule=every(minutes=1))
 TEN_MINUTELY = a_schedule(rule=every(minutes=10))
 
@@ -277,3 +279,31 @@ def replaced(schedule: Schedule, state: ScheduleState, **options: Any) -> Schedu
 
 def standing(*, link: Link | None = None, **state: Any) -> ScheduleState:
     return a_state(link=link, **state)
+
+
+class TestFiresThatAreMovedBehindAChange:
+    SPREAD = a_schedule(rule=CronRule("0 9 * * *"), spread=timedelta(hours=12))
+
+    def test_what_has_fired_does_not_fire_again_however_many_changes_follow(self):
+        plain = a_schedule(rule=CronRule("0 9 * * *"))
+        fired_at = datetime(2027, 3, 1, 9, tzinfo=UTC)
+        state = a_state(link=a_link(fired_at + DAY, index=1), recent=(fired_at,), fire_count=1)
+        spread_at = next_fire(self.SPREAD, after=fired_at)
+        assert spread_at is not None
+        assert spread_at.at.date() == fired_at.date()
+
+        once = activated(self.SPREAD, before=plain, state=state, now=fired_at + MINUTE)
+        twice = activated(self.SPREAD, before=self.SPREAD, state=once, now=fired_at + 2 * MINUTE)
+
+        for after in (once, twice):
+            assert after.link is not None
+            assert after.link.nominal_at == fired_at + DAY
+            assert after.fire_count == 1
+
+    @pytest.mark.parametrize("status", [Status.PAUSED, Status.DELETED])
+    def test_a_schedule_that_cannot_be_computed_any_more_can_be_stopped(self, status: Status):
+        broken = a_schedule(timezone="Europe/Atlantis")
+        state = a_state(link=a_link(NOON + DAY), recent=(NOON - DAY,), fire_count=1)
+
+        assert stopped(status, before=broken, state=state, now=NOON).status is status
+        assert activated(a_schedule(), before=broken, state=state, now=NOON).link is not None

@@ -608,6 +608,34 @@ def test_a_fire_is_placed_with_the_delivery_of_its_template(world: World, delive
     assert [timer.job.delivery for timer in world.ready.sent] == [delivery]
 
 
+class TestManyChains:
+    def test_of_many_fires_only_some_are_placed_before_their_advances(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr("functions.materialising.MOST_AT_ONCE", 5)
+        chains = [self.chain(world, number) for number in range(4)]
+
+        assert world.materialiser.materialise(chains) == [True, True, False, False]
+        assert world.materialiser.materialise(chains[2:]) == [True, True]
+        assert len(fire_times(world)) == 4 * 3
+
+    def test_a_store_that_fails_for_one_schedule_fails_no_other(self, world: World, monkeypatch: pytest.MonkeyPatch):
+        chains = [self.chain(world, number) for number in range(3)]
+        advance = world.schedules.advance
+
+        def failing(key: str, *args: Any, **options: Any) -> Any:
+            if key == chains[1].stored.key:
+                raise CrashError
+            return advance(key, *args, **options)
+
+        monkeypatch.setattr(world.schedules, "advance", failing)
+
+        assert world.materialiser.materialise(chains) == [True, False, True]
+
+    def chain(self, world: World, number: int) -> Chain:
+        return begun(world, a_schedule(schedule_id=f"s{number}", rule=every(minutes=1)))
+
+
 def begun(world: World, schedule: Schedule, *, link: Link | None = None, **state: Any) -> Chain:
     """A stored schedule that goes on at noon, of which nothing has been placed."""
     stored = world.store(schedule, link=link or a_link(), **state)

@@ -581,7 +581,7 @@ class TestAlarms:
         world.ready.refuses = lambda timer: (
             Rejected(timer, "throttled", is_permanent=False) if "s1" in timer.job.identity else None
         )
-        assert world.scan().rung == 2
+        assert world.scan().rung == 1
 
         world.ready.refuses = lambda _: None
         assert world.scan().rung == 2
@@ -592,7 +592,7 @@ class TestAlarms:
         world.ready.refuses = lambda timer: (
             Rejected(timer, "throttled", is_permanent=False) if timer.job.identity[:2] in ("s1", "s3") else None
         )
-        assert world.scan().rung == 3
+        assert world.scan().rung == 1
 
         world.ready.refuses = lambda _: None
         assert world.scan().rung == 4

@@ -99,7 +99,7 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("max_runs", 0, "Input should be greater than or equal to 1"),
     ("max_runs", "3", "Input should be a valid integer"),
     ("misfire", "all", "Input should be 'fire_all', 'coalesce' or 'skip'"),
-    ("max_lateness", 0, "must be at least 1 second"),
+    ("max_lateness", 0, "must be from 1 second to 14 days"),
     ("overlap", "queue", "Input should be 'allow', 'forbid', 'buffer_one' or 'replace'"),
     ("pause_after_failures", 0, "Input should be greater than or equal to 1"),
     ("pause_after_failures", 101, "Input should be less than or equal to 100"),
