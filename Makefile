@@ -58,7 +58,7 @@ up: setup ## start the local cloud and deploy to it; it stays until `make down`
 down: setup ## stop the local cloud
 	@tickwheel local down
 
-bench: setup ## measure units, promotion and lag, and hold them to the budgets
+bench: setup ## measure units, next fires, promotion and lag, and hold them to the budgets
 	@python -m bench
 
 deploy: setup ## deploy to AWS: make deploy STAGE=dev

@@ -81,7 +81,7 @@ class ApiServer:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = do_DELETE = handle_request  # noqa: N815
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_request  # noqa: N815
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 pass

@@ -1,7 +1,8 @@
 """One deployment for all tests of this folder: the real CDK CLI, a real HTTP sink, real time.
 
-The far ring needs minutes. Its jobs are submitted first, then the stack is updated under them, the other tests run while
-they wait, and what became of them is asserted last: `LAST` sees to that, whatever order the tests were shuffled into.
+The far ring needs minutes, and so do schedules. Its jobs are submitted first, then the stack is updated under them, the
+schedules begin, the other tests run while all of that goes on, and what became of it is asserted last: `LAST` sees to that,
+whatever order the tests were shuffled into.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 
 from tests.builders import LOCAL_WHEEL
 from tests.e2e.deployment import Deployment
+from tests.e2e.schedules import Lives
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import CancelledFar, FarJobs, Sent, Update, send
 from tickwheel.client import Client
@@ -28,7 +30,7 @@ from tickwheel.local import local_stack
 from tickwheel.local.checkout import Checkout, find_checkout
 
 HERE = Path(__file__).parent
-LAST = ("test_far_ring", "test_update", "test_rescue", "test_whole_run", "test_destroy")
+LAST = ("test_far_ring", "test_update", "test_rescue", "test_schedules", "test_whole_run", "test_destroy")
 
 NEW_HANDLER = '''
 """A handler that the deployed code does not have yet."""
@@ -149,6 +151,13 @@ def update(
     (checkout.root / "functions" / "worker" / "handlers" / "new.py").write_text(NEW_HANDLER)
     stack = deployment.stack.redeploy()
     return Update(began_at, near, code=(before, _code_of_worker(deployment)), stack=stack)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def lives(deployment: Deployment, sink: Sink, update: Update) -> Iterator[Lives]:
+    """Schedules that fire while the other tests run."""
+    with Lives(deployment, sink) as lives:
+        yield lives
 
 
 @pytest.fixture(scope="package")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import boto3
 
-from functions.domain.instants import to_ms
+from functions.domain.job import Priority
 from functions.domain.job_id import parse_job_id
+from functions.domain.timer_key import VERSION_MARK, key_of
+from tests.builders import LOCAL_WHEEL
 from tests.e2e.polling import eventually
 from tickwheel.local import Stack
 
@@ -29,12 +33,14 @@ class Deployment:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
         self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()  # a client may be used from several threads, but not made
 
     def client(self, service: str) -> Any:
         """Of the account's root, like whoever deploys."""
-        if service not in self._clients:
-            self._clients[service] = _client(service, **self.stack.aws.as_kwargs())
-        return self._clients[service]
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = _client(service, **self.stack.aws.as_kwargs())
+            return self._clients[service]
 
     def as_session(self, credentials: dict[str, Any], service: str) -> Any:
         """A client with credentials of a role; the caller closes it."""
@@ -68,11 +74,12 @@ class Deployment:
     def timer_row(self, job_id: str) -> dict[str, Any] | None:
         """The row of a far job's first attempt."""
         at = parse_job_id(job_id)
-        key = {
-            "p": {"S": f"{at.bucket}#{at.shard:04d}"},
-            "s": {"S": f"{at.priority.value}#{at.tenant}#{to_ms(at.due_at):013d}#{at.identity}"},
-        }
-        return self.client("dynamodb").get_item(TableName=self.table("Timers"), Key=key).get("Item")
+        return self._timer_row(at.bucket, at.shard, key_of(at.priority, at.tenant, at.due_at, at.identity))
+
+    def alarm_row(self, tenant: str, schedule_id: str, *, version: int, rings_at: datetime) -> dict[str, Any] | None:
+        """The row that reminds the scanner of a fire of a schedule of normal priority."""
+        key = key_of(Priority.NORMAL, tenant, rings_at, f"{schedule_id}{VERSION_MARK}{version}")
+        return self._timer_row(LOCAL_WHEEL.bucket_of(rings_at), LOCAL_WHEEL.shard_of(tenant, schedule_id), key)
 
     def dead_letters(self, tenant: str) -> list[dict[str, Any]]:
         pages = self.client("dynamodb").get_paginator("scan").paginate(TableName=self.table("DeadLetters"))
@@ -115,6 +122,10 @@ class Deployment:
             what=f"the worker drops a message of {job_id}",
         )
         return dropped[0]
+
+    def _timer_row(self, bucket: int, shard: int, key: str) -> dict[str, Any] | None:
+        place = {"p": {"S": f"{bucket}#{shard:04d}"}, "s": {"S": key}}
+        return self.client("dynamodb").get_item(TableName=self.table("Timers"), Key=place).get("Item")
 
     def _physical(self, kind: str, name: str) -> str:
         found = [

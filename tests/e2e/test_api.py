@@ -17,7 +17,13 @@ def test_the_api_describes_itself(http: httpx.Client) -> None:
     assert answer.status_code == 200
     document = answer.json()
     assert document["openapi"].startswith("3.1")
-    assert set(document["paths"]) == {"/v1/jobs", "/v1/jobs:batch", "/v1/jobs/{id}", "/openapi.json"}
+    verbs = ("preview", "pause", "resume", "trigger", "backfill")
+    assert set(document["paths"]) == {
+        "/openapi.json",
+        *("/v1/jobs", "/v1/jobs:batch", "/v1/jobs/{id}"),
+        *("/v1/schedules", "/v1/schedules:fires", "/v1/schedules/{id}"),
+        *(f"/v1/schedules/{{id}}:{verb}" for verb in verbs),
+    }
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/v2/jobs"), ("PUT", "/v1/jobs"), ("DELETE", "/v1/jobs/x/y")])

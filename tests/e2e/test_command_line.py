@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.deployment import Deployment
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
+from tickwheel.errors import ApiProblem
 from tickwheel.local.commands import _examples
 from tickwheel.local.state import Running
 
@@ -59,6 +60,46 @@ def test_a_file_of_jobs_is_submitted(client: Client, environment: Mapping[str, s
     assert (account["accepted"], account["refused"], account["unanswered"]) == (3, 0, 0)
     for number, job in enumerate(account["jobs"]):
         assert reaches(client, job["id"], "succeeded").result["payload"] == number
+
+
+def test_a_schedule_is_created_shown_paused_and_deleted(
+    client: Client, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    def tickwheel(*arguments: str) -> Any:
+        command = ("tickwheel", "schedule", *arguments, "--tenant", "acme", "--json")
+        return run(*command, environment=environment, folder=tmp_path)
+
+    created = tickwheel("create", "nightly", "--cron", "0 3 * * *", "--spread", "5m", "--target", "handler:echo")
+    assert (created["status"], created["cron"], created["spread"]) == ("active", "0 3 * * *", "PT5M")
+    assert tickwheel("show", "nightly") == created
+    paused = tickwheel("pause", "nightly", "--note", "the target moves")
+    assert (paused["status"], paused["note"]) == ("paused", "the target moves")
+    assert tickwheel("delete", "nightly")["status"] == "deleted"
+    with pytest.raises(ApiProblem, match="404"):
+        client.schedules.get("nightly", tenant="acme")
+
+
+def test_a_file_of_schedules_is_imported_and_importing_it_again_changes_nothing(
+    client: Client, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "schedules.jsonl"
+    job = {"target": "handler:echo"}
+    lines = [
+        {"tenant": "importer", "id": "nightly", "cron": "0 3 * * *", "timezone": "Europe/Berlin", "job": job},
+        {"tenant": "importer", "id": "daily", "every": 86_400, "job": job},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    first, again = (
+        run("tickwheel", "import", str(file), "--json", environment=environment, folder=tmp_path) for _ in range(2)
+    )
+
+    assert (first["stored"], first["refused"]) == (2, 0)
+    assert again == first  # versions too
+    found = list(client.schedules.list(tenant="importer"))
+    assert [(each.id, each.status) for each in found] == [("daily", "active"), ("nightly", "active")]
+    for each in found:
+        client.schedules.delete(each.id, tenant="importer")
 
 
 def test_the_printed_example_of_the_command_submits_a_job(

@@ -1,5 +1,6 @@
 """What holds over everything that the other tests made the stack do."""
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,10 @@ UNEXPECTED_EVENTS = (
     "rescued",
     "requeued",
     "submission_failed",
+    "schedule_healed",
+    "schedule_undecodable",
+    "chain_broken",
+    "fire_refused",
 )
 
 
@@ -89,7 +94,9 @@ def test_no_job_was_early_by_the_count_of_the_workers(deployment: Deployment) ->
 def test_no_job_was_early_or_done_twice_by_the_count_of_the_targets(sink: Sink, disturbed: list[Sent]) -> None:
     may_be_rescued = [sent.target for sent in disturbed]
     for target in sink.targets.values():
-        assert target in may_be_rescued or sum(arrival.status == 200 for arrival in target.arrivals) <= 1, target.url
+        # A schedule's target is called for each of its fires, and each of them has a key of its own.
+        done = Counter(each.headers["idempotency-key"] for each in target.arrivals if each.status == 200)
+        assert target in may_be_rescued or max(done.values(), default=0) <= 1, target.url
         assert all(arrival.at >= arrival.scheduled_at for arrival in target.arrivals), target.url
 
 

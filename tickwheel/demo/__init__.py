@@ -1,1 +1,1 @@
-"""`python -m tickwheel.demo`: the whole scheduler on this machine, fed with real jobs, and judged."""
+"""`python -m tickwheel.demo`: the whole scheduler on this machine, fed with real jobs and schedules, and judged."""

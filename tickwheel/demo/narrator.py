@@ -2,16 +2,19 @@
 
 import threading
 import time
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
+from rich.text import Text
 
 _BEAT_SECONDS = 12.0
 _TITLE_WIDTH = 21
+_INDENT = Text("    ")
 
 
 class Narrator:
@@ -40,8 +43,8 @@ class Narrator:
 
     @property
     def width(self) -> int:
-        """How wide what is shown may be."""
-        return self._console.width
+        """How long a line of what is shown may be."""
+        return self._console.width - len(_INDENT)
 
     def begin(self, title: str, *, total: int | None = None) -> None:
         """A step begins, and with it the one before has ended well. total: what `tell` counts up to."""
@@ -57,10 +60,11 @@ class Narrator:
         """The step has ended well; no error when there is none."""
         self._close("[green]✔[/green]", result)
 
-    def show(self, picture: RenderableType) -> None:
-        """Something to look at; the step before has ended well."""
+    def show(self, lines: Iterable[Text]) -> None:
+        """Lines to look at, best no longer than `width`; the step before has ended well."""
         self.end()
-        self._console.print(picture, highlight=False)
+        for line in lines:
+            self._console.print(_INDENT + line, highlight=False, soft_wrap=True)
 
     def _close(self, mark: str, result: str) -> None:
         step, self._step = self._step, None

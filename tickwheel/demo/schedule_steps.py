@@ -1,11 +1,9 @@
 """The steps of the demo that are about schedules: the herd that they would be, the import, and the wait for their fires."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from rich.console import Group
-from rich.padding import Padding
 from rich.text import Text
 
 from tickwheel.client import Client
@@ -25,7 +23,6 @@ _ON_ITS_WAY = timedelta(seconds=5)
 _HOPELESS = 20
 """Schedules in a row that are not taken: then none will be."""
 
-_INDENT = 4
 _WIDEST_PLOT = 110
 
 
@@ -41,7 +38,7 @@ def count_herd(client: Client, schedules: Sequence[NewSchedule], narrator: Narra
 
     before, after = count_loads(client, schedules, on_progress=account)
     narrator.end(f"{after.total:,} in the next {HOURS} hours, {after.mean:.1f} a minute")
-    narrator.show(_herd_picture(before, after, width=min(narrator.width, _WIDEST_PLOT) - _INDENT))
+    narrator.show(_herd_picture(before, after, width=min(narrator.width, _WIDEST_PLOT)))
     return after
 
 
@@ -65,8 +62,7 @@ def import_schedules(client: Client, schedules: Sequence[NewSchedule], narrator:
     narrator.end(
         f"{len(imported.stored):,} schedules of {tenant_count} tenants; {refused_count} refused, as they never fire"
     )
-    for name, reason in imported.switched_off.items():
-        narrator.show(_indented(Text(f"{name}: {reason}", style="dim")))
+    narrator.show(Text(f"{name}: {reason}", style="dim") for name, reason in imported.switched_off.items())
     return imported
 
 
@@ -83,20 +79,10 @@ def await_fires(imported: Import, load: Load, sink: Sink, narrator: Narrator) ->
     return watched
 
 
-def _herd_picture(before: Load, after: Load, *, width: int) -> Padding:
-    def plotted(load: Load, style: str) -> Sequence[Text]:
-        # One height for both, so that the two can be compared.
-        lines = plot(load, peak=before.peak, width=width)
-        return [Text(line, style=style, no_wrap=True, overflow="crop") for line in lines]
-
-    minutes = SPREAD // timedelta(minutes=1)
-    return _indented(
-        Text(f"as they are: up to {before.peak:,} in a minute"),
-        *plotted(before, "red"),
-        Text(f"with a spread of {minutes} minutes, as they are imported: up to {after.peak:,}"),
-        *plotted(after, "green"),
-    )
-
-
-def _indented(*texts: Text) -> Padding:
-    return Padding(Group(*texts), (0, 0, 0, _INDENT))
+def _herd_picture(before: Load, after: Load, *, width: int) -> Iterator[Text]:
+    # One height for both, so that the two can be compared.
+    peak, minutes = before.peak, SPREAD // timedelta(minutes=1)
+    yield Text(f"as they are: up to {peak:,} in a minute")
+    yield from (Text(line, style="red") for line in plot(before, peak=peak, width=width))
+    yield Text(f"with a spread of {minutes} minutes, as they are imported: up to {after.peak:,}")
+    yield from (Text(line, style="green") for line in plot(after, peak=peak, width=width))
