@@ -127,8 +127,10 @@ class Occurrences:
             return False
         if fire_at <= state.changed_at:
             return True  # by a version in between, of which nothing is known any more
+        if stored.schedule.is_end_to_start:
+            return state.link is not None and state.link.at == fire_at
         fire = next_fire(stored.schedule, after=fire_at - MILLISECOND)
-        return stored.schedule.is_end_to_start or (fire is not None and fire.at == fire_at)
+        return fire is not None and fire.at == fire_at
 
     def _skip(self, timer: Timer, reason: SkipReason, text: str) -> Admission:
         """End a fire without a run; one that has begun goes on."""

@@ -22,6 +22,7 @@ from functions.ports import Applied, Failed, Refused
 from functions.scanner import scan
 from functions.worker import execute
 from tests import fakes
+from tests.fakes import ledger as fake_ledger
 
 Lambdas = dict[type, type]
 
@@ -227,7 +228,7 @@ def forgets_its_token(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
         return may_claim(row, attempt=attempt, owner="")
 
     monkeypatch.setattr(claims, "may_claim", may_claim_as_a_stranger)
-    monkeypatch.setattr(fakes, "may_claim", may_claim_as_a_stranger)
+    monkeypatch.setattr(fake_ledger, "may_claim", may_claim_as_a_stranger)
     return {}
 
 

@@ -1,275 +1,31 @@
-"""The whole scheduler under faults: any order of steps, a fault in any of them, and still every promise kept.
+"""The whole scheduler under faults keeps every promise; see `tests.properties.machine`.
 
 Then the promises are broken one by one in the code, to see that this machine notices.
 """
 
 from __future__ import annotations
 
-import random
-import string
-from dataclasses import fields, replace
 from datetime import timedelta
-from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import rule, run_state_machine_as_test
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Precision, Priority
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.wheel import Wheel
-from tests.builders import LOCAL_WHEEL, a_submission
-from tests.properties import histories, mutations
-from tests.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
+from functions.domain.schedule import CronRule
+from tests.builders import a_schedule, a_submission, every
+from tests.properties import histories, mutations, schedule_histories, schedule_mutations
+from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
+from tests.properties.schedule_machine import SCHEDULES_SETTINGS, Schedules
+from tests.world.expected import fires_between
+from tests.world.process import Conditions, Fate, Fault
 from tests.world.world import World
 
-MOST_LIVE = 4
-LARGE = f'"{"".join(random.Random(7).choices(string.ascii_letters, k=10_000))}"'
-
-SECONDS = st.sampled_from([1, 5, 14, 16, 20, 29, 40, 60, 95, 130])
-SIDES = st.sampled_from([0, 0, -1, 1]).map(lambda side: LOCAL_WHEEL.skew / 2 * side)
-SKEWED = st.sampled_from([*[timedelta(0)] * 8, timedelta(seconds=20), timedelta(seconds=-20)])
-FAULTS = st.builds(
-    Fault,
-    fate=st.sampled_from([fate for fate in Fate if fate is not Fate.HELD]),
-    at_call=st.sampled_from([1, 1, 2, 2, 3, 3, 4, 5, 6, 8]),
-    stall=st.sampled_from([3, 12, 25, 50]).map(lambda seconds: timedelta(seconds=seconds)),
-)
-CONDITIONS = st.builds(
-    Conditions,
-    ahead=SIDES,
-    costs=st.sampled_from([0, 1, 20]).map(lambda costs: costs * MILLISECOND),
-    fault=st.one_of(st.none(), FAULTS),
-    is_held=st.sampled_from([False, False, True]),
-)
-TARGETS = ["fine", "fine", "fine", "flaky", "broken", "poison"]
-SUBMISSIONS = st.fixed_dictionaries(
-    {
-        "tenant": st.sampled_from(["acme", "umbrella"]),
-        "delivery": st.sampled_from([Delivery.EXACTLY_ONCE, Delivery.EXACTLY_ONCE, *Delivery]),
-        "priority": st.sampled_from(Priority),
-        "precision": st.sampled_from(Precision),
-        "target": st.sampled_from(TARGETS).map("https://example.com/{}".format),
-        "expires_after": st.sampled_from([None, None, None, timedelta(seconds=30)]),
-        "payload": st.sampled_from(["1", "1", "1", LARGE]),
-        "retry": st.sampled_from([1, 30, 160]).map(
-            lambda base: RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(seconds=base))
-        ),
-    }
-)
-DUE_IN = st.sampled_from([0, 3, 30, 100, 154, 155, 155.005, 156, 170, 200, 240, 300, 420])
-
-
-class SmallWheel(Wheel):
-    """Its first tick starts an hour back instead of a day: there is as little to find, and less to read."""
-
-    def first_bucket(self, *, now):
-        return self.bucket_of(now - timedelta(hours=1))
-
-
-SMALL_WHEEL = SmallWheel(**{part.name: getattr(LOCAL_WHEEL, part.name) for part in fields(Wheel)})
-
-
-class Scheduler(RuleBasedStateMachine):
-    lambdas: ClassVar[dict[type, type]] = {}
-
-    @initialize(
-        is_new=st.sampled_from([False] * 9 + [True]),
-        audits=st.booleans(),
-        seconds=st.integers(0, 59),
-        first=st.lists(st.tuples(SUBMISSIONS, DUE_IN), min_size=1, max_size=4),
-    )
-    def begin(self, is_new, audits, seconds, first) -> None:
-        self.world = World(wheel=SMALL_WHEEL, is_new=is_new, audits=audits, lambdas=self.lambdas)
-        self.world.clock.tick(seconds * SECOND)
-        self.keys = 0
-        self.copies: list = []
-        for submission, due_in in first:
-            self.submit_it(submission, due_in, is_keyed=False, conditions=SMOOTHLY)
-
-    @rule(submission=SUBMISSIONS, due_in=DUE_IN, is_keyed=st.booleans(), conditions=CONDITIONS, skewed=SKEWED)
-    def submit(self, submission, due_in, is_keyed, conditions, skewed) -> None:
-        conditions = replace(conditions, ahead=conditions.ahead + skewed)
-        self.submit_it(submission, due_in, is_keyed=is_keyed, conditions=conditions)
-
-    @precondition(lambda self: self.world.promises.sent)
-    @rule(
-        which=st.integers(0, 20),
-        later=st.sampled_from([0, 20, 100, 160, 200]),
-        is_other=st.sampled_from([False] * 7 + [True]),
-        conditions=CONDITIONS,
-    )
-    def submit_again(self, which, later, is_other, conditions) -> None:
-        """A client that got no answer submits the same job again, for whatever time it is then."""
-        sent = list(self.world.promises.sent.values())
-        due_at = self.world.clock.instant + conditions.ahead + timedelta(seconds=later)
-        again = replace(sent[-1 - which % len(sent)], due_at=due_at)
-        self.began(self.world.submit(replace(again, payload="2") if is_other else again, conditions))
-
-    @precondition(lambda self: self.world.promises.waiting())
-    @rule(which=st.integers(0, 20), conditions=CONDITIONS)
-    def cancel(self, which, conditions) -> None:
-        ids = self.world.promises.waiting()
-        self.began(self.world.cancel(ids[which % len(ids)], conditions))
-
-    @rule(conditions=CONDITIONS, skewed=SKEWED, seconds=st.sampled_from([0, 20, 60]))
-    def scan(self, conditions, skewed, seconds) -> None:
-        self.world.time_passes(seconds * SECOND)
-        conditions = replace(conditions, ahead=conditions.ahead + skewed)
-        for shard in range(self.world.wheel.scan_shards):
-            self.began(self.world.scan(shard, conditions))
-
-    @precondition(lambda self: self.world.ready.messages)
-    @rule(conditions=CONDITIONS, batch=st.sampled_from([10, 10, 1]), waits=st.booleans())
-    def work(self, conditions, batch, waits) -> None:
-        if waits:
-            self.wait_for_a_message()
-        self.began(self.world.work(conditions, batch=batch))
-
-    @precondition(lambda self: self.world.ready.messages)
-    @rule(ahead=SIDES, steps=st.integers(1, 4), waits=st.booleans())
-    def work_side_by_side(self, ahead, steps, waits) -> None:
-        """All jobs of a batch make some calls before one of them goes on."""
-        if waits:
-            self.wait_for_a_message()
-        worker = self.world.work(Conditions(ahead=ahead, is_held=True))
-        if worker:
-            for lane in range(len(worker.lanes) - 1):
-                worker.go_on(lane, steps)
-            self.began(worker)
-
-    @precondition(lambda self: self.world.audits)
-    @rule(conditions=CONDITIONS)
-    def sweep(self, conditions) -> None:
-        self.began(self.world.sweep(conditions))
-
-    @precondition(lambda self: self.world.ready.dead)
-    @rule(conditions=CONDITIONS)
-    def bury(self, conditions) -> None:
-        self.began(self.world.bury(conditions))
-
-    @precondition(lambda self: self.world.live)
-    @rule(which=st.integers(0, MOST_LIVE), lane=st.integers(0, 9), steps=st.integers(1, 8), fault=st.none() | FAULTS)
-    def go_on(self, which, lane, steps, fault) -> None:
-        self.live(which).go_on(lane, steps, fault=fault)
-
-    @precondition(lambda self: self.world.live)
-    @rule(which=st.integers(0, MOST_LIVE))
-    def finish(self, which) -> None:
-        self.live(which).finish()
-
-    @precondition(lambda self: self.world.live)
-    @rule(which=st.integers(0, MOST_LIVE), after=st.booleans())
-    def kill(self, which, after) -> None:
-        self.live(which).kill(after=after)
-
-    @precondition(lambda self: self.world.late)
-    @rule(which=st.integers(0, 5))
-    def land(self, which) -> None:
-        self.world.land(which)
-
-    @rule(seconds=SECONDS)
-    def time_passes(self, seconds) -> None:
-        self.world.time_passes(seconds * SECOND)
-
-    @precondition(lambda self: any(message.receive_count for message in self.world.ready.messages.values()))
-    @rule()
-    def redeliver(self) -> None:
-        self.world.redeliver()
-
-    @precondition(lambda self: self.world.ready.messages)
-    @rule(which=st.integers(0, 20))
-    def keep_a_copy(self, which) -> None:
-        """A message may come once more as long as its queue keeps it."""
-        messages = list(self.world.ready.messages.values())
-        self.copies.append(messages[which % len(messages)])
-
-    @rule(priority=st.sampled_from(Priority), refuses=st.sampled_from([None, None, False, False, True]))
-    def refuse(self, priority, refuses) -> None:
-        """One queue is throttled, or refuses for good, or takes messages again."""
-        if refuses is None:
-            self.world.refused.clear()
-        else:
-            self.world.refused[priority] = refuses
-
-    @invariant()
-    def every_promise_is_kept(self) -> None:
-        if hasattr(self, "world"):
-            self.world.tidy()
-            self.world.promises.check_nothing_lost()
-            self.world.check()
-
-    def submit_it(self, submission, due_in, *, is_keyed, conditions) -> None:
-        self.keys += is_keyed
-        key = f"key-{self.keys}" if is_keyed else None
-        due_at = self.world.clock.instant + conditions.ahead + timedelta(seconds=due_in)
-        self.began(self.world.submit(a_submission(due_at=due_at, idempotency_key=key, **submission), conditions))
-
-    def wait_for_a_message(self) -> None:
-        instants = [message.visible_at for message in self.world.ready.messages.values()]
-        self.world.time_passes(min(instants) - self.world.clock.instant)
-
-    def began(self, process: Process | None) -> None:
-        """No more than a few are under way at once."""
-        if process and len(self.world.live) > MOST_LIVE:
-            self.world.live[0].finish()
-
-    def live(self, which) -> Process:
-        return self.world.live[which % len(self.world.live)]
-
-    def teardown(self) -> None:
-        if not hasattr(self, "world"):
-            return
-        world = self.world
-        try:
-            if world.promises.broken:
-                return
-            world.come_to_an_end()
-            self.wait_13_days()
-        finally:
-            world.end()
-
-    def wait_13_days(self) -> None:
-        world = self.world
-        runs = {key: len(runs) for key, runs in world.promises.runs.items()}
-        world.forget(timedelta(days=13))
-        for copy in self.copies:
-            copy_id = f"copy-{copy.message_id}"
-            world.ready.messages[copy_id] = replace(
-                copy, message_id=copy_id, visible_at=world.clock.instant, receive_count=0
-            )
-        for _ in range(5):
-            while world.work():
-                pass
-            world.clock.tick(timedelta(seconds=100))
-        ledgered = [job.job_id.key for job in world.promises.jobs.values() if job.job_id.is_ledgered]
-        for key in ledgered:
-            after = len(world.promises.runs.get(key, ()))
-            world.promises.expect(runs.get(key, 0) == after, f"ran again after 13 days: {key}")
-        world.check()
-
-
-SCHEDULER_SETTINGS = settings(
-    max_examples=800,
-    stateful_step_count=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-    print_blob=False,
-    phases=[Phase.generate],  # a history is read by its steps: shrinking takes minutes and seldom helps
-)
 TestScheduler = Scheduler.TestCase
 TestScheduler.settings = SCHEDULER_SETTINGS
+TestSchedules = Schedules.TestCase
+TestSchedules.settings = SCHEDULES_SETTINGS
 
 
 class FailingAttempts(Scheduler):
@@ -301,7 +57,7 @@ class OpposedClocks(Scheduler):
     [
         (mutations.settles_before_it_places, FailingAttempts, "lost"),
         (mutations.defers_by_acknowledging, Scheduler, "lost"),
-        (mutations.leases_without_skew, OpposedClocks, "two live runs"),
+        (mutations.leases_without_skew, OpposedClocks, "two live runs|ran after it was settled"),
         (mutations.forgets_before_its_messages, Scheduler, "ran again after 13 days"),
         (mutations.has_one_cursor_for_all_classes, Scheduler, "lost"),
     ],
@@ -335,6 +91,109 @@ HISTORIES = [
     (histories.a_claimed_job_is_cancelled, mutations.cancels_what_runs, "ran after its cancel"),
 ]
 
+SCHEDULE_HISTORIES = [
+    (schedule_histories.a_scanner_dies_when_it_records, schedule_mutations.records_before_it_places, "lost"),
+    (schedule_histories.the_alarm_of_a_dead_scanner_rings_again, schedule_mutations.drops_what_it_loses, "lost"),
+    (
+        schedule_histories.a_scanner_dies_when_it_records,
+        schedule_mutations.records_its_alarm_before_it_places_it,
+        "recorded an alarm that is not placed",
+    ),
+    (
+        schedule_histories.fires_are_nearer_than_the_far_ring,
+        schedule_mutations.places_one_fire_and_no_alarm_for_one_that_is_near,
+        "nobody goes on",
+    ),
+    (
+        schedule_histories.a_change_leaves_messages_behind,
+        schedule_mutations.keeps_the_version_of_what_changes,
+        "extra: no rule names",
+    ),
+    (schedule_histories.a_change_leaves_messages_behind, schedule_mutations.runs_what_is_stale, "a stale fire ran"),
+    (schedule_histories.a_pause_leaves_messages_behind, schedule_mutations.admits_whatever_comes, "ran after it was"),
+    (schedule_histories.a_delete_leaves_messages_behind, schedule_mutations.runs_what_is_stale, "a stale fire ran"),
+    (
+        schedule_histories.two_fires_find_the_slot_free,
+        schedule_mutations.takes_the_slot_from_whoever_has_it,
+        "two live runs",
+    ),
+    (schedule_histories.a_fire_is_skipped, schedule_mutations.skips_without_a_ledger_row, "lost"),
+    (schedule_histories.a_fire_waits, schedule_mutations.waits_without_a_message, "lost"),
+    (
+        schedule_histories.a_run_is_replaced,
+        schedule_mutations.retries_what_should_stop,
+        "tried again after it was replaced",
+    ),
+    (
+        schedule_histories.a_run_outlasts_its_interval,
+        schedule_mutations.takes_each_run_for_ended,
+        "follows the end of nothing",
+    ),
+    (
+        schedule_histories.a_worker_dies_after_a_change,
+        schedule_mutations.finishes_what_another_version_began,
+        "a stale fire ran",
+    ),
+    (
+        schedule_histories.a_run_with_the_slot_is_overtaken_by_a_change,
+        schedule_mutations.drops_what_has_the_slot,
+        "skipped for a run that there is not",
+    ),
+    (
+        schedule_histories.fires_were_missed_before_a_change,
+        schedule_mutations.changes_before_it_has_caught_up,
+        "lost: a change of",
+    ),
+    (schedule_histories.a_fire_comes_back_after_a_change, schedule_mutations.forgets_what_has_run, "max_runs exceeded"),
+    (schedule_histories.an_alarm_rings_late, schedule_mutations.takes_whatever_is_late_for_missed, "was dropped at"),
+    (schedule_histories.a_definition_is_read_too_early, schedule_mutations.trusts_what_it_reads, "nobody goes on"),
+    (
+        schedule_histories.a_run_without_a_ledger_row_is_to_be_alone,
+        schedule_mutations.lets_runs_without_a_row_have_the_slot,
+        "lost",
+    ),
+    (schedule_histories.the_claim_of_a_run_is_made_again, schedule_mutations.loses_its_own_fence, "lost"),
+    (
+        schedule_histories.a_refused_claim_is_made_again,
+        schedule_mutations.rescues_under_the_name_of_its_claim,
+        "run without end",
+    ),
+]
+
+
+RULES = [
+    *(every(seconds=seconds) for seconds in (15, 60, 100, 150, 154, 155, 156, 160, 300, 400)),
+    *(CronRule(expression) for expression in ("* * * * *", "*/2 * * * *", "*/5 * * * *")),
+]
+"""Below the guard and above it."""
+
+
+@pytest.mark.parametrize("seconds", [0, 13, 31, 59])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_without_faults_and_without_the_sweep_every_fire_is_on_time(rule, seconds) -> None:
+    world = World(audits=False)
+    world.clock.tick(seconds * SECOND)
+    since = world.clock.instant
+    schedule_histories.put(world, rule=rule)
+    world.live_on(20 * schedule_histories.MINUTE, heals=False)
+    world.look()
+    calls = world.promises.schedules.fires.calls_of(schedule_histories.KEY)
+    assert list(calls) == list(fires_between(a_schedule(rule=rule), since + MILLISECOND, world.clock.instant))
+    assert all(timedelta(0) <= called_at - fire_at <= SECOND for fire_at, called_at in calls.items())
+
+
+@pytest.mark.parametrize("seconds", [15, 60, 150, 155, 400])
+def test_without_faults_and_without_the_sweep_each_run_follows_the_end_of_the_one_before(seconds) -> None:
+    world = World(audits=False)
+    due_at = world.clock.instant + seconds * SECOND
+    schedule_histories.put(world, rule=every(seconds=seconds, from_end=True))
+    world.live_on(20 * schedule_histories.MINUTE, heals=False)
+    world.look()
+    for called_at in world.promises.schedules.fires.calls_of(schedule_histories.KEY).values():
+        assert timedelta(0) <= called_at - due_at <= SECOND
+        due_at = called_at + seconds * SECOND
+    assert due_at > world.clock.instant - SECOND
+
 
 def live_through(history, **options) -> None:
     world = World(audits=False, **options)
@@ -349,7 +208,10 @@ def live_through(history, **options) -> None:
 
 @pytest.mark.parametrize(
     "history",
-    [*(history for history, _, _ in HISTORIES), histories.three_jobs_kill_their_company],
+    [
+        *dict.fromkeys(history for history, _, _ in (*HISTORIES, *SCHEDULE_HISTORIES)),
+        histories.three_jobs_kill_their_company,
+    ],
     ids=lambda history: history.__name__,
 )
 def test_every_promise_is_kept_when(history) -> None:
@@ -357,8 +219,19 @@ def test_every_promise_is_kept_when(history) -> None:
 
 
 @pytest.mark.parametrize(
-    ("history", "mutation", "violation"), HISTORIES, ids=lambda given: given.__name__ if callable(given) else ""
+    ("history", "mutation", "violation"),
+    [*HISTORIES, *SCHEDULE_HISTORIES],
+    ids=lambda given: given.__name__ if callable(given) else "",
 )
 def test_a_promise_is_broken_when(history, mutation, violation, monkeypatch) -> None:
     with pytest.raises(AssertionError, match=violation):
         live_through(history, lambdas=mutation(monkeypatch))
+
+
+@pytest.mark.parametrize(
+    "history",
+    dict.fromkeys(history for history, _, _ in SCHEDULE_HISTORIES),
+    ids=lambda history: history.__name__,
+)
+def test_a_sweep_that_carries_on_what_goes_on_anyway_is_harmless_when(history, monkeypatch) -> None:
+    live_through(history, lambdas=schedule_mutations.heals_whatever_goes_on(monkeypatch))

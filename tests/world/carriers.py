@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
-from functions.domain.cursor import Cursors, Position
-from functions.domain.envelope import decode_envelope, decode_timer
+from functions.domain.cursor import Cursors, Position, decode_cursors
+from functions.domain.envelope import decode_alarm, decode_envelope, decode_timer
 from functions.domain.job import Priority, Timer
 from functions.domain.lifecycle import State
+from functions.domain.timer_key import is_alarm_key
 from tests.fakes import InMemoryReadyQueue, InMemoryShardStore, InMemoryTimerStore
 
 
@@ -29,12 +31,42 @@ def timer_of(record: str, tenant: str) -> Timer:
     return decode_timer(record, tenant=tenant)
 
 
-def carriers(ready: InMemoryReadyQueue, timers: InMemoryTimerStore, shards: InMemoryShardStore) -> dict[str, set[int]]:
-    """The attempts that are on their way, by the key of their job."""
-    found: dict[str, set[int]] = {}
-    for timer in _waiting(ready, timers, shards):
-        found.setdefault(timer.job.key, set()).add(timer.attempt)
+@lru_cache(maxsize=4_096)
+def alarm_of(record: str, tenant: str) -> Alarm:
+    """The alarm of a far row."""
+    return decode_alarm(record, tenant=tenant)
+
+
+@lru_cache(maxsize=1_024)
+def cursors_of(text: str) -> Cursors:
+    """The cursors of a shard, not to be changed."""
+    return decode_cursors(text)
+
+
+def carriers(
+    ready: InMemoryReadyQueue, timers: InMemoryTimerStore, shards: InMemoryShardStore
+) -> dict[str, list[Timer]]:
+    """The timers that are on their way, by the key of their job."""
+    found: dict[str, list[Timer]] = {}
+    for message in (*ready.messages.values(), *ready.dead):
+        for timer in timers_of(message.body):
+            found.setdefault(timer.job.key, []).append(timer)
+    for key, record in _ahead(timers, shards):
+        if not is_alarm_key(key):
+            timer = timer_of(record, key.split("#")[1])
+            found.setdefault(timer.job.key, []).append(timer)
     return found
+
+
+def alarms(timers: InMemoryTimerStore) -> list[Alarm]:
+    """All alarms, also those that have rung."""
+    rows = [(key, record) for rows in timers.rows.values() for key, record in rows.items()]
+    return [alarm_of(record, key.split("#")[1]) for key, record in rows if is_alarm_key(key)]
+
+
+def alarms_ahead(timers: InMemoryTimerStore, shards: InMemoryShardStore) -> list[Alarm]:
+    """The alarms that are going to ring."""
+    return [alarm_of(record, key.split("#")[1]) for key, record in _ahead(timers, shards) if is_alarm_key(key)]
 
 
 def leads_on(attempt: int, row: LedgerRow | None) -> bool:
@@ -44,14 +76,12 @@ def leads_on(attempt: int, row: LedgerRow | None) -> bool:
     return attempt > row.attempt if row.state is State.RETRYING else attempt >= row.attempt
 
 
-def _waiting(ready: InMemoryReadyQueue, timers: InMemoryTimerStore, shards: InMemoryShardStore) -> Iterator[Timer]:
-    for message in (*ready.messages.values(), *ready.dead):
-        yield from timers_of(message.body)
-    cursors = shards.cursors(list(shards.rows))
+def _ahead(timers: InMemoryTimerStore, shards: InMemoryShardStore) -> Iterator[tuple[str, str]]:
+    cursors = {shard: cursors_of(row["cursors"]) for shard, row in shards.rows.items() if row["cursors"]}
     for (bucket, shard), rows in timers.rows.items():
         for key, record in rows.items():
             if _is_ahead(Position(bucket, key), cursors.get(shard)):
-                yield timer_of(record, key.split("#")[1])
+                yield key, record
 
 
 def _is_ahead(at: Position, cursors: Cursors | None) -> bool:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from functions.domain.alarm import Alarm
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId
-from functions.ports import DeadLetter, Receipt
+from functions.domain.planning import Plan
+from functions.domain.schedule_state import Link
+from functions.ports import DeadLetter, Receipt, StoredSchedule
 
 _TOLD = 80
 
@@ -26,19 +29,34 @@ class Event:
     is_turn: bool = False
 
     def __str__(self) -> str:
-        about = " ".join(dict.fromkeys(_names(self.about)))
+        about = " ".join(dict.fromkeys((*_names(self.about), *_details(self.about))))
         return f"{self.at:%H:%M:%S.%f} {self.process}: {self.what}{self.fate and f' — {self.fate}'} {about}".rstrip()
 
 
 @dataclass
 class History:
-    """Everything, in order; told as far as it is about the jobs that a text names."""
+    """Everything, in order; told as far as it is about the jobs that a text names.
+
+    disturbed: how much had happened when something last went wrong.
+    """
 
     events: list[Event] = field(default_factory=list)
+    disturbed: int = -1
+
+    @property
+    def moment(self) -> int:
+        """How much has happened."""
+        return len(self.events)
+
+    def disturb(self) -> None:
+        """Something goes wrong: a process dies, a call fails, a service refuses."""
+        self.disturbed = self.moment
 
     def note(self, at: datetime, process: str, what: str, fate: str = "", about: Sequence[Any] = ()) -> None:
         """Add to it. It is written out only when it is told."""
         self.events.append(Event(at, process, what, fate, about))
+        if fate:
+            self.disturb()
 
     def note_turn(self, at: datetime, process: str, what: str) -> None:
         """A process begins, ends, or has a late call made."""
@@ -68,11 +86,27 @@ def _names(values: Iterable[Any]) -> Iterator[str]:
                 yield value.key
             case DeadLetter():
                 yield f"{value.tenant}#{value.identity}"
+            case Alarm():
+                yield f"{value.tenant}#{value.schedule_id} version {value.version}, rings {value.rings_at:%H:%M:%S}"
+            case StoredSchedule():
+                yield f"{value.key} version {value.version}, {value.status}, {value.schedule.rule}"
             case Receipt():
                 yield value.handle
             case str() if "#" in value or "/" in value:
                 yield value.replace("/", "#")
             case list() | tuple():
                 yield from _names(value)
+            case _:
+                pass
+
+
+def _details(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        match value:
+            case Plan():
+                yield f"kept {[f'{link.at:%H:%M:%S}' for link in value.kept]}, dropped {dict(value.skips)}, then"
+                yield from _details([value.link])
+            case Link():
+                yield f"{'the end of ' if value.is_awaited else ''}{value.at:%H:%M:%S}"
             case _:
                 pass

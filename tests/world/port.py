@@ -37,7 +37,7 @@ class Port:
 
 def _failure(name: str, args: Sequence[Any]) -> Any:
     """As the adapters report that a service gave no answer; None where they raise."""
-    if name == "timers.put":
+    if name in ("timers.put", "timers.put_alarms"):
         return list(args[0])
     if name == "ready.send":
         return [Rejected(timer, "no answer", is_permanent=False) for timer in args[0]]

@@ -110,23 +110,26 @@ class LateCall:
 
 
 _READS = frozenset(
-    {"get", "get_many", "read", "cursors", "audited", "confirm", "sleep"},
+    {"get", "get_many", "read", "cursors", "audited", "swept", "confirm", "sleep"}
+    | {"definitions", "page", "scan", "state", "states"},
 )
 IS_LOCAL = object()
 """Of a call that is not made to a service: it cannot be repeated, fail, or be made later."""
 
 
 class Process:
-    """One run of one Lambda. limit: then its Lambda is stopped."""
+    """One run of one Lambda. limit: then its Lambda is stopped. began: how much had happened by then."""
 
     def __init__(self, surroundings: Surroundings, name: str, conditions: Conditions, *, limit: timedelta) -> None:
         self.surroundings = surroundings
         self.name = name
         self.clock = ProcessClock(self, conditions.ahead)
         self.ends_at = surroundings.clock.instant + limit
+        self.began = surroundings.history.moment
         self.is_dead = False
         self.is_over = False
         self.is_in_company = False
+        self.is_disturbed = False
         self.lanes: list[Lane] = []
         self.awake: Lane | None = None
         self._costs = conditions.costs
@@ -176,16 +179,18 @@ class Process:
         """It dies at the call that it is held at: before it is made, or after."""
         if after:
             self.go_on(0, 1)
+        self.surroundings.history.disturb()
         self.is_dead = True
         self._look()
 
     def side_by_side(self, jobs: Sequence[Callable[[], Any]]) -> None:
         """Run functions on threads of their own, and wait for all."""
-        self.is_in_company = len(jobs) > 1
+        was_in_company = self.is_in_company
+        self.is_in_company = was_in_company or len(jobs) > 1
         try:
             self._run_side_by_side(jobs)
         finally:
-            self.is_in_company = False
+            self.is_in_company = was_in_company
 
     def _run_side_by_side(self, jobs: Sequence[Callable[[], Any]]) -> None:
         if self.awake is None:
@@ -205,7 +210,9 @@ class Process:
                 raise child.fault
 
     def map_side_by_side(self, rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """Map a function over items on threads of their own."""
+        """Map a function over items on threads of their own, if they are several."""
+        if len(items) <= 1:
+            return [rule(item) for item in items]
         answers: dict[int, Any] = {}
         self.side_by_side(
             [lambda index=index, item=item: answers.update({index: rule(item)}) for index, item in enumerate(items)]
@@ -221,6 +228,7 @@ class Process:
             self.die()
         clock.tick(self._costs)
         fate = self._fate(name, is_local=failed is IS_LOCAL)
+        self.is_disturbed = self.is_disturbed or fate is not Fate.HELD
         self.surroundings.history.note(clock.instant, self.name, name, fate, about)
         if fate in (Fate.LATE, Fate.DIES_LATE, Fate.ECHOES):
             self.surroundings.late.append(LateCall(self.name, name, make, clock.instant))
@@ -241,6 +249,7 @@ class Process:
 
     def die(self) -> NoReturn:
         """End at once, with all threads."""
+        self.surroundings.history.disturb()
         self.is_dead = True
         raise Crash
 

@@ -12,7 +12,7 @@ from functions.api.submit import Accepted, Submission
 from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
 from functions.domain.cursor import Cursors
 from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.job_id import JobId, parse_job_id
 from functions.domain.lifecycle import TRANSITIONS, State
 from functions.domain.wheel import Wheel
 from functions.ports import Invocation
@@ -20,12 +20,17 @@ from tests.fakes import (
     FakeClock,
     InMemoryDeadLetters,
     InMemoryLedger,
+    InMemoryPayloadStore,
     InMemoryReadyQueue,
+    InMemoryScheduleStore,
     InMemoryShardStore,
     InMemoryTimerStore,
 )
 from tests.world.carriers import carriers, leads_on
-from tests.world.process import Process, ProcessClock
+from tests.world.fires import Run
+from tests.world.history import History
+from tests.world.process import Process
+from tests.world.schedules import SchedulePromises
 
 _MOVES = {(source, to) for sources, to in TRANSITIONS.values() for source in (*sources, to)}
 
@@ -41,24 +46,6 @@ class Expected:
     removed_by: set[str] = field(default_factory=set)
 
 
-@dataclass
-class Run:
-    """One call of a target."""
-
-    job_id: str
-    attempt: int
-    fence: int
-    clock: ProcessClock
-    lease_until: datetime
-    has_ended: bool = False
-    is_success: bool = False
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it may still be at it: when its worker is dead, the target need not know."""
-        return not self.has_ended and self.clock.now() < self.lease_until
-
-
 class Stores(Protocol):
     """What outlives every process."""
 
@@ -68,7 +55,15 @@ class Stores(Protocol):
     ready: InMemoryReadyQueue
     ledger: InMemoryLedger
     shards: InMemoryShardStore
+    payloads: InMemoryPayloadStore
+
     dead_letters: InMemoryDeadLetters
+    history: History
+
+    @property
+    def schedules(self) -> InMemoryScheduleStore:
+        """Of the definitions and states."""
+        ...
 
 
 class Promises:
@@ -80,10 +75,12 @@ class Promises:
         self.sent: dict[str, Submission] = {}
         self.runs: dict[str, list[Run]] = {}
         self.broken: list[str] = []
-        self.refused_for_good: set[str] = set()
+        self.refused_keys: set[str] = set()
+        self.schedules = SchedulePromises(stores, self)
         self._answered: dict[str, str] = {}
         self._successes: Counter[str] = Counter()
         self._lapses: Counter[str] = Counter()
+        self._held_up: set[str] = set()
         self._in_company: set[tuple[str, int]] = set()
         self._releases: Counter[str] = Counter()
 
@@ -120,13 +117,8 @@ class Promises:
         if expected.last_attempt is None and row is not None:
             expected.last_attempt = row.attempt
 
-    def ledger_changed(
-        self, before: Mapping[str, LedgerRow], after: Mapping[str, LedgerRow], *, is_in_company: bool
-    ) -> None:
-        """The rows around one call: states change by the lifecycle's table, and fences only grow.
-
-        is_in_company: its process runs other jobs at the same time.
-        """
+    def ledger_changed(self, before: Mapping[str, LedgerRow], after: Mapping[str, LedgerRow], process: Process) -> None:
+        """The rows around one call: states change by the lifecycle's table, and fences only grow."""
         for key, row in after.items():
             old = before.get(key)
             if old is row:
@@ -141,15 +133,15 @@ class Promises:
             is_taken = row.fence > fence
             has_lapsed = state is State.RUNNING and (is_taken or row.state is State.FAILED)
             self._lapses[key] += has_lapsed and (key, fence) not in self._in_company
-            if is_taken and is_in_company:
+            if is_taken and process.is_in_company:
                 self._in_company.add((key, row.fence))
+            self.schedules.fires.ledger_changed(key, old, row, process)
 
-    def cursors_moved(self, before: Mapping[int, Cursors], after: Mapping[int, Cursors]) -> None:
+    def cursors_moved(self, shard: int, before: Cursors, after: Cursors) -> None:
         """What a shard has passed stays passed."""
-        for shard, cursors in before.items():
-            for priority, cursor in cursors.items():
-                at = after[shard][priority].at
-                self.expect(at >= cursor.at, f"a cursor went back: shard {shard}, {priority.name}, to {at}")
+        for priority, cursor in before.items():
+            at = after[priority].at
+            self.expect(at >= cursor.at, f"a cursor went back: shard {shard}, {priority.name}, to {at}")
 
     def begin(
         self, timer: Timer, invocation: Invocation, payload: str | None, process: Process, called_at: datetime
@@ -172,9 +164,13 @@ class Promises:
                 called_at + timer.job.timeout <= run.lease_until, f"called at the end of its lease: {run.job_id}"
             )
         if is_leased and called_at < process.clock.now() and not run.is_live:
+            self._held_up.add(timer.job.key)
             return None
         self._check_time(timer, run, called_at)
-        self._check_identity(timer, run, runs, payload)
+        if timer.job.occurrence is None:
+            self._check_identity(timer, run, runs, payload)
+        else:
+            self.schedules.fires.begin(timer, run, payload, process, called_at=called_at, is_again=bool(runs))
         match timer.job.delivery:
             case Delivery.AT_MOST_ONCE:
                 self.expect(not runs, f"at most once ran again: {run.job_id}")
@@ -206,6 +202,12 @@ class Promises:
         self.expect(timer.job.tenant == expected.submission.tenant, f"tenants mixed: {run.job_id}")
         self.expect(payload == expected.submission.payload, f"ran with another payload: {run.job_id}")
 
+    def is_done_without_ledger(self, key: str) -> bool:
+        """Whether an at_least_once job has had its effect, or is a dead letter."""
+        letters = self._stores.dead_letters.letters.values()
+        is_buried = any(f"{letter.tenant}#{letter.identity}" == key for letter in letters)
+        return is_buried or any(run.is_success for run in self.runs.get(key, ()))
+
     def _check_fences(self, run: Run, runs: list[Run]) -> None:
         key = parse_job_id(run.job_id).key
         row = self._stores.ledger.get(key)
@@ -227,7 +229,7 @@ class Promises:
             row = stores.ledger.get(expected.job_id.key)
             if self._has_ended(expected, row, is_buried=job_id in buried):
                 continue
-            attempts = on_their_way.get(expected.job_id.key, set())
+            attempts = {timer.attempt for timer in on_their_way.get(expected.job_id.key, ())}
             is_carried = not is_over and any(leads_on(attempt, row) for attempt in attempts)
             self.expect(is_carried, f"lost: {job_id} is {row}, on its way: {sorted(attempts)}")
 
@@ -246,24 +248,24 @@ class Promises:
 
     def check_dead_letters(self) -> None:
         """A dead letter and its failed row are one; a job has one at most, and has deserved it."""
-        letters = Counter(letter.job_id for letter in self._stores.dead_letters.letters.values())
-        for job_id, expected in self.jobs.items():
-            if expected.job_id.delivery is not Delivery.EXACTLY_ONCE:
-                continue
-            row = self._stores.ledger.get(expected.job_id.key)
-            has_failed = row is not None and row.state is State.FAILED
-            self.expect(not has_failed or letters[job_id] > 0, f"failed without a dead letter: {job_id}")
-            self.expect(has_failed or not letters[job_id], f"a dead letter without having failed: {job_id} is {row}")
-            self.expect(letters[job_id] <= 1, f"two dead letters: {job_id}")
-            self.expect(not letters[job_id] or self._deserves(expected), f"buried without deaths: {job_id}")
+        timers = [letter.timer for letter in self._stores.dead_letters.letters.values() if letter.timer is not None]
+        letters = Counter(timer.job.key for timer in timers if timer.job.is_ledgered)
+        for key, row in self._stores.ledger.rows.items():
+            has_failed = row.state is State.FAILED
+            self.expect(not has_failed or letters[key] > 0, f"failed without a dead letter: {key}")
+            self.expect(has_failed or not letters[key], f"a dead letter without having failed: {key} is {row}")
+            self.expect(letters[key] <= 1, f"two dead letters: {key}")
+        for timer in timers:
+            self.expect(self._deserves(timer), f"buried without deaths: {timer.job.key}")
 
-    def _deserves(self, expected: Expected) -> bool:
+    def _deserves(self, timer: Timer) -> bool:
         """Whether a dead letter is in order: its queue refused it, an attempt failed, or a worker died of it alone."""
-        key = expected.job_id.key
+        key = timer.job.key
         has_failed = any(run.has_ended and not run.is_success for run in self.runs.get(key, ()))
-        is_poison = "poison" in expected.submission.target
-        return is_poison or has_failed or str(expected.job_id) in self.refused_for_good or self._lapses[key] > 0
+        has_lapsed = self._lapses[key] > 0 or key in self._held_up or not timer.job.is_ledgered
+        return "poison" in timer.job.target or has_failed or key in self.refused_keys or has_lapsed
 
     def note_refusal(self, timer: Timer) -> None:
         """A queue has said that it will never take it."""
-        self.refused_for_good.add(str(job_id_of(timer.job)))
+        self.refused_keys.add(timer.job.key)
+        self.schedules.fires.refused(timer)

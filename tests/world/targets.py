@@ -40,13 +40,13 @@ class Targets:
         return answer
 
     def _timer(self, invocation: Invocation) -> Timer:
-        """The earliest one that this worker was given for this attempt."""
+        """The earliest one that this worker was given for this attempt, of the version of its schedule that counts."""
         mine = [
             timer
             for timer in self.timers
             if str(job_id_of(timer.job)) == invocation.job_id and timer.attempt == invocation.attempt
         ]
-        return min(mine, key=lambda timer: timer.due_at)
+        return min(mine, key=lambda timer: (not self.promises.schedules.counts(timer), timer.due_at))
 
 
 def _answer(target: str, invocation: Invocation) -> Succeeded | Failed:

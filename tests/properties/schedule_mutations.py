@@ -1,0 +1,238 @@
+"""Schedules that break one rule each: see `tests.properties.mutations`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions import materialising
+from functions.api.manage_schedules import ScheduleManager
+from functions.domain import changing, planning
+from functions.domain.instants import SECOND
+from functions.domain.planning import Plan
+from functions.domain.schedule_state import ScheduleState
+from functions.materialising import Chain, Materialiser
+from functions.occurrences import Admission, Occurrences
+from functions.ports import Behind
+from functions.scanner.ring import Ringer
+from functions.sweeper.heal import Healer
+from functions.worker import execute
+from tests import fakes
+from tests.properties.mutations import Lambdas, retries_what_should_stop
+
+__all__ = ["retries_what_should_stop"]
+
+
+class _RecordsBeforeItPlaces(Materialiser):
+    def materialise(self, chains: Sequence[Chain]) -> list[bool]:
+        for chain in chains:
+            self._record_first(chain)
+        return super().materialise(chains)
+
+    def _record_first(self, chain: Chain) -> bool:
+        stored, link, now = chain.stored, chain.link, self.clock.now()
+        planned = planning.plan(stored.schedule, link, now=now, guard=self.wheel.guard)
+        following = planned.link and planning.rings_at(stored.schedule, planned.link, now=now, guard=self.wheel.guard)
+        answer = self.schedules.advance(
+            stored.key, planned, version=stored.version, before=link, rings_at=following, history=10
+        )
+        return not isinstance(answer, Behind)
+
+
+def records_before_it_places(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Materialiser: _RecordsBeforeItPlaces}
+
+
+class _DropsWhatItLoses(_RecordsBeforeItPlaces):
+    def materialise(self, chains: Sequence[Chain]) -> list[bool]:
+        won = [chain for chain in chains if self._record_first(chain)]
+        Materialiser.materialise(self, won)
+        return [True] * len(chains)
+
+
+def drops_what_it_loses(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Materialiser: _DropsWhatItLoses}
+
+
+class _RecordsItsAlarmFirst(Materialiser):
+    def _place_alarms(self, steps: Sequence[Any]) -> None:
+        for step in steps:
+            if step.planned.link is not None:
+                step.rings_at = self._alarm(step, step.planned.link, now=self.clock.now()).rings_at
+                self._record(step)
+        super()._place_alarms(steps)
+
+
+def records_its_alarm_before_it_places_it(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Materialiser: _RecordsItsAlarmFirst}
+
+
+class _PlacesASuccessor(Materialiser):
+    def _place_alarms(self, steps: Sequence[Any]) -> None:
+        super()._place_alarms([step for step in steps if not self._is_near(step)])
+        for step in steps:
+            step.is_placed = step.is_placed or self._is_near(step)
+
+    def _is_near(self, step: Any) -> bool:
+        link = step.planned.link
+        return link is not None and link.at - self.clock.now() < self.wheel.guard
+
+
+def places_one_fire_and_no_alarm_for_one_that_is_near(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    def one(schedule: Any, link: Any, **given: Any) -> Plan:
+        return planning.plan(schedule, link, **{**given, "guard": max(timedelta(0), link.at - given["now"]) + SECOND})
+
+    monkeypatch.setattr(materialising, "plan", one)
+    return {Materialiser: _PlacesASuccessor}
+
+
+def keeps_the_version_of_what_changes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    changed = changing.changed
+
+    def changed_in_place(state: ScheduleState | None, **given: Any) -> ScheduleState:
+        after = changed(state, **given)
+        return after if state is None else replace(after, version=state.version, cuts=state.cuts)
+
+    monkeypatch.setattr(changing, "changed", changed_in_place)
+    return {}
+
+
+class _AdmitsWhateverComes(Occurrences):
+    def admit(self, timer: Any, occurrence: Any) -> Admission:
+        return Admission.MAY_RUN
+
+
+def admits_whatever_comes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Occurrences: _AdmitsWhateverComes}
+
+
+def runs_what_is_stale(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(ScheduleState, "may_run", lambda *_: True)
+    return {}
+
+
+def takes_the_slot_from_whoever_has_it(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    take_slot = fakes.InMemoryScheduleStore.take_slot
+
+    def take_anyway(schedules: Any, key: str, identity: str, *, seen: Any, **given: Any) -> bool:
+        return take_slot(schedules, key, identity, seen=schedules.state(key), **given)
+
+    monkeypatch.setattr(fakes.InMemoryScheduleStore, "take_slot", take_anyway)
+    return {}
+
+
+class _SkipsWithoutARow(Occurrences):
+    def _skip(self, timer: Any, reason: Any, text: str) -> Admission:
+        self.schedules.note_skip(
+            f"{timer.job.tenant}#{timer.job.occurrence.schedule_id}", reason, fire_at=timer.job.occurrence.fire_at
+        )
+        return Admission.IS_OVER
+
+
+def skips_without_a_ledger_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Occurrences: _SkipsWithoutARow}
+
+
+class _WaitsWithoutAMessage(Occurrences):
+    def _wait(self, timer: Any, **given: Any) -> Admission:
+        return Admission.IS_OVER
+
+
+def waits_without_a_message(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Occurrences: _WaitsWithoutAMessage}
+
+
+def takes_each_run_for_ended(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(materialising, "_ended_at", lambda _, link, **__: link.at)
+    return {}
+
+
+class _FinishesWhatIsStale(Occurrences):
+    def _may_be_decided_again(self, key: str, fire_at: Any) -> bool:
+        return False
+
+
+def finishes_what_another_version_began(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Occurrences: _FinishesWhatIsStale}
+
+
+class _DropsWhatHasTheSlot(Occurrences):
+    def _may_be_decided_again(self, key: str, fire_at: Any) -> bool:
+        return True
+
+
+def drops_what_has_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Occurrences: _DropsWhatHasTheSlot}
+
+
+class _ChangesAtOnce(ScheduleManager):
+    def _change(self, key: str, rule: Any) -> Any:
+        return self.changer.change(key, rule)
+
+
+def changes_before_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {ScheduleManager: _ChangesAtOnce}
+
+
+def forgets_what_has_run(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    placed_ahead = changing.placed_ahead
+
+    def placed_ahead_and_more(*given: Any, **and_given: Any) -> int:
+        return placed_ahead(*given, **and_given) + 1
+
+    monkeypatch.setattr(changing, "placed_ahead", placed_ahead_and_more)
+    return {}
+
+
+def takes_whatever_is_late_for_missed(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(planning, "MISFIRE_GRACE", timedelta(0))
+    return {}
+
+
+class _TrustsWhatItReads(Ringer):
+    def _definitions(self, alarms: Any) -> Any:
+        return self.schedules.definitions([f"{alarm.tenant}#{alarm.schedule_id}" for alarm in alarms])
+
+
+def trusts_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Ringer: _TrustsWhatItReads}
+
+
+class _AsksForAnything(ScheduleManager):
+    def _extra_job(self, stored: Any, *, overlap: Any, **given: Any) -> Any:
+        job = super()._extra_job(stored, overlap=None, **given)
+        assert job.occurrence is not None
+        return replace(job, occurrence=replace(job.occurrence, overlap=overlap or job.occurrence.overlap))
+
+
+def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {ScheduleManager: _AsksForAnything}
+
+
+def loses_its_own_fence(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(execute, "_moved_fence", lambda *_: None)
+    return {}
+
+
+class _KeepsOneName(execute.Worker):
+    def _claim_exactly_once(self, timer: Any, claim: Any, message: Any, **given: Any) -> Any:
+        worker = replace(self, token=lambda: claim.owner)
+        return execute.Worker._claim_exactly_once(worker, timer, claim, message, **given)
+
+
+def rescues_under_the_name_of_its_claim(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {execute.Worker: _KeepsOneName}
+
+
+class _HealsWhateverGoesOn(Healer):
+    def _is_broken(self, key: str, state: ScheduleState, passed: Any) -> bool:
+        return True
+
+
+def heals_whatever_goes_on(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    """Harmless: a step that is repeated places the same fires."""
+    return {Healer: _HealsWhateverGoesOn}

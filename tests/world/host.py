@@ -1,0 +1,35 @@
+"""Where processes begin: what their operations need of a world."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.fakes import FakeClock, InMemoryReadyQueue
+from tests.world.process import Conditions, Process
+from tests.world.promises import Promises
+
+FUNCTION_LIMIT = timedelta(seconds=60)
+
+
+class Host(ABC):
+    """first_seen: when the consumer of the dead-letter queues was first given a message."""
+
+    clock: FakeClock
+    ready: InMemoryReadyQueue
+    promises: Promises
+    first_seen: dict[str, datetime]
+
+    @abstractmethod
+    def process(self, kind: str, conditions: Conditions, *, limit: timedelta = FUNCTION_LIMIT) -> Process:
+        """A new process."""
+
+    @abstractmethod
+    def build(self, wanted: type, process: Process, **special: Any) -> Any:
+        """What a process runs."""
+
+    @abstractmethod
+    def begin(self, process: Process, body: Callable[[], Any], conditions: Conditions) -> Process:
+        """Run it, or hold it at its first call."""

@@ -1,0 +1,55 @@
+"""One Lambda of a world, wired by the names of what it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from functions.materialising import Materialiser
+from functions.occurrences import Occurrences
+from functions.placing import Placer
+from functions.scanner.ring import Ringer
+from functions.schedule_changes import ScheduleChanger
+from tests.world.port import Port
+from tests.world.process import Process
+
+_PARTS: dict[str, type] = {
+    "placer": Placer,
+    "changer": ScheduleChanger,
+    "materialiser": Materialiser,
+    "occurrences": Occurrences,
+    "alarms": Ringer,
+}
+
+
+class Wiring:
+    """The parts of one process, each made when it is first asked for. lambdas: classes that stand in for the real ones."""
+
+    def __init__(
+        self,
+        process: Process,
+        *,
+        stores: Mapping[str, Any],
+        around: Callable[[Process, str, Callable[[], Any]], Any],
+        lambdas: Mapping[type, type],
+        given: Mapping[str, Any],
+    ) -> None:
+        self._lambdas = lambdas
+        self._given = {
+            **given,
+            **{name: Port(process, name, store, around) for name, store in stores.items()},
+            "clock": process.clock,
+            "side_by_side": process.map_side_by_side,
+        }
+
+    def build(self, wanted: type, **special: Any) -> Any:
+        """special: what this one is given in place of what the others get."""
+        made = self._lambdas.get(wanted, wanted)
+        names = [part.name for part in fields(made)]
+        return made(**{name: special[name] if name in special else self._part(name) for name in names})
+
+    def _part(self, name: str) -> Any:
+        if name not in self._given:
+            self._given[name] = self.build(_PARTS[name])
+        return self._given[name]
