@@ -135,12 +135,13 @@ def _block(height: float, *, is_lowest: bool) -> str:
 
 
 def _axis(load: Load, columns: int) -> str:
-    """The hours at which the clock shows a multiple of three, each at its column."""
-    line = [" "] * (columns + 5)
+    """The hours at which the clock shows a multiple of three, each at its column, where one fits."""
+    line = ""
     first = load.start.replace(minute=0) + timedelta(hours=1 if load.start.minute else 0)
     for hour in range(load.hours + 1):
         at = first + timedelta(hours=hour)
         column = int((at - load.start) / timedelta(minutes=1) / len(load.minutes) * columns)
-        if at.hour % _LABEL_HOURS == 0 and column < columns:
-            line[column : column + 5] = f"{at:%H:%M}"
-    return "".join(line).rstrip()
+        is_free = not line or column > len(line)
+        if at.hour % _LABEL_HOURS == 0 and is_free and column + 5 <= columns:
+            line = f"{line:<{column}}{at:%H:%M}"
+    return line

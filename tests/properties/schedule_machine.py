@@ -168,4 +168,4 @@ def with_sense(schedule: Schedule, **parts) -> Schedule:
     return replace(schedule, **parts)
 
 
-SCHEDULES_SETTINGS = settings(SCHEDULER_SETTINGS, max_examples=300)
+SCHEDULES_SETTINGS = settings(SCHEDULER_SETTINGS, max_examples=200)

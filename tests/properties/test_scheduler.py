@@ -19,7 +19,7 @@ from tests.properties import histories, mutations, schedule_histories, schedule_
 from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
 from tests.properties.schedule_machine import SCHEDULES_SETTINGS, Schedules
 from tests.world.expected import fires_between
-from tests.world.process import Conditions, Fate, Fault
+from tests.world.process import HELD, Conditions, Fate, Fault
 from tests.world.world import World
 
 TestScheduler = Scheduler.TestCase
@@ -41,10 +41,10 @@ class OpposedClocks(Scheduler):
     def work_on_both_sides(self, seconds) -> None:
         """A slow target's worker has a clock that is behind; a message comes twice, to one whose clock is ahead."""
         side = self.world.wheel.skew / 2
-        self.world.submit(a_submission(due_at=self.world.clock.instant))
+        self.world.submit(a_submission(due_at=self.world.clock.instant - side))
         behind = self.world.work(Conditions(ahead=-side, is_held=True))
         if behind:
-            for lane in range(len(behind.lanes)):
+            for lane in range(len(behind.lanes) - 1):
                 behind.go_on(lane, 2)
             self.world.time_passes(seconds * SECOND)
             self.world.redeliver()
@@ -52,14 +52,35 @@ class OpposedClocks(Scheduler):
             self.began(behind)
 
 
+class DyingWorkers(Scheduler):
+    @rule()
+    def die_when_another_has_waited(self) -> None:
+        """Of the messages of its jobs only that one is left."""
+        self.world.submit(a_submission(due_at=self.world.clock.instant))
+        worker = self.world.work(HELD)
+        if worker:
+            for lane in range(len(worker.lanes) - 1):
+                worker.go_on(lane, 1)
+            self.world.redeliver()
+            self.world.work()
+            worker.kill()
+
+
 @pytest.mark.parametrize(
     ("mutation", "machine", "violation"),
     [
         (mutations.settles_before_it_places, FailingAttempts, "lost"),
-        (mutations.defers_by_acknowledging, Scheduler, "lost"),
-        (mutations.leases_without_skew, OpposedClocks, "two live runs|ran after it was settled"),
+        (mutations.defers_by_acknowledging, DyingWorkers, "lost"),
+        (mutations.leases_without_skew, OpposedClocks, "two live runs"),
         (mutations.forgets_before_its_messages, Scheduler, "ran again after 13 days"),
         (mutations.has_one_cursor_for_all_classes, Scheduler, "lost"),
+        (schedule_mutations.records_before_it_places, Schedules, "recorded an alarm that is not placed"),
+        (schedule_mutations.places_one_fire_and_no_alarm_for_one_that_is_near, Schedules, "nobody goes on"),
+        (schedule_mutations.keeps_the_version_of_what_changes, Schedules, "extra: no rule names|lost: "),
+        (schedule_mutations.runs_what_is_stale, Schedules, "a stale fire ran"),
+        (schedule_mutations.admits_whatever_comes, Schedules, "ran after it was"),
+        (schedule_mutations.takes_each_run_for_ended, Schedules, "follows the end of nothing"),
+        (schedule_mutations.takes_whatever_is_late_for_missed, Schedules, "was dropped at"),
     ],
     ids=lambda given: given.__name__ if callable(given) else "",
 )

@@ -123,6 +123,18 @@ def test_no_line_of_bars_is_wider_than_the_terminal(width: int, hours: int) -> N
     assert rows[-1].count("█") == rows[0].count("█") > 0
 
 
+@pytest.mark.parametrize("minute", range(0, 180, 5))
+@pytest.mark.parametrize("width", [40, 78])
+def test_no_axis_is_wider_than_its_bars_whenever_they_begin(minute: int, width: int) -> None:
+    start = MIDNIGHT + timedelta(minutes=minute)
+
+    *_, axis = plot(a_load(counted("a", {0: 1}), start=start), peak=40, width=width)
+
+    assert len(axis) <= width
+    assert set(axis.split()) <= {f"{hour:02}:00" for hour in range(0, 24, 3)}
+    assert len(axis.split()) > 3
+
+
 def test_the_axis_starts_at_the_next_hour_that_it_names() -> None:
     start = MIDNIGHT + timedelta(hours=10, minutes=17)
 

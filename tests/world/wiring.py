@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from functions.materialising import Materialiser
@@ -46,10 +47,14 @@ class Wiring:
     def build(self, wanted: type, **special: Any) -> Any:
         """special: what this one is given in place of what the others get."""
         made = self._lambdas.get(wanted, wanted)
-        names = [part.name for part in fields(made)]
-        return made(**{name: special[name] if name in special else self._part(name) for name in names})
+        return made(**{name: special[name] if name in special else self._part(name) for name in _names_of(made)})
 
     def _part(self, name: str) -> Any:
         if name not in self._given:
             self._given[name] = self.build(_PARTS[name])
         return self._given[name]
+
+
+@lru_cache
+def _names_of(made: Any) -> list[str]:
+    return [part.name for part in fields(made)]
