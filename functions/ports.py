@@ -19,6 +19,7 @@ from functions.domain.lifecycle import Event
 from functions.domain.planning import Plan
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
+from functions.domain.target_options import TargetOptions
 from functions.domain.wheel import Wheel
 
 
@@ -417,19 +418,34 @@ class Succeeded:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """The target goes on by itself: it tells the API how it ended, under the fence that it was given."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
-    """The target did not take the job. is_permanent: another attempt cannot help."""
+    """The target did not take the job. error_class: what went wrong, in a word, to count and to filter by.
+
+    is_permanent: another attempt cannot help. retry_after: no attempt before this is of any use, says the target.
+    is_its_own: the target was reached and refused just this job, so it says nothing about the next.
+    """
 
     error: str
+    error_class: str = "error"
     is_permanent: bool = False
+    retry_after: timedelta | None = None
+    is_its_own: bool = False
+
+
+Outcome = Succeeded | Pending | Failed
 
 
 class Targets(Protocol):
     """Whatever a job calls."""
 
     def call(
-        self, target: str, payload: str | None, invocation: Invocation, *, timeout: timedelta
-    ) -> Succeeded | Failed:
+        self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
+    ) -> Outcome:
         """Call a target once, for no longer than the timeout. A failure is a result."""
         ...
 

@@ -14,7 +14,8 @@ import urllib3
 import urllib3.connection
 
 from functions.domain.instants import format_instant
-from functions.ports import Failed, Invocation, Succeeded
+from functions.domain.target_options import TargetOptions
+from functions.ports import Failed, Invocation, Outcome, Succeeded
 
 Handler = Callable[[Any, Invocation], Any]
 """A Python target: takes the payload and what it is told about the attempt, returns a JSON value, raises to fail."""
@@ -38,8 +39,14 @@ class TargetCaller:
         self._http.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
 
     def call(
-        self, target: str, payload: str | None, invocation: Invocation, *, timeout: timedelta
-    ) -> Succeeded | Failed:
+        self,
+        target: str,
+        payload: str | None,
+        invocation: Invocation,
+        *,
+        options: TargetOptions,  # noqa: ARG002
+        timeout: timedelta,
+    ) -> Outcome:
         """Call once. Answers within the timeout; a handler that overruns it goes on, with a stale fence."""
         scheme, _, name = target.partition(":")
         if scheme == "handler":
@@ -89,11 +96,11 @@ class _Call:
         self.seconds = timeout.total_seconds()
         self.ends_at = time.monotonic() + self.seconds
         self.socket: socket.socket | None = None
-        self._outcome: Succeeded | Failed | None = None
+        self._outcome: Outcome | None = None
         self._answered = threading.Event()
         self._lock = threading.Lock()
 
-    def run(self, function: Callable[[], None]) -> Succeeded | Failed:
+    def run(self, function: Callable[[], None]) -> Outcome:
         """Run a function that calls `answer`, for no longer than the timeout."""
 
         def run() -> None:
@@ -113,7 +120,7 @@ class _Call:
         assert self._outcome is not None
         return self._outcome
 
-    def answer(self, outcome: Succeeded | Failed) -> None:
+    def answer(self, outcome: Outcome) -> None:
         """Settle the call; only the first answer counts."""
         with self._lock:
             if self._outcome is None:
@@ -170,7 +177,7 @@ def _shut(connection: socket.socket) -> None:
         return  # it has been closed meanwhile
 
 
-def _run_handler(handler: Handler, payload: str | None, invocation: Invocation) -> Succeeded | Failed:
+def _run_handler(handler: Handler, payload: str | None, invocation: Invocation) -> Outcome:
     try:
         value = handler(json.loads(payload) if payload is not None else None, invocation)
         return Succeeded(json.dumps(value, allow_nan=False))

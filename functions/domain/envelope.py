@@ -21,6 +21,7 @@ from functions.domain.occurrence import Occurrence, Overlap
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule import check_schedule_id
 from functions.domain.schedule_state import Link
+from functions.domain.target_options import USUAL, Method, TargetOptions
 
 VERSION = 1
 INLINE_LIMIT = 8_192
@@ -56,23 +57,12 @@ def encode_timer(timer: Timer) -> str:
         record["m"] = _DELIVERIES.index(job.delivery)
     if job.precision is Precision.EXACT:
         record["q"] = 1
-    if job.retry != _DEFAULT_RETRY:
-        retry = job.retry
-        record["r"] = [
-            _STRATEGIES.index(retry.strategy),
-            retry.attempts,
-            retry.base // MILLISECOND,
-            retry.cap // MILLISECOND,
-        ]
-    if job.timeout != _DEFAULT_TIMEOUT:
-        record["o"] = job.timeout // MILLISECOND
-    if job.expires_at is not None:
-        record["e"] = to_ms(job.expires_at)
-    if job.occurrence is not None:
-        record["n"] = _write_occurrence(job.occurrence)
+    record |= _write_terms(job)
     if timer.attempt != 1:
         record["a"] = timer.attempt
         record["k"] = timer.backoff // MILLISECOND
+    if timer.counted_from is not None:
+        record["f"] = [timer.spent, to_ms(timer.counted_from)]
     record |= _payload_of(job.payload)
     # SQS refuses the two non-characters; inside a JSON text they can only stand in a string, where an escape is the same.
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
@@ -192,9 +182,13 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
     due_at = from_ms(record["d"])
     retry = _DEFAULT_RETRY
     if "r" in record:
-        strategy, attempts, base, cap = record["r"]
+        strategy, attempts, base, cap, *max_age = record["r"]
         retry = RetryPolicy(
-            strategy=_STRATEGIES[strategy], attempts=attempts, base=base * MILLISECOND, cap=cap * MILLISECOND
+            strategy=_STRATEGIES[strategy],
+            attempts=attempts,
+            base=base * MILLISECOND,
+            cap=cap * MILLISECOND,
+            max_age=max_age[0] * MILLISECOND if max_age else None,
         )
     job = Job(
         tenant=tenant,
@@ -211,8 +205,68 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         timeout=record["o"] * MILLISECOND if "o" in record else _DEFAULT_TIMEOUT,
         expires_at=from_ms(record["e"]) if "e" in record else None,
         occurrence=_read_occurrence(record["n"]) if "n" in record else None,
+        options=_read_options(record["x"]) if "x" in record else USUAL,
+        tags=tuple(record.get("l", ())),
     )
-    return Timer(job=job, due_at=due_at, attempt=record.get("a", 1), backoff=record.get("k", 0) * MILLISECOND)
+    spent, counted_from = record.get("f", (0, None))
+    return Timer(
+        job=job,
+        due_at=due_at,
+        attempt=record.get("a", 1),
+        backoff=record.get("k", 0) * MILLISECOND,
+        spent=spent,
+        counted_from=from_ms(counted_from) if counted_from is not None else None,
+    )
+
+
+def _write_terms(job: Job) -> dict[str, Any]:
+    """How it is called and tried, where that is not as usual."""
+    record: dict[str, Any] = {}
+    if job.retry != _DEFAULT_RETRY:
+        retry = job.retry
+        record["r"] = [
+            _STRATEGIES.index(retry.strategy),
+            retry.attempts,
+            retry.base // MILLISECOND,
+            retry.cap // MILLISECOND,
+            *([retry.max_age // MILLISECOND] if retry.max_age is not None else []),
+        ]
+    if job.timeout != _DEFAULT_TIMEOUT:
+        record["o"] = job.timeout // MILLISECOND
+    if job.expires_at is not None:
+        record["e"] = to_ms(job.expires_at)
+    if job.occurrence is not None:
+        record["n"] = _write_occurrence(job.occurrence)
+    if job.options != USUAL:
+        record["x"] = _write_options(job.options)
+    if job.tags:
+        record["l"] = job.tags
+    return record
+
+
+def _write_options(options: TargetOptions) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    if options.method is not USUAL.method:
+        record["m"] = options.method
+    if options.headers:
+        record["h"] = dict(options.headers)
+    if options.success_codes:
+        record["s"] = options.success_codes
+    if options.retry_codes:
+        record["r"] = options.retry_codes
+    if options.is_async:
+        record["a"] = 1
+    return record
+
+
+def _read_options(record: dict[str, Any]) -> TargetOptions:
+    return TargetOptions(
+        method=Method(record.get("m", USUAL.method)),
+        headers=tuple(record.get("h", {}).items()),
+        success_codes=tuple(record.get("s", ())),
+        retry_codes=tuple(record.get("r", ())),
+        is_async=bool(record.get("a")),
+    )
 
 
 def _write_occurrence(fire: Occurrence) -> list[Any]:

@@ -11,10 +11,13 @@ from urllib.parse import urlsplit
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware
 from functions.domain.occurrence import Occurrence
-from functions.domain.retry import RetryPolicy
+from functions.domain.retry import MAX_BACKOFF, RetryPolicy
+from functions.domain.target_options import USUAL, TargetOptions
 
 TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 IDENTITY = re.compile(r"[A-Za-z0-9._:+-]{1,200}", re.ASCII)
+TAG = re.compile(r"[A-Za-z0-9._:/=+-]{1,64}", re.ASCII)
+MAX_TAGS = 10
 HANDLER = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 MAX_TARGET_LENGTH = 2_048
 
@@ -63,6 +66,7 @@ class Job:
     bucket, shard: where its first timer belongs; with tenant, priority and scheduled_at they make the job id.
     scheduled_at: the instant that was asked for, whatever the attempt. timeout: of one attempt.
     expires_at: from then on it settles as expired instead of running. occurrence: which fire of a schedule it is.
+    options: how the target is called. tags: what its tenant finds it by, in order.
     """
 
     tenant: str
@@ -79,9 +83,12 @@ class Job:
     timeout: timedelta
     expires_at: datetime | None = None
     occurrence: Occurrence | None = None
+    options: TargetOptions = USUAL
+    tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
+        check_tags(self.tags)
         if not IDENTITY.fullmatch(self.identity):
             raise InvalidJob("identity must match [A-Za-z0-9._:+-]{1,200}", field="identity", value=self.identity)
         require_aware(self.scheduled_at)
@@ -102,18 +109,53 @@ class Timer:
     """One stored future firing of a job.
 
     due_at: when this attempt is due. attempt: from 1. backoff: the gap before this attempt, which decorrelated
-    jitter grows from.
+    jitter grows from. spent: attempts that the policy no longer counts, and counted_from: since when it counts age,
+    after a replay.
     """
 
     job: Job
     due_at: datetime
     attempt: int = 1
     backoff: timedelta = timedelta(0)
+    spent: int = 0
+    counted_from: datetime | None = None
 
-    def next_attempt(self, *, failed_at: datetime, jitter: float) -> Timer:
-        """The timer of the attempt after this one; `jitter` is a number from 0 up to 1."""
-        gap = self.job.retry.backoff(attempt=self.attempt, previous=self.backoff, jitter=jitter)
-        return replace(self, due_at=failed_at + gap, attempt=self.attempt + 1, backoff=gap)
+    @property
+    def is_beyond_policy(self) -> bool:
+        """Whether no such attempt was granted: it only looks after what the one before it left unfinished."""
+        return self.attempt - self.spent > self.job.retry.attempts
+
+    def next_attempt(self, *, failed_at: datetime, jitter: float, retry_after: timedelta | None = None) -> Timer | None:
+        """The timer of the attempt after this one; None when the policy grants no other.
+
+        jitter: a number from 0 up to 1. retry_after: what the target asked for; MAX_BACKOFF at most is granted.
+        """
+        retry, count = self.job.retry, self.attempt - self.spent
+        if count >= retry.attempts:
+            return None
+        gap = retry.backoff(attempt=count, previous=self.backoff, jitter=jitter)
+        wait = max(gap, min(retry_after or gap, MAX_BACKOFF))
+        due_at = failed_at + wait
+        if retry.max_age is not None and due_at - (self.counted_from or self.job.scheduled_at) > retry.max_age:
+            return None
+        return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap)
+
+    def watchdog(self, *, due_at: datetime) -> Timer:
+        """What finds out whether a target that goes on by itself has fallen silent: the next attempt, granted or not."""
+        return replace(self, due_at=due_at, attempt=self.attempt + 1)
+
+    def replayed(self, *, due_at: datetime) -> Timer:
+        """The next attempt of a job that had failed for good, with a new budget; it does not expire any more."""
+        job = replace(self.job, expires_at=None)
+        return replace(
+            self,
+            job=job,
+            due_at=due_at,
+            attempt=self.attempt + 1,
+            backoff=timedelta(0),
+            spent=self.attempt,
+            counted_from=due_at,
+        )
 
 
 def check_tenant(tenant: str) -> str:
@@ -121,6 +163,18 @@ def check_tenant(tenant: str) -> str:
     if not TENANT.fullmatch(tenant):
         raise InvalidJob("must match [A-Za-z0-9._-]{1,64}", field="tenant", value=tenant)
     return tenant
+
+
+def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags themselves; InvalidJob when one is not a tag, or there are too many."""
+    if len(tags) > MAX_TAGS:
+        raise InvalidJob(f"must be at most {MAX_TAGS}", field="tags", value=len(tags))
+    for tag in tags:
+        if not TAG.fullmatch(tag):
+            raise InvalidJob("must match [A-Za-z0-9._:/=+-]{1,64}", field="tags", value=tag[:80])
+    if len(set(tags)) < len(tags):
+        raise InvalidJob("must differ from each other", field="tags", value=", ".join(tags))
+    return tags
 
 
 def check_target(target: str, *, allow_plain_http: bool) -> str:

@@ -127,6 +127,8 @@ def occurrence_job(
         precision=template.precision,
         retry=template.retry,
         timeout=template.timeout,
+        options=template.options,
+        tags=template.tags,
         expires_at=scheduled_at + min(limits) if limits else None,
         occurrence=Occurrence(
             schedule_id=schedule.schedule_id,

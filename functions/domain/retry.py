@@ -12,6 +12,9 @@ MAX_ATTEMPTS = 100
 MIN_BACKOFF = timedelta(seconds=1)
 """An attempt is placed before the failed one is settled: sooner than this, it would meet that one's lease."""
 
+MAX_AGE = timedelta(days=30)
+"""The longest that a policy may go on for."""
+
 MAX_BACKOFF = timedelta(hours=12)
 """With the 14 days that a queue keeps a message, still less than the life of a ledger row."""
 
@@ -27,12 +30,16 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """attempts: in all, the first included. base: the first gap. cap: no gap is longer."""
+    """attempts: in all, the first included. base: the first gap. cap: no gap is longer.
+
+    max_age: no attempt is due later than this after the first; None for no limit but that of attempts.
+    """
 
     strategy: Strategy = Strategy.DECORRELATED_JITTER
     attempts: int = 5
     base: timedelta = timedelta(seconds=2)
     cap: timedelta = timedelta(minutes=10)
+    max_age: timedelta | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MAX_ATTEMPTS:
@@ -44,6 +51,10 @@ class RetryPolicy:
                 f"must be from base ({self.base.total_seconds():g} s) to 12 hours",
                 field="retry.cap",
                 value=self.cap.total_seconds(),
+            )
+        if self.max_age is not None and not MIN_BACKOFF <= self.max_age <= MAX_AGE:
+            raise InvalidJob(
+                "must be from 1 second to 30 days", field="retry.max_age", value=self.max_age.total_seconds()
             )
 
     def backoff(self, *, attempt: int, previous: timedelta, jitter: float) -> timedelta:

@@ -9,9 +9,10 @@ from enum import IntEnum, StrEnum
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import MILLISECOND, SECOND, require_aware
-from functions.domain.job import Delivery, Payload, Precision, Priority, check_tenant
+from functions.domain.job import Delivery, Payload, Precision, Priority, check_tags, check_tenant
 from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy
+from functions.domain.target_options import USUAL, TargetOptions
 
 SCHEDULE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 MAX_WINDOWS = 50
@@ -196,6 +197,11 @@ class JobTemplate:
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009  frozen
     timeout: timedelta = timedelta(seconds=30)
     expires_after: timedelta | None = None
+    options: TargetOptions = USUAL
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_tags(self.tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ from functions.ports import (
     Invocation,
     Journal,
     Ledger,
+    Outcome,
     PayloadStore,
     ReadyQueue,
     Receipt,
@@ -263,7 +264,7 @@ class Worker:
         self._settle(timer, claim, Event.WITHDRAW)
         return None
 
-    def _attempt(self, timer: Timer, payload: str | None, claim: _Claim) -> Succeeded | Failed | _Returned | None:
+    def _attempt(self, timer: Timer, payload: str | None, claim: _Claim) -> Outcome | _Returned | None:
         """Call the target; None when there was no reason to."""
         job = timer.job
         started_at = self.clock.now()
@@ -277,7 +278,9 @@ class Worker:
         if payload is _GONE:
             return self._miss_payload(timer)
         self._note_start(timer, started_at)
-        return self.targets.call(job.target, payload, _invocation(timer, claim), timeout=job.timeout)
+        return self.targets.call(
+            job.target, payload, _invocation(timer, claim), options=job.options, timeout=job.timeout
+        )
 
     def _miss_payload(self, timer: Timer) -> Failed | None:
         if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None:
@@ -293,11 +296,15 @@ class Worker:
             self._forget_payload(timer)
             self._note_end(timer, "failed", error=failure.error)
             return
-        if failure.is_permanent or timer.attempt >= job.retry.attempts:
+        following = None
+        if not failure.is_permanent:
+            following = timer.next_attempt(
+                failed_at=self.clock.now(), jitter=self.jitter(), retry_after=failure.retry_after
+            )
+        if following is None:
             self._give_up(timer, claim, failure.error)
             return
         # Placed before it is settled: a crash between the two costs a duplicate message, never the job.
-        following = timer.next_attempt(failed_at=self.clock.now(), jitter=self.jitter())
         self._place(following)
         self._settle(timer, claim, Event.RETRY, error=failure.error, following=following)
 

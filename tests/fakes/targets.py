@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from functions.ports import Failed, Invocation, Succeeded
+from functions.domain.target_options import TargetOptions
+from functions.ports import Invocation, Outcome, Succeeded
 from tests.fakes.clock import FakeClock
 
 
@@ -15,11 +16,11 @@ class RecordingTargets:
     """Remembers each effect, and answers what the test says."""
 
     clock: FakeClock
-    answer: Callable[[str, Invocation], Succeeded | Failed] = lambda _, __: Succeeded()
+    answer: Callable[[str, Invocation], Outcome] = lambda _, __: Succeeded()
     effects: list[tuple[datetime, str, str | None, Invocation]] = field(default_factory=list)
 
     def call(
-        self, target: str, payload: str | None, invocation: Invocation, *, timeout: timedelta
-    ) -> Succeeded | Failed:
+        self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
+    ) -> Outcome:
         self.effects.append((self.clock.now(), target, payload, invocation))
         return self.answer(target, invocation)

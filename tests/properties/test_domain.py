@@ -418,6 +418,9 @@ class TestRetries:
     ):
         following = timer.next_attempt(failed_at=failed_at, jitter=jitter)
 
+        assert (following is None) is (timer.attempt >= timer.job.retry.attempts)
+        if following is None:
+            return
         assert following.attempt == timer.attempt + 1
         assert failed_at <= following.due_at <= failed_at + MAX_BACKOFF
         assert following.due_at >= failed_at + MIN_BACKOFF

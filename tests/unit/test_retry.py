@@ -69,5 +69,6 @@ def test_the_next_attempt_is_due_a_gap_after_the_failure_and_remembers_the_gap()
 
     following = timer.next_attempt(failed_at=NOON + 5 * SECOND, jitter=0.5)
 
+    assert following is not None
     assert (following.job, following.attempt) == (timer.job, 2)
     assert (following.due_at, following.backoff) == (NOON + 12 * SECOND, 7 * SECOND)

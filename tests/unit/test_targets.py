@@ -12,7 +12,8 @@ import pytest
 
 from functions.adapters.targets import Handler, TargetCaller
 from functions.domain.instants import SECOND
-from functions.ports import Failed, Invocation, Succeeded
+from functions.domain.target_options import USUAL
+from functions.ports import Failed, Invocation, Outcome, Succeeded
 from functions.worker.handlers import HANDLERS
 from functions.worker.handlers.registry import handler
 from tests.builders import NOON
@@ -153,10 +154,10 @@ def test_a_caller_goes_on_after_a_target_that_was_cut_off(sink: HttpSink):
 
     caller = TargetCaller({})
     sink.respond = hang
-    assert caller.call(sink.url, "1", INVOCATION, timeout=SHORT) == NO_ANSWER
+    assert caller.call(sink.url, "1", INVOCATION, options=USUAL, timeout=SHORT) == NO_ANSWER
 
     sink.respond = answering(204)
-    assert caller.call(sink.url, "1", INVOCATION, timeout=10 * SECOND) == Succeeded('{"status": 204}')
+    assert caller.call(sink.url, "1", INVOCATION, options=USUAL, timeout=10 * SECOND) == Succeeded('{"status": 204}')
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ def test_a_connection_is_used_again_after_an_ordinary_answer(sink: HttpSink):
 
     sink.respond = remember
     for _ in range(3):
-        caller.call(sink.url, "1", INVOCATION, timeout=10 * SECOND)
+        caller.call(sink.url, "1", INVOCATION, options=USUAL, timeout=10 * SECOND)
 
     assert len(set(ports)) == 1
 
@@ -295,11 +296,11 @@ def test_a_handler_that_overruns_its_timeout_has_failed():
 def test_a_handler_that_wants_to_end_its_process_has_failed_for_itself(leave: Callable[[], Any]):
     caller = TargetCaller({"x": lambda *_: leave(), "y": lambda *_: 1})
 
-    outcome = caller.call("handler:x", None, INVOCATION, timeout=60 * SECOND)
+    outcome = caller.call("handler:x", None, INVOCATION, options=USUAL, timeout=60 * SECOND)
 
     assert isinstance(outcome, Failed)
     assert not outcome.is_permanent
-    assert caller.call("handler:y", None, INVOCATION, timeout=60 * SECOND) == Succeeded("1")
+    assert caller.call("handler:y", None, INVOCATION, options=USUAL, timeout=60 * SECOND) == Succeeded("1")
 
 
 def test_a_handler_that_exits_is_told_by_its_code():
@@ -330,8 +331,8 @@ def call(
     *,
     handlers: dict[str, Handler] | None = None,
     timeout: timedelta = timedelta(seconds=60),
-) -> Succeeded | Failed:
-    return TargetCaller(handlers or {}).call(target, payload, INVOCATION, timeout=timeout)
+) -> Outcome:
+    return TargetCaller(handlers or {}).call(target, payload, INVOCATION, options=USUAL, timeout=timeout)
 
 
 class BaseError(BaseException):
@@ -342,6 +343,6 @@ def _raise(error: BaseException) -> Any:
     raise error
 
 
-def error_of(outcome: Succeeded | Failed) -> str:
+def error_of(outcome: Outcome) -> str:
     assert isinstance(outcome, Failed)
     return outcome.error

@@ -16,11 +16,12 @@ from typing import Any
 from functions.api.manage_schedules import ScheduleManager
 from functions.domain.envelope import decode_envelope
 from functions.domain.schedule import Schedule
+from functions.domain.target_options import TargetOptions
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.placing import Placer
-from functions.ports import Failed, Invocation, Receipt, Succeeded
+from functions.ports import Invocation, Outcome, Receipt, Succeeded
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
@@ -52,8 +53,8 @@ class Targets:
     early: list[str] = field(default_factory=list)
 
     def call(
-        self, target: str, payload: str | None, invocation: Invocation, *, timeout: timedelta
-    ) -> Succeeded | Failed:
+        self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
+    ) -> Outcome:
         self.calls[invocation.idempotency_key].append(self.clock.instant)
         if self.clock.instant < invocation.scheduled_at:
             self.early.append(invocation.idempotency_key)

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
-from functions.ports import Failed, Invocation, Succeeded
+from functions.domain.target_options import TargetOptions
+from functions.ports import Failed, Invocation, Outcome, Succeeded
 from tests.world.process import Process
 from tests.world.promises import Promises
 
@@ -22,8 +23,8 @@ class Targets:
     timers: Sequence[Timer]
 
     def call(
-        self, target: str, payload: str | None, invocation: Invocation, *, timeout: timedelta
-    ) -> Succeeded | Failed:
+        self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
+    ) -> Outcome:
         called_at = self.process.clock.now()
         timer = self._timer(invocation)
         run = self.process.through(
