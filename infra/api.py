@@ -21,6 +21,12 @@ ROUTES = (
     ("POST", "/v1/jobs:batch"),
     ("GET", "/v1/jobs/{id}"),
     ("DELETE", "/v1/jobs/{id}"),
+    ("PATCH", "/v1/jobs/{id}"),
+    ("POST", "/v1/jobs/{id}"),
+    ("GET", "/v1/jobs/{id}/explain"),
+    ("POST", "/v1/jobs/{id}/heartbeat"),
+    ("POST", "/v1/jobs/{id}/complete"),
+    ("POST", "/v1/jobs/{id}/fail"),
     ("GET", "/v1/schedules"),
     ("POST", "/v1/schedules:fires"),
     ("PUT", "/v1/schedules/{id}"),
@@ -28,6 +34,15 @@ ROUTES = (
     ("GET", "/v1/schedules/{id}"),
     ("DELETE", "/v1/schedules/{id}"),
     ("POST", "/v1/schedules/{id}"),
+    ("GET", "/v1/dead-letters"),
+    ("POST", "/v1/dead-letters:replay"),
+    ("POST", "/v1/dead-letters:purge"),
+    ("GET", "/v1/dead-letters/{id}"),
+    ("POST", "/v1/dead-letters/{id}"),
+    ("DELETE", "/v1/dead-letters/{id}"),
+    ("GET", "/v1/breakers"),
+    ("POST", "/v1/breakers:reset"),
+    ("GET", "/v1/tenants/{id}/webhook-keys"),
     ("GET", "/openapi.json"),
 )
 """Every route there is; a verb such as `:pause` is the end of an id."""
@@ -107,8 +122,9 @@ def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage) -> None
 def _function(
     scope: Construct, *, stage: Stage, package: Package, storage: StorageStack, ready_queues: ReadyQueues
 ) -> Function:
-    timers, ledger, shards, schedules, schedule_state = (
-        storage.tables[name] for name in ("timers", "ledger", "shards", "schedules", "schedule_state")
+    timers, ledger, shards, schedules, schedule_state, dead_letters, tenants = (
+        storage.tables[name]
+        for name in ("timers", "ledger", "shards", "schedules", "schedule_state", "dead_letters", "tenants")
     )
     function = Function(
         scope,
@@ -124,8 +140,12 @@ def _function(
             "SHARDS_TABLE": shards.table_name,
             "SCHEDULES_TABLE": schedules.table_name,
             "SCHEDULE_STATE_TABLE": schedule_state.table_name,
+            "TENANTS_TABLE": tenants.table_name,
+            "DEAD_LETTERS_TABLE": dead_letters.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
+            "WEBHOOK_SECRET": storage.webhook_secret_arn,
+            "ALLOWED_TARGETS": json.dumps(stage.targets),
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
             "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
         },
@@ -146,8 +166,13 @@ def _function(
         "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:Query", on=[schedules.table_arn]
     )
     function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
+    function.grant(
+        "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[dead_letters.table_arn]
+    )
+    function.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem", on=[tenants.table_arn])
     function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)
     # Without it S3 answers 403 for an object that is gone.
     function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
     function.grant("sqs:SendMessage", on=ready_queues.arns)
+    function.grant("secretsmanager:GetSecretValue", on=[storage.webhook_secret_arn])
     return function

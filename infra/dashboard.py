@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.metrics import BURYING, EMITTED, emitted
+from infra.metrics import BURYING, EMITTED, ENDED_BY_TARGETS, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
 from infra.stage import PRIORITIES, Stage
@@ -39,6 +39,7 @@ class Dashboard(Construct):
                 _lateness(stage),
                 [_heading("Where do they wait?")],
                 _waiting(ready_queues),
+                _breakers(stage),
                 [_heading("What fails?")],
                 _outcomes(stage),
                 [_heading("What do schedules do?")],
@@ -109,6 +110,19 @@ def _waiting(ready_queues: ReadyQueues) -> list[cloudwatch.IWidget]:
     ]
 
 
+def _breakers(stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
+            "Breakers of destinations: opened, closed by a probe (worker) or by hand (api)",
+            emitted("breakers_opened", service="worker", stage=stage),
+            emitted("breakers_closed", service="worker", stage=stage),
+            emitted("breakers_closed", service="api", stage=stage),
+            columns=2,
+        ),
+        _graph("Jobs parked because of an open breaker", emitted("parked", service="worker", stage=stage), columns=2),
+    ]
+
+
 def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         _graph(
@@ -117,7 +131,7 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("promoted", service="scanner", stage=stage),
             emitted("attempts", service="worker", stage=stage),
             emitted("audited", service="sweeper", stage=stage),
-            columns=3,
+            columns=4,
         ),
         _graph(
             "Outcomes",
@@ -125,7 +139,12 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
                 emitted(name, service="worker", stage=stage)
                 for name in ("succeeded", "retried", "failed", "expired", "cancelled", "dead_lettered")
             ),
-            columns=3,
+            columns=4,
+        ),
+        _graph(
+            "Outcomes that targets told the API",
+            *(emitted(name, service="api", stage=stage) for name in ENDED_BY_TARGETS),
+            columns=4,
         ),
         _graph(
             "Claims",
@@ -134,7 +153,14 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
                 for name in ("rescues", "claims_lost", "duplicates_dropped", "returned")
             ),
             emitted("requeued", service="dead_letters", stage=stage),
-            columns=3,
+            emitted("claims_lost", service="api", stage=stage),
+            columns=4,
+        ),
+        _graph(
+            "Dead letters, by hand",
+            emitted("dead_letters_replayed", service="api", stage=stage),
+            emitted("dead_letters_purged", service="api", stage=stage),
+            columns=4,
         ),
     ]
 

@@ -10,8 +10,22 @@ from infra.stage import Stage
 MATERIALISED = ("occurrences", "misfires", "skipped", "chains_broken")
 """What every function counts that carries the chains of schedules on."""
 
+ENDED_BY_TARGETS = ("succeeded", "retried", "failed", "cancelled", "dead_lettered")
+"""What the API counts of attempts whose targets go on by themselves."""
+
 EMITTED = {
-    "api": ("jobs_submitted", "triggered", "backfilled", *MATERIALISED),
+    "api": (
+        "jobs_submitted",
+        "triggered",
+        "backfilled",
+        "dead_letters_replayed",
+        "dead_letters_purged",
+        "breakers_closed",
+        *ENDED_BY_TARGETS,
+        "claims_lost",
+        "schedules_paused",
+        *MATERIALISED,
+    ),
     "scanner": ("promoted", "oldest_bucket_age_s", "dead_lettered", "alarms_rung", *MATERIALISED),
     "worker": (
         "lag_ms",
@@ -29,6 +43,9 @@ EMITTED = {
         "cancelled",
         "schedules_paused",
         "runs_abandoned",
+        "breakers_opened",
+        "breakers_closed",
+        "parked",
         *MATERIALISED,
     ),
     "sweeper": ("stragglers", "audited", "schedules_healed", *MATERIALISED),

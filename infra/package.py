@@ -28,7 +28,7 @@ REQUIREMENTS = ROOT / "functions" / "requirements.txt"
 PYTHON_VERSION = "3.13"
 PLATFORM = "aarch64-manylinux_2_28"
 
-SERVICES = ("dynamodb", "s3", "sqs", "sts")
+SERVICES = ("dynamodb", "events", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions", "sts")
 """The services whose botocore models stay in the layer; the other four hundred are nine tenths of its size."""
 
 SETUP_HINT = "run `make setup`, or put uv on PATH"

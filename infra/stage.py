@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import ip_network
 
 from aws_cdk.aws_logs import RetentionDays
 
+from functions.domain.addresses import parse_networks
 from functions.domain.claims import LEASE_MARGIN
+from functions.domain.errors import InvalidInput, InvalidPattern
 from functions.domain.job import Priority
+from functions.domain.targets import DEFAULT_TARGETS, AllowedTargets
 from functions.domain.wheel import HOLD, Wheel
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
@@ -35,6 +39,9 @@ DELIVERY_MARGIN = timedelta(seconds=30)
 """What a message stays hidden beyond its worker and the skew, for the poller's own work."""
 
 
+_LOOPBACK = {4: ip_network("127.0.0.0/8"), 6: ip_network("::1/128")}
+
+
 class InvalidStage(ValueError):
     """A stage that cannot work; the message names the value and the remedy."""
 
@@ -56,7 +63,11 @@ class FunctionSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One environment; `max_concurrency` has one entry per priority."""
+    """One environment; `max_concurrency` has one entry per priority.
+
+    targets: patterns of what jobs may call, as `AllowedTargets` reads them; the worker's role is granted their ARNs.
+    allowed_networks: CIDRs that HTTP targets may be in although they are not public.
+    """
 
     name: str
     wheel: Wheel
@@ -69,6 +80,8 @@ class Stage:
     dead_letters: FunctionSize
     max_concurrency: tuple[int | None, ...]
     audit_sample: float
+    targets: tuple[str, ...] = DEFAULT_TARGETS
+    allowed_networks: tuple[str, ...] = ()
     allow_plain_http: bool = False
     emulated: bool = False
     metrics_namespace: str = "Tickwheel"
@@ -79,6 +92,8 @@ class Stage:
         self._check_name()
         self._check_lease()
         self._check_concurrency()
+        self._check_targets()
+        self._check_networks()
         if not 0 < self.audit_sample <= 1:
             raise InvalidStage(
                 f"{self.name}: audit_sample is {self.audit_sample}: use a share above 0 and up to 1; "
@@ -100,6 +115,11 @@ class Stage:
             f"there is no stage {name!r}: use --context stage= with one of {', '.join(stage.name for stage in STAGES)}, "
             "or add yours to infra/stage.py"
         )
+
+    @property
+    def allowed_targets(self) -> AllowedTargets:
+        """What jobs may call."""
+        return AllowedTargets(self.targets)
 
     @property
     def longest_attempt(self) -> timedelta:
@@ -154,6 +174,29 @@ class Stage:
                     f"use {MAX_CONCURRENCY.start} to {MAX_CONCURRENCY.stop - 1}, or None for no limit"
                 )
 
+    def _check_networks(self) -> None:
+        try:
+            networks = parse_networks(self.allowed_networks)
+        except InvalidInput as error:
+            raise InvalidStage(f"{self.name}: allowed_networks: {error}") from None
+        for network in networks:
+            if self.retained and network.overlaps(_LOOPBACK[network.version]):
+                raise InvalidStage(
+                    f"{self.name}: allowed_networks has {str(network)!r}, where the worker's own runtime listens: "
+                    "leave loopback to throw-away stages"
+                )
+
+    def _check_targets(self) -> None:
+        try:
+            AllowedTargets(self.targets)
+        except InvalidPattern as error:
+            raise InvalidStage(f"{self.name}: {error}") from None
+        for pattern in self.targets:
+            if pattern.startswith("http:") and not self.allow_plain_http:
+                raise InvalidStage(
+                    f"{self.name}: targets has {pattern!r}, which nothing can match: allow_plain_http is False, use https://"
+                )
+
 
 def _seconds(value: timedelta) -> str:
     return f"{value.total_seconds():g} s"
@@ -188,6 +231,16 @@ STAGES = (
         dead_letters=_size(256, 30),
         max_concurrency=(4, 4, 4, 2),  # two cores run everything
         audit_sample=1.0,
+        targets=(
+            *DEFAULT_TARGETS,
+            "http://*",
+            "arn:aws:lambda:*:000000000000:function:*",
+            "arn:aws:sqs:*:000000000000:*",
+            "arn:aws:sns:*:000000000000:*",
+            "arn:aws:events:*:000000000000:event-bus/*",
+            "arn:aws:states:*:000000000000:stateMachine:*",
+        ),
+        allowed_networks=("127.0.0.0/8", "::1/128"),
         allow_plain_http=True,
         emulated=True,
     ),

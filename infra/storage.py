@@ -1,10 +1,14 @@
-"""What outlives a deployment: the tables and the payloads."""
+"""What outlives a deployment: the tables, the payloads and the keys that sign."""
 
 from __future__ import annotations
+
+import json
+from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from functions.adapters.tables import ALL_TABLES, TableSchema
@@ -13,7 +17,7 @@ from infra.stage import Stage
 
 
 class StorageStack(cdk.Stack):
-    """Every table by its schema's name, and the bucket for payloads too large for a row.
+    """Every table by its schema's name, the bucket for payloads too large for a row, and the master keys of webhooks.
 
     Outside throw-away stages each of them is retained and protected from deletion, and so is the stack: deploying the
     scheduler again finds the same data.
@@ -24,7 +28,7 @@ class StorageStack(cdk.Stack):
             scope,
             construct_id,
             stack_name=f"Tickwheel-{stage.name}-Storage",
-            description=f"Tickwheel {stage.name}: tables and payloads",
+            description=f"Tickwheel {stage.name}: tables, payloads and webhook keys",
             termination_protection=stage.retained,
         )
         self.tables = {schema.name: _table(self, schema=schema, retained=stage.retained) for schema in ALL_TABLES}
@@ -32,6 +36,7 @@ class StorageStack(cdk.Stack):
         # By a name of its own, so that the one wildcard in a policy can be acknowledged by that name.
         self.payload_bucket_arn = self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))
         self.payload_objects = f"{self.payload_bucket_arn}/*"
+        self.webhook_secret_arn = _webhook_secret(self, retained=stage.retained).attr_id
         self._export_all()
 
     def _export_all(self) -> None:
@@ -41,6 +46,7 @@ class StorageStack(cdk.Stack):
             self.export_value(table.table_name)
             self.export_value(table.table_arn)
         self.export_value(self.payloads.bucket_name)
+        self.export_value(self.webhook_secret_arn)
 
 
 def payloads_export(stage: Stage) -> str:
@@ -89,6 +95,29 @@ def _payload_bucket(scope: Construct, *, retained: bool) -> s3.Bucket:
         because="Two functions touch payloads and every job leaves its audit line; an access log would double the requests.",
     )
     return bucket
+
+
+def _webhook_secret(scope: Construct, *, retained: bool) -> secretsmanager.CfnSecret:
+    secret = secretsmanager.Secret(
+        scope,
+        "WebhookKeys",
+        description="Master keys of the signatures of HTTP targets; docs/targets.md says how to rotate them",
+        # Never change it: CloudFormation would generate another key, and every receiver would refuse every request.
+        generate_secret_string=secretsmanager.SecretStringGenerator(
+            secret_string_template=json.dumps({"current_id": "k1"}),
+            generate_string_key="current",
+            password_length=64,
+            exclude_punctuation=True,
+        ),
+        removal_policy=_removal(retained=retained),
+    )
+    acknowledge(
+        secret,
+        "AwsSolutions-SMG4",
+        because="Tenants' receivers hold keys derived from it: it is rotated by hand, after they have learnt the next.",
+    )
+    # Its attribute and not its reference, which is the ARN on AWS but a name on the local cloud.
+    return cast("secretsmanager.CfnSecret", secret.node.default_child)
 
 
 def _removal(*, retained: bool) -> cdk.RemovalPolicy:

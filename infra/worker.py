@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -10,6 +12,7 @@ from infra.package import Function, Package
 from infra.ready_queues import ReadyQueues
 from infra.stage import PRIORITIES, Stage
 from infra.storage import StorageStack
+from infra.targets import grant_targets
 
 BATCH_SIZE = 10
 
@@ -50,8 +53,9 @@ class Worker(Construct):
 def _function(
     scope: Construct, *, stage: Stage, package: Package, storage: StorageStack, ready_queues: ReadyQueues
 ) -> Function:
-    timers, ledger, shards, dead_letters, schedules, schedule_state = (
-        storage.tables[name] for name in ("timers", "ledger", "shards", "dead_letters", "schedules", "schedule_state")
+    timers, ledger, shards, dead_letters, schedules, schedule_state, tenants = (
+        storage.tables[name]
+        for name in ("timers", "ledger", "shards", "dead_letters", "schedules", "schedule_state", "tenants")
     )
     function = Function(
         scope,
@@ -68,8 +72,12 @@ def _function(
             "DEAD_LETTERS_TABLE": dead_letters.table_name,
             "SCHEDULES_TABLE": schedules.table_name,
             "SCHEDULE_STATE_TABLE": schedule_state.table_name,
+            "TENANTS_TABLE": tenants.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
+            "WEBHOOK_SECRET": storage.webhook_secret_arn,
+            "ALLOWED_NETWORKS": json.dumps(stage.allowed_networks),
+            "ALLOWED_TARGETS": json.dumps(stage.targets),
         },
     )
     function.grant("dynamodb:PutItem", on=[timers.table_arn])
@@ -78,6 +86,7 @@ def _function(
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
     function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
+    function.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[tenants.table_arn])
     function.grant_payloads("s3:GetObject", "s3:DeleteObject", storage=storage)
     # Without it S3 answers 403 for an object that is gone, and a finished job could not be told from a forbidden one.
     function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
@@ -89,4 +98,6 @@ def _function(
         "sqs:ChangeMessageVisibility",
         on=ready_queues.arns,
     )
+    function.grant("secretsmanager:GetSecretValue", on=[storage.webhook_secret_arn])
+    grant_targets(function, stage=stage)
     return function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from functions.domain.errors import InvalidJob
@@ -14,6 +14,7 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)
 HEADER_VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]{0,510}[\x21-\x7e])?", re.ASCII)
 MAX_HEADERS = 20
 STATUS_CODES = range(200, 600)
+USUAL_SUCCESSES = range(200, 300)
 
 RESERVED_HEADERS = frozenset(
     {
@@ -55,12 +56,12 @@ class TargetOptions:
 
     Over HTTP: its method; headers, as pairs of name and value; success_codes: statuses that mean success, none for
     200 to 299, where 202 means that the target goes on by itself and says later how it ended; retry_codes: statuses
-    from 400 that are tried again although they are usually permanent. Of a Lambda function: is_async hands it over
-    without waiting for its answer.
+    that are tried again although they are usually permanent; redirects never are. Of a Lambda function: is_async hands it over
+    without waiting for its answer. Values of headers may be secrets: they are in no text that is made of this.
     """
 
     method: Method = Method.POST
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     success_codes: tuple[int, ...] = ()
     retry_codes: tuple[int, ...] = ()
     is_async: bool = False
@@ -72,16 +73,24 @@ class TargetOptions:
         for name in names:
             if names.count(name) > 1:
                 raise InvalidJob("has a header twice", field="http.headers", value=name)
-        for field, codes in (("http.success", self.success_codes), ("http.retry_on", self.retry_codes)):
+        for name, codes in (("http.success", self.success_codes), ("http.retry_on", self.retry_codes)):
             for code in codes:
                 if code not in STATUS_CODES:
-                    raise InvalidJob("must be HTTP statuses from 200 to 599", field=field, value=code)
+                    raise InvalidJob("must be HTTP statuses from 200 to 599", field=name, value=code)
+        successes = self.success_codes or USUAL_SUCCESSES
+        for code in self.retry_codes:
+            if code in successes:
+                raise InvalidJob(
+                    "is a success: leave it out, or name the successes without it", field="http.retry_on", value=code
+                )
 
 
 def check_header(name: str, value: str) -> str:
     """The name in lower case; InvalidJob when it is not a header that a job may set. The value is never repeated."""
     if not HEADER_NAME.fullmatch(name):
-        raise InvalidJob("is not the name of a header", field="http.headers", value=name[:80])
+        # Behind what could be a name may stand a value, as in "Authorization: …".
+        start = HEADER_NAME.match(name)
+        raise InvalidJob("is not the name of a header", field="http.headers", value=(start[0] if start else "") + "…")
     lower = name.lower()
     if lower in RESERVED_HEADERS or lower.startswith(RESERVED_PREFIXES):
         raise InvalidJob("is a header that Tickwheel or the connection sets itself", field="http.headers", value=name)

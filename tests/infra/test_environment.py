@@ -60,6 +60,16 @@ def test_logs_and_metrics_carry_the_name_of_their_function(function: str, templa
     assert environment["LOG_LEVEL"] == "INFO"
 
 
+def test_the_api_and_the_worker_know_the_allowed_targets(any_stage: Stage, templates: Templates) -> None:
+    for function in ("api", "worker"):
+        assert json.loads(environment_of(function, templates)["ALLOWED_TARGETS"]) == list(any_stage.targets)
+
+
+def test_only_the_local_stage_calls_addresses_that_are_not_public(any_stage: Stage, templates: Templates) -> None:
+    expected = ["127.0.0.0/8", "::1/128"] if any_stage.name == "local" else []
+    assert json.loads(environment_of("worker", templates)["ALLOWED_NETWORKS"]) == expected
+
+
 def test_plain_http_is_for_the_local_stage(any_stage: Stage, templates: Templates) -> None:
     expected = "true" if any_stage.name == "local" else "false"
     # The API refuses such targets; what it has taken, the worker calls.

@@ -1,8 +1,10 @@
+import dataclasses
 from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import FUNCTIONS, Templates
+from infra.stage import Stage
+from tests.infra.synthesis import FUNCTIONS, Templates, synthesise
 
 LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 TRACES = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
@@ -20,7 +22,10 @@ GRANTS = {
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "schedules": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"],
         "schedulestate": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "deadletters": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"],
+        "tenants": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query"],
         "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"],
+        "webhookkeys": ["secretsmanager:GetSecretValue"],
         "ready": ["sqs:SendMessage"],
     },
     "scanner": {
@@ -39,7 +44,9 @@ GRANTS = {
         "schedulestate": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
+        "tenants": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
         "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket"],
+        "webhookkeys": ["secretsmanager:GetSecretValue"],
         "ready": [
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
@@ -74,6 +81,18 @@ GRANTS = {
 """What each function may do, to what; nothing else is granted to anybody."""
 
 
+LOCAL_TARGETS = {
+    "arn:aws:lambda:*:000000000000:function:*": ["lambda:InvokeFunction"],
+    "arn:aws:lambda:*:000000000000:function:*:*": ["lambda:InvokeFunction"],
+    "arn:aws:sqs:*:000000000000:*": ["sqs:GetQueueUrl", "sqs:SendMessage"],
+    "arn:aws:sns:*:000000000000:*": ["sns:Publish"],
+    "arn:aws:events:*:000000000000:event-bus/*": ["events:PutEvents"],
+    "arn:aws:states:*:000000000000:stateMachine:*": ["states:StartExecution"],
+    "arn:aws:states:*:000000000000:stateMachine:*:*": ["states:StartExecution"],
+}
+"""What jobs of the local stage may call, and so its worker; the other stages allow no ARN."""
+
+
 def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
@@ -81,13 +100,23 @@ def listed(value: Any) -> list[Any]:
 def subject_of(resource: Any) -> str:
     """The short name of what an ARN in a template points at."""
     text = str(resource)
-    if text == "*":
-        return "*"
+    if text == "*" or text.startswith("arn:"):
+        return text
     if "Ready" in text:
         return "ready_dead" if "Dead" in text else "ready"
     if "Logs" in text:
         return "logs"
-    subjects = ("Timers", "Ledger", "ScheduleState", "Schedules", "Tenants", "Shards", "DeadLetters", "Payloads")
+    subjects = (
+        "Timers",
+        "Ledger",
+        "ScheduleState",
+        "Schedules",
+        "Tenants",
+        "Shards",
+        "DeadLetters",
+        "Payloads",
+        "WebhookKeys",
+    )
     return next(subject for subject in subjects if subject in text.rsplit("Storage", maxsplit=1)[-1]).lower()
 
 
@@ -101,8 +130,24 @@ def grants_of(function: str, templates: Templates) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_may_do_what_it_does_and_no_more(function: str, templates: Templates) -> None:
-    assert grants_of(function, templates) == GRANTS[function] | {"logs": LOGS, "*": TRACES}
+def test_a_function_may_do_what_it_does_and_no_more(function: str, any_stage: Stage, templates: Templates) -> None:
+    targets = LOCAL_TARGETS if function == "worker" and any_stage.name == "local" else {}
+    assert grants_of(function, templates) == GRANTS[function] | targets | {"logs": LOGS, "*": TRACES}
+
+
+def test_the_worker_may_call_exactly_the_arns_that_its_stage_allows() -> None:
+    function = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
+    targets = ("https://*", function, f"{function}-live:live", "arn:aws:sqs:*:*:billing-*")
+    templates = synthesise(dataclasses.replace(Stage.named("dev"), targets=targets))
+
+    grants = grants_of("worker", templates)
+
+    assert {subject: actions for subject, actions in grants.items() if subject.startswith("arn:")} == {
+        function: ["lambda:InvokeFunction"],
+        f"{function}:*": ["lambda:InvokeFunction"],
+        f"{function}-live:live": ["lambda:InvokeFunction"],
+        "arn:aws:sqs:*:*:billing-*": ["sqs:GetQueueUrl", "sqs:SendMessage"],
+    }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -40,7 +40,7 @@ def test_the_layer_keeps_only_the_models_of_the_services_that_are_used(
 
     def install(command: list[str], *, check: bool) -> None:
         commands.append(command)
-        for model in ("dynamodb", "ec2", "s3", "sqs", "sts"):
+        for model in ("ec2", "iam", *package.SERVICES):
             for library in ("botocore", "boto3"):
                 (tmp_path / "python" / library / "data" / model).mkdir(parents=True)
         (tmp_path / "python" / "botocore" / "data" / "endpoints.json").touch()
@@ -52,8 +52,12 @@ def test_the_layer_keeps_only_the_models_of_the_services_that_are_used(
     assert command[command.index("--python-version") + 1] == "3.13"
     assert command[command.index("--python-platform") + 1] == "aarch64-manylinux_2_28"
     models = sorted(entry.name for entry in (tmp_path / "python" / "botocore" / "data").iterdir())
-    assert models == ["dynamodb", "endpoints.json", "s3", "sqs", "sts"]
+    assert models == sorted(["endpoints.json", *package.SERVICES])
     assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_the_layer_has_a_model_for_every_service_that_jobs_call() -> None:
+    assert set(package.SERVICES) >= {"lambda", "sqs", "sns", "events", "stepfunctions"}
 
 
 def test_without_uv_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

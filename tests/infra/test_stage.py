@@ -1,4 +1,5 @@
 import dataclasses
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 
 from functions.domain.claims import LEASE_MARGIN
 from functions.domain.errors import InvalidWheel
+from functions.domain.targets import AllowedTargets
 from infra.stage import PRIORITIES, STAGES, FunctionSize, InvalidStage, Stage
 
 
@@ -76,6 +78,39 @@ def test_an_audit_of_nothing_is_refused(sample: float) -> None:
 def test_plain_http_is_refused_where_data_is_kept() -> None:
     with pytest.raises(InvalidStage, match="dev: allow_plain_http is for throw-away stages: set it to False"):
         a_stage(allow_plain_http=True)
+
+
+def test_a_stage_allows_endpoints_and_handlers_unless_it_says_otherwise() -> None:
+    for name in ("dev", "prod"):
+        assert Stage.named(name).allowed_targets == AllowedTargets(("https://*", "handler:*"))
+
+
+@pytest.mark.parametrize("pattern", ["*", "arn:aws:ecs:*:*:*", "arn:aws:sqs:*:12345:orders", "https://a/b"])
+def test_a_pattern_of_targets_that_is_none_or_allows_nothing_is_refused_by_name(pattern: str) -> None:
+    with pytest.raises(InvalidStage, match=re.escape(f"dev: targets has {pattern!r}: ")):
+        a_stage(targets=("https://*", pattern))
+
+
+def test_plain_http_is_not_among_the_targets_where_it_is_not_allowed() -> None:
+    with pytest.raises(InvalidStage, match=r"dev: targets has 'http://\*', which nothing can match: allow_plain_http"):
+        a_stage(targets=("http://*",))
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0/8", "fd12::/32", "192.0.2.7/32"])
+def test_a_network_may_be_allowed_although_it_is_not_public(network: str) -> None:
+    assert a_stage(allowed_networks=(network,)).allowed_networks == (network,)
+
+
+@pytest.mark.parametrize("network", ["10.0.0.1/8", "10.0.0.0/33", "example.com", "", "0.0.0.0/0", "::/0"])
+def test_a_network_that_is_none_or_all_of_them_is_refused_by_name(network: str) -> None:
+    with pytest.raises(InvalidStage, match=re.escape(f"dev: allowed_networks: {network!r} is ")):
+        a_stage(allowed_networks=("10.0.0.0/8", network))
+
+
+@pytest.mark.parametrize("network", ["127.0.0.1/32", "126.0.0.0/7", "::1/128"])
+def test_a_worker_that_serves_tenants_does_not_call_itself(network: str) -> None:
+    with pytest.raises(InvalidStage, match="where the worker's own runtime listens: leave loopback to throw-away"):
+        a_stage(allowed_networks=(network,))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
+import json
+
 import pytest
 
 from functions.adapters.tables import ALL_TABLES, TableSchema
+from functions.domain.webhooks import WebhookKey, parse_master_keys
 from infra.stage import Stage
 from tests.infra.synthesis import Resource, Templates
 
@@ -41,6 +44,23 @@ def test_data_survives_its_stack_everywhere_but_locally(any_stage: Stage, templa
             assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == (policy, policy)
     for table in templates.of_type("AWS::DynamoDB::Table").values():
         assert table["Properties"]["DeletionProtectionEnabled"] is (any_stage.name != "local")
+
+
+def test_the_keys_of_webhooks_are_generated_once_and_outlive_the_stack(any_stage: Stage, templates: Templates) -> None:
+    ((logical_id, secret),) = templates.of_type("AWS::SecretsManager::Secret").items()
+    # A reference would be a name on the local cloud, and no grant on it would hold.
+    assert {"Fn::GetAtt": [logical_id, "Id"]} in [output["Value"] for output in templates.storage["Outputs"].values()]
+    generated = secret["Properties"]["GenerateSecretString"]
+    assert secret["DeletionPolicy"] == ("Delete" if any_stage.name == "local" else "Retain")
+    # Every word of it: another one would generate another key at the next deploy.
+    assert generated == {
+        "ExcludePunctuation": True,
+        "GenerateStringKey": "current",
+        "PasswordLength": 64,
+        "SecretStringTemplate": '{"current_id": "k1"}',
+    }
+    text = json.dumps(json.loads(generated["SecretStringTemplate"]) | {generated["GenerateStringKey"]: "a" * 64})
+    assert parse_master_keys(text) == (WebhookKey("k1", b"a" * 64),)
 
 
 def test_payloads_are_private_encrypted_and_only_over_tls(templates: Templates) -> None:

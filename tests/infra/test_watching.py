@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from functions.domain.lifecycle import State
-from infra.metrics import EMITTED, UnknownMetric, emitted
+from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted
 from infra.stage import Stage
 from tests.infra.synthesis import ROOT, Templates
 
@@ -89,6 +89,15 @@ def test_alarms_watch_only_metrics_that_are_emitted(dev: Templates) -> None:
 )
 def test_what_must_not_happen_has_an_alarm(name: str, dev: Templates) -> None:
     assert name in {metric for _, metric, _ in own_metrics(dev)}
+
+
+def test_the_first_dead_letter_wakes_somebody(templates: Templates) -> None:
+    alarms = [alarm for alarm in alarmed(templates) if alarm.get("MetricName") == "dead_lettered"]
+    assert {alarm["Dimensions"][0]["Value"] for alarm in alarms} == set(BURYING)
+    for alarm in alarms:
+        assert (alarm["Statistic"], alarm["Period"], alarm["Threshold"]) == ("Sum", 60, 0)
+        assert (alarm["ComparisonOperator"], alarm["EvaluationPeriods"]) == ("GreaterThanThreshold", 1)
+        assert alarm.get("DatapointsToAlarm", 1) == 1
 
 
 def test_every_function_has_an_alarm_on_its_errors(templates: Templates) -> None:

@@ -33,8 +33,12 @@ def a_request(
     is_base64: bool = False,
     route_key: str | None = None,
     query: dict[str, Any] | None = None,
+    caller: str | None = None,
 ) -> dict[str, Any]:
-    """An HTTP API event, payload version 2.0. raw: the body as text, instead of a value to be written as JSON."""
+    """An HTTP API event, payload version 2.0.
+
+    raw: the body as text, instead of a value to be written as JSON. caller: the ARN of who signed it.
+    """
     text = raw if raw is not None else json.dumps(body) if body is not None else None
     if text is not None and is_base64:
         text = base64.b64encode(text.encode()).decode()
@@ -49,6 +53,7 @@ def a_request(
             "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1"},
             "requestId": "request-1",
             "stage": "$default",
+            **({"authorizer": {"iam": {"userArn": caller}}} if caller else {}),
         },
         "body": text,
         "isBase64Encoded": is_base64,

@@ -20,6 +20,7 @@ from functions.adapters.tables import (
     SCHEDULE_STATE,
     SCHEDULES,
     SHARDS,
+    TENANTS,
     TIMERS,
     TableSchema,
 )
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     import pytest
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
 QUEUES = ("critical", "high", "normal", "low")
 BUCKET = "payloads"
+MASTER_KEYS = json.dumps({"current_id": "k1", "current": "m" * 64})
 CONSTANTS = {
     "STAGE": "local",
     "BUCKET_SECONDS": "60",
@@ -71,6 +74,8 @@ class Stage:
             _create(self.dynamodb, schema)
         self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in QUEUES}
         self.s3.create_bucket(Bucket=BUCKET)
+        self.secrets: SecretsManagerClient = boto3.client("secretsmanager")
+        self.webhook_secret = self.secrets.create_secret(Name="webhooks", SecretString=MASTER_KEYS)["ARN"]
         environment = {
             **CONSTANTS,
             "TIMERS_TABLE": TIMERS.name,
@@ -79,9 +84,13 @@ class Stage:
             "DEAD_LETTERS_TABLE": DEAD_LETTERS.name,
             "SCHEDULES_TABLE": SCHEDULES.name,
             "SCHEDULE_STATE_TABLE": SCHEDULE_STATE.name,
+            "TENANTS_TABLE": TENANTS.name,
             "READY_QUEUE_URLS": json.dumps(list(self.urls.values())),
             "PAYLOAD_BUCKET": BUCKET,
+            "WEBHOOK_SECRET": self.webhook_secret,
+            "ALLOWED_NETWORKS": '["127.0.0.0/8"]',
             "ALLOW_PLAIN_HTTP": "true",
+            "ALLOWED_TARGETS": json.dumps(["https://*", "http://*", "handler:*", "arn:aws:sqs:*:*:*"]),
             "MAX_TIMEOUT_SECONDS": "50",
             "AUDIT_SAMPLE": "1.0",
             "POWERTOOLS_SERVICE_NAME": "tickwheel",

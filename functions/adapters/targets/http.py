@@ -1,0 +1,222 @@
+"""HTTP endpoints as targets."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from datetime import timedelta
+from typing import Any
+
+import urllib3
+import urllib3.connection
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    LocationParseError,
+    LocationValueError,
+    NameResolutionError,
+    NewConnectionError,
+    SSLError,
+)
+from urllib3.exceptions import TimeoutError as OverrunError
+
+from functions.adapters.targets.calls import TIMEOUT, Call
+from functions.adapters.targets.guard import Guard, RefusedAddressError
+from functions.domain.http_answers import Judgement, Verdict, judge, result_of
+from functions.domain.instants import format_instant
+from functions.domain.target_options import Method, TargetOptions
+from functions.domain.webhooks import keys_of, signed_headers
+from functions.ports import Clock, Failed, Invocation, Outcome, Pending, Succeeded, WebhookKeys
+
+BODY_LIMIT = 16_384
+"""Bytes of a body that are read."""
+
+# It would log headers of answers that it cannot read, and the whole URL beside them.
+logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
+
+_CONNECT_SECONDS = 5.0
+_WITHOUT_BODY = frozenset({Method.GET, Method.DELETE})
+
+
+class HttpCaller:
+    """Makes one request a call, signed, to an address that the guard lets it call. It follows nothing."""
+
+    def __init__(self, *, clock: Clock, guard: Guard, keys: WebhookKeys) -> None:
+        self._clock = clock
+        self._guard = guard
+        self._keys = keys
+        # No retries and no redirects: an attempt is one request to the address that was asked for.
+        self._http = urllib3.PoolManager(retries=False, maxsize=10)
+        self._http.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+
+    def call(
+        self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
+    ) -> Outcome:
+        """Raises what the store of the keys raises, before the target is called: that is no failure of the target."""
+        call = Call(timeout)
+        body = None if payload is None and options.method in _WITHOUT_BODY else (payload or "null").encode()
+        keys = keys_of(invocation.tenant, self._keys.masters())
+        signature = signed_headers(
+            keys, idempotency_key=invocation.idempotency_key, body=body or b"", at=self._clock.now()
+        )
+        headers = _headers(invocation, options, signature, has_body=body is not None)
+        return call.run(lambda: self._exchange(call, target, body, headers, options))
+
+    def _exchange(
+        self, call: Call, url: str, body: bytes | None, headers: urllib3.HTTPHeaderDict, options: TargetOptions
+    ) -> Outcome:
+        _thread.call, _thread.guard = call, self._guard
+        try:
+            response = self._http.request(
+                options.method.value,
+                url,
+                body=body,
+                headers=headers,
+                # The call cuts an overrun itself; this only ends a thread whose socket it could not shut.
+                timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, call.seconds), read=call.seconds + 1),
+                redirect=False,
+                preload_content=False,
+            )
+        except RefusedAddressError as error:
+            return Failed(f"RefusedAddress: {error}", error_class="refused_address", is_permanent=True)
+        except (LocationValueError, UnicodeError) as error:
+            return Failed(f"{type(error).__name__}: {error}", error_class="invalid", is_permanent=True)
+        except HTTPError as error:
+            return Failed(f"{type(error).__name__}: {error}", error_class=_class_of(error))
+        judgement = judge(response.status, response.headers.get("Retry-After"), options=options, now=self._clock.now())
+        answer = _Answer(response, judgement)
+        # The status is the answer: what comes or does not come of the body changes nothing about the effect.
+        call.hear(answer.outcome)
+        answer.read()
+        return answer.outcome()
+
+
+class _Answer:
+    """An answer whose body is still on its way."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse, judgement: Judgement) -> None:
+        self._response = response
+        self._judgement = judgement
+        self._chunks: list[bytes] = []
+        self._is_whole = False
+
+    def read(self) -> None:
+        """Read a short body to its end, so that its connection can be used again; otherwise close it."""
+        size = 0
+        try:
+            while size <= BODY_LIMIT:
+                chunk = self._response.read1(BODY_LIMIT + 1 - size)
+                if not chunk:
+                    self._is_whole = True
+                    self._response.release_conn()
+                    return
+                self._chunks.append(chunk)
+                size += len(chunk)
+        except (HTTPError, OSError):
+            pass
+        self._response.close()
+
+    def outcome(self) -> Outcome:
+        """What the status means, with as much of the body as there is by now."""
+        status, judgement = self._response.status, self._judgement
+        match judgement.verdict:
+            case Verdict.SUCCESS:
+                is_whole = self._is_whole  # before the chunks: none comes after it
+                return Succeeded(result_of(status, b"".join(self._chunks), is_whole=is_whole))
+            case Verdict.PENDING:
+                return Pending()
+            case Verdict.REDIRECT:
+                return Failed(
+                    f"the target answered {status}, but redirects are not followed: give the address that it leads to",
+                    error_class="redirect",
+                    is_permanent=True,
+                )
+            case Verdict.TRY_AGAIN | Verdict.REFUSAL:
+                is_permanent = judgement.verdict is Verdict.REFUSAL
+                return Failed(
+                    f"the target answered {status}",
+                    error_class=f"http_{status}",
+                    is_permanent=is_permanent,
+                    retry_after=judgement.retry_after,
+                    is_its_own=is_permanent and status >= 400,  # noqa: PLR2004
+                )
+
+
+_thread = threading.local()
+"""The call that a thread makes, and its guard: connections are made deep in the library, by whoever needs one."""
+
+
+class _Guarded(urllib3.connection.HTTPConnection):
+    """A connection to a checked address, which its call can cut. Certificate, SNI and Host keep the name."""
+
+    def _new_conn(self) -> socket.socket:
+        guard: Guard = _thread.guard
+        timeout = self.timeout if isinstance(self.timeout, int | float) else None
+        try:
+            return guard.connect(self._dns_host, self.port, timeout=timeout, socket_options=self.socket_options or ())
+        except UnicodeError:
+            raise LocationParseError(f"{self.host!r}, label empty or too long") from None
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error
+        except TimeoutError as error:
+            raise ConnectTimeoutError(self, f"no connection to {self.host} within {timeout:g} s") from error
+        except OSError as error:
+            raise NewConnectionError(self, f"no connection to {self.host}: {error}") from error
+
+    def connect(self) -> None:
+        super().connect()
+        _thread.call.use(self.sock)
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        if self.sock is not None:
+            _thread.call.use(self.sock)
+        super().request(*arguments, **options)
+
+
+class _GuardedTLS(_Guarded, urllib3.connection.HTTPSConnection):
+    pass
+
+
+class _HTTPPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Guarded  # pyright: ignore[reportAssignmentType]  the class that it replaces derives alike
+
+    def _put_conn(self, conn: Any) -> None:
+        """On the thread of its call: from now on it may serve others."""
+        if not _thread.call.gives_back() and conn is not None:
+            conn.close()
+        super()._put_conn(conn)
+
+
+class _HTTPSPool(_HTTPPool, urllib3.HTTPSConnectionPool):
+    ConnectionCls = _GuardedTLS  # pyright: ignore[reportAssignmentType]
+
+
+def _headers(
+    invocation: Invocation, options: TargetOptions, signature: dict[str, str], *, has_body: bool
+) -> urllib3.HTTPHeaderDict:
+    """What a target is told: everything it needs to deduplicate, and to refuse a stale or a forged attempt."""
+    headers = urllib3.HTTPHeaderDict({"User-Agent": "Tickwheel/1"})
+    if has_body:
+        headers["Content-Type"] = "application/json"
+    # One by one, so that a name replaces the same in any case: a job's goes before those above, never before those below.
+    for name, value in (*options.headers, *_told(invocation).items(), *signature.items()):
+        headers[name] = value
+    return headers
+
+
+def _told(invocation: Invocation) -> dict[str, str]:
+    return {
+        "Idempotency-Key": invocation.idempotency_key,
+        "Tickwheel-Job-Id": invocation.job_id,
+        "Tickwheel-Tenant": invocation.tenant,
+        "Tickwheel-Attempt": str(invocation.attempt),
+        "Tickwheel-Fence": str(invocation.fence),
+        "Tickwheel-Scheduled-At": format_instant(invocation.scheduled_at),
+    }
+
+
+def _class_of(error: HTTPError) -> str:
+    if isinstance(error, OverrunError) and not isinstance(error, NewConnectionError):
+        return TIMEOUT
+    return "tls" if isinstance(error, SSLError) else "connection"

@@ -1,0 +1,24 @@
+"""The checker judges the deployed stacks, while their workers are killed and their scanner is stopped and doubled."""
+
+import pytest
+
+from tests.e2e.deployment import Deployment
+from verification.checker import Invariant
+from verification.faults import FROM_OUTSIDE
+from verification.local import verify
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
+
+JOBS = 300
+SCHEDULES = 2
+
+
+@pytest.mark.timeout(600)
+def test_the_deployed_stacks_keep_every_promise_under_faults_from_outside(deployment: Deployment) -> None:
+    outcome = verify(deployment.stack, JOBS, 7, FROM_OUTSIDE)
+
+    assert outcome.judgement.violations == []
+    assert outcome.judgement.checks.keys() == set(Invariant)
+    assert all(outcome.struck[fault] for fault in FROM_OUTSIDE)
+    assert outcome.jobs == JOBS
+    assert outcome.fires > SCHEDULES

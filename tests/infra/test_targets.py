@@ -1,0 +1,17 @@
+import aws_cdk as cdk
+
+from functions.domain.targets import OWN_PREFIX
+from infra.scheduler import Tickwheel
+from infra.stage import Stage
+from tests.infra.synthesis import Templates
+
+NAMED = {"AWS::SQS::Queue": "QueueName", "AWS::Lambda::Function": "FunctionName"}
+
+
+def test_queues_and_functions_have_the_prefix_that_no_target_may_have(any_stage: Stage, templates: Templates) -> None:
+    tickwheel = Tickwheel(cdk.App(analytics_reporting=False), stage=any_stage)
+
+    # Without a name of its own a resource is named after its stack.
+    assert tickwheel.scheduler.stack_name.startswith(OWN_PREFIX)
+    for kind, name in NAMED.items():
+        assert [resource for resource in templates.of_type(kind).values() if name in resource["Properties"]] == []

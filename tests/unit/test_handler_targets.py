@@ -1,0 +1,106 @@
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.adapters.targets.handlers import Handler
+from functions.ports import Failed, Invocation, Pending, Succeeded
+from functions.worker.handlers import HANDLERS
+from functions.worker.handlers.registry import handler
+from tests.unit.calling import INVOCATION, NO_ANSWER, SHORT, a_caller, call, failure_of
+
+
+def test_a_handler_gets_the_payload_and_what_it_is_told_and_its_value_is_the_result():
+    seen: list[tuple[Any, Invocation]] = []
+
+    def remember(payload: Any, invocation: Invocation) -> Any:
+        seen.append((payload, invocation))
+        return {"done": [1, None]}
+
+    assert call("handler:x", '{"n":1}', handlers={"x": remember}) == Succeeded('{"done": [1, null]}')
+    assert seen == [({"n": 1}, INVOCATION)]
+
+
+def test_a_handler_of_a_job_without_a_payload_gets_none():
+    assert call("handler:x", None, handlers={"x": lambda payload, _: payload is None}) == Succeeded("true")
+
+
+def test_a_handler_that_raises_has_failed_with_what_it_raised():
+    def fail(_: Any, __: Invocation) -> Any:
+        raise LookupError("no such invoice")
+
+    assert call("handler:x", handlers={"x": fail}) == Failed(
+        "LookupError: no such invoice", error_class="handler_error"
+    )
+
+
+def test_a_handler_that_returns_a_202_goes_on_by_itself():
+    assert call("handler:x", handlers={"x": lambda *_: {"statusCode": 202, "body": "later"}}) == Pending()
+
+
+@pytest.mark.parametrize("value", [{"statusCode": 200}, {"statusCode": "202"}, [202], 202])
+def test_a_handler_that_returns_anything_else_has_succeeded(value: Any):
+    assert isinstance(call("handler:x", handlers={"x": lambda *_: value}), Succeeded)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), [float("inf")]])
+def test_a_handler_whose_value_is_no_json_has_failed(value: Any):
+    outcome = failure_of(call("handler:x", handlers={"x": lambda *_: value}))
+
+    assert (outcome.error_class, outcome.is_permanent) == ("handler_error", False)
+
+
+def test_a_handler_that_overruns_its_timeout_has_failed():
+    release = threading.Event()
+
+    outcome = call("handler:x", handlers={"x": lambda *_: release.wait(60)}, timeout=SHORT)
+    release.set()
+
+    assert outcome == NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    "leave", [lambda: sys.exit(3), lambda: _raise(KeyboardInterrupt()), lambda: _raise(BaseError())]
+)
+def test_a_handler_that_wants_to_end_its_process_has_failed_for_itself(leave: Callable[[], Any]):
+    caller = a_caller({"x": lambda *_: leave(), "y": lambda *_: 1})
+
+    outcome = failure_of(call("handler:x", caller=caller))
+
+    assert (outcome.error_class, outcome.is_permanent) == ("handler_error", False)
+    assert call("handler:y", caller=caller) == Succeeded("1")
+
+
+def test_a_handler_that_exits_is_told_by_its_code():
+    assert failure_of(call("handler:x", handlers={"x": lambda *_: sys.exit(3)})).error == "SystemExit: 3"
+
+
+def test_an_unknown_handler_is_a_failure_of_its_job_that_no_attempt_can_help():
+    handlers: dict[str, Handler] = {"b": lambda *_: None, "a": lambda *_: None}
+
+    assert call("handler:x", handlers=handlers) == Failed(
+        "there is no handler 'x'; registered are: a, b",
+        error_class="handler_missing",
+        is_permanent=True,
+        is_its_own=True,
+    )
+    assert "registered are: none" in failure_of(call("handler:x")).error
+
+
+def test_every_installation_has_an_echo():
+    assert call("handler:echo", '{"n":1}', handlers=HANDLERS) == Succeeded('{"payload": {"n": 1}, "attempt": 2}')
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(ValueError, match="two handlers called 'echo'"):
+        handler("echo")(lambda *_: None)
+
+
+class BaseError(BaseException):
+    """What no `except Exception` catches."""
+
+
+def _raise(error: BaseException) -> Any:
+    raise error

@@ -1,0 +1,316 @@
+"""Lambda functions as targets: the very requests, what each answer means, and what becomes of an AWS that fails."""
+
+import base64
+import io
+import json
+import socket
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from functions.adapters.targets.aws import AwsCaller
+from functions.domain.instants import SECOND
+from functions.domain.target_options import USUAL, TargetOptions
+from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
+from tests.builders import NOON
+from tests.http_sink import HttpSink, answering, http_sink, saying
+
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
+INVOCATION = Invocation(
+    job_id="j1~acme~2e~a0~1~b0~x",
+    tenant="acme",
+    idempotency_key="acme#x",
+    attempt=2,
+    fence=7,
+    scheduled_at=NOON,
+    deadline=NOON + 10 * SECOND,
+)
+_WITHOUT_DOCKER: Any = {"core": {"reset_boto3_session": False}, "lambda": {"use_docker": False}}
+
+_client: Callable[..., Any] = boto3.client
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpSink]:
+    """Every service that is called is this server."""
+    with http_sink() as sink:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", sink.url)
+        yield sink
+
+
+def test_a_function_gets_the_payload_for_its_event_and_the_rest_in_its_client_context(aws: HttpSink):
+    aws.respond = saying(b'{"total":7}')
+
+    assert call(FUNCTION, payload='{"n":"\u00e9"}') == Succeeded('{"status":200,"body":{"total":7}}')
+
+    (request,) = aws.requests
+    assert request.path == f"/2015-03-31/functions/{FUNCTION.replace(':', '%3A')}/invocations"
+    assert (request.body, request.headers["x-amz-invocation-type"]) == ('{"n":"\u00e9"}', "RequestResponse")
+    assert json.loads(base64.b64decode(request.headers["x-amz-client-context"])) == {
+        "custom": {
+            "job_id": "j1~acme~2e~a0~1~b0~x",
+            "tenant": "acme",
+            "idempotency_key": "acme#x",
+            "attempt": 2,
+            "fence": 7,
+            "scheduled_at": "2027-03-01T12:00:00.000Z",
+            "deadline": "2027-03-01T12:00:10.000Z",
+        }
+    }
+
+
+def test_the_longest_context_is_one_that_lambda_takes(aws: HttpSink):
+    longest = Invocation(
+        job_id="j" * 900,
+        tenant="t" * 64,
+        idempotency_key="t" * 64 + "#" + "i" * 200,
+        attempt=10**9,
+        fence=10**12,
+        scheduled_at=NOON,
+        deadline=NOON,
+    )
+
+    AwsCaller().call(FUNCTION, None, longest, options=USUAL, timeout=10 * SECOND)
+
+    assert len(aws.requests[0].headers["x-amz-client-context"]) <= 3_583
+
+
+def test_a_job_without_a_payload_sends_null(aws: HttpSink):
+    call(FUNCTION, payload=None)
+
+    assert aws.requests[0].body == "null"
+
+
+def test_a_version_or_an_alias_is_called_by_its_own_arn(aws: HttpSink):
+    call(f"{FUNCTION}:live")
+
+    assert aws.requests[0].path.endswith("%3Abilling%3Alive/invocations")
+
+
+def test_an_asynchronous_function_has_done_its_part_when_lambda_has_taken_its_event(aws: HttpSink):
+    aws.respond = answering(202)
+
+    assert call(FUNCTION, options=TargetOptions(is_async=True)) == Succeeded('{"status":202}')
+    assert aws.requests[0].headers["x-amz-invocation-type"] == "Event"
+
+
+def test_a_function_that_says_202_goes_on_by_itself(aws: HttpSink):
+    aws.respond = saying(b'{"statusCode": 202, "body": "later"}')
+
+    assert call(FUNCTION) == Pending()
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (b"", '{"status":200}'),
+        (b"null", '{"status":200,"body":null}'),
+        (b"not json", '{"status":200,"body":"not json"}'),
+        (b'{"statusCode": 500}', '{"status":200,"body":{"statusCode":500}}'),
+    ],
+)
+def test_what_a_function_says_is_kept(aws: HttpSink, said: bytes, kept: str):
+    aws.respond = saying(said)
+
+    assert call(FUNCTION) == Succeeded(kept)
+
+
+@pytest.mark.parametrize("size", [1_000, 300_000])
+def test_a_long_answer_is_cut_and_stays_json(aws: HttpSink, size: int):
+    aws.respond = saying(json.dumps("x" * size).encode())
+
+    outcome = call(FUNCTION)
+
+    assert isinstance(outcome, Succeeded)
+    assert len(outcome.result) <= 400
+    assert json.loads(outcome.result)["truncated"]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (b'{"errorType":"KeyError","errorMessage":"secret","stackTrace":["secret"]}', "KeyError"),
+        (b'{"errorType":"secret message","errorMessage":"x"}', "Unhandled"),
+        (b'{"errorMessage":"secret"}', "Unhandled"),
+        (b'{"errorType":7}', "Unhandled"),
+        (b'["secret"]', "Unhandled"),
+        (b"secret", "Unhandled"),
+        (b"[" * 100_000, "Unhandled"),
+        (b'{"statusCode":202}', "Unhandled"),
+    ],
+)
+def test_a_function_that_fails_is_told_by_the_type_of_its_error_alone(aws: HttpSink, said: bytes, kind: str):
+    aws.respond = saying(said, X_Amz_Function_Error="Unhandled")
+
+    outcome = call(FUNCTION)
+
+    assert outcome == Failed(f"{kind}: the function failed; its log says why", error_class="function_error")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "error_class", "is_permanent", "is_its_own"),
+    [
+        (429, "TooManyRequestsException", "throttled", False, False),
+        (429, "AnythingElse", "throttled", False, False),
+        (400, "KMSThrottling", "throttled", False, False),
+        (400, "ExecutionLimitExceeded", "throttled", False, False),
+        (502, "EC2ThrottledException", "throttled", False, False),
+        (500, "ServiceException", "service_error", False, False),
+        (503, "AnythingElse", "service_error", False, False),
+        (409, "ResourceConflictException", "service_error", False, False),
+        (408, "EFSMountConnectivityException", "service_error", False, False),
+        (403, "ExpiredTokenException", "service_error", False, False),
+        (403, "InvalidSignatureException", "service_error", False, False),
+        (403, "UnrecognizedClientException", "service_error", False, False),
+        (400, "ThrottlingException", "throttled", False, False),
+        (403, "AccessDeniedException", "access_denied", True, False),
+        (403, "AnythingElse", "access_denied", True, False),
+        (502, "KMSAccessDeniedException", "access_denied", True, False),
+        (400, "KMSDisabled", "access_denied", True, False),
+        (403, "AuthorizationError", "access_denied", True, False),
+        (404, "ResourceNotFoundException", "not_found", True, False),
+        (404, "AnythingElse", "not_found", True, False),
+        (400, "StateMachineDoesNotExist", "not_found", True, False),
+        (400, "AWS.SimpleQueueService.NonExistentQueue", "not_found", True, False),
+        (400, "InvalidRequestContentException", "invalid", True, True),
+        (413, "RequestTooLargeException", "invalid", True, True),
+        (400, "ValidationException", "invalid", True, True),
+    ],
+)
+def test_a_refusal_of_aws_is_a_failure_of_a_kind(
+    aws: HttpSink, status: int, code: str, error_class: str, is_permanent: bool, is_its_own: bool
+):
+    body = b'{"message":"secret"}'
+    aws.respond = saying(body, status, X_Amzn_ErrorType=code, Content_Type="application/json")
+
+    outcome = call(FUNCTION)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.error_class, outcome.is_permanent, outcome.is_its_own) == (error_class, is_permanent, is_its_own)
+    assert outcome.error.startswith(f"{code}: ")
+    assert "secret" not in outcome.error
+    assert len(aws.requests) == 1, "an attempt is one request"
+
+
+def test_a_forbidden_call_says_where_it_is_allowed(aws: HttpSink):
+    aws.respond = saying(b"{}", 403, X_Amzn_ErrorType="AccessDeniedException")
+
+    assert error_of(call(FUNCTION)) == (
+        f"AccessDeniedException: the worker may not call lambda:InvokeFunction on {FUNCTION}: add it to the stage's "
+        "`targets` in infra/stage.py and deploy; when it is there, its own policy or its key refuses the worker's role"
+    )
+
+
+def test_a_call_ends_at_its_timeout_whatever_its_client_waits_for(aws: HttpSink):
+    aws.respond = lambda _: aws.released.wait(60)  # pyright: ignore[reportAttributeAccessIssue]  what it returns is unused
+    started_at = time.monotonic()
+
+    outcome = call(FUNCTION, timeout=timedelta(milliseconds=200))
+
+    assert outcome == Failed("Timeout: no answer within 0.2 s", error_class="timeout")
+    assert time.monotonic() - started_at < 30
+
+
+def test_a_thread_ends_soon_after_its_call(aws: HttpSink):
+    def hang(_: BaseHTTPRequestHandler) -> None:
+        aws.released.wait(60)
+
+    aws.respond = hang
+    before = set(threading.enumerate())
+
+    call(FUNCTION, timeout=timedelta(milliseconds=100))
+
+    for thread in set(threading.enumerate()) - before:
+        if thread.name == "target":
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+def test_an_answer_whose_body_breaks_off_has_succeeded_all_the_same(aws: HttpSink):
+    def break_off(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "10")
+        request.end_headers()
+        request.wfile.write(b'"half')
+        request.connection.shutdown(socket.SHUT_RDWR)
+
+    aws.respond = break_off
+
+    assert call(FUNCTION) == Succeeded('{"status":200,"truncated":true}')
+
+
+def test_an_answer_whose_body_stalls_has_succeeded_all_the_same(aws: HttpSink):
+    def stall(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "10")
+        request.end_headers()
+        aws.released.wait(60)
+
+    aws.respond = stall
+    started_at = time.monotonic()
+
+    assert call(FUNCTION, timeout=timedelta(seconds=60)) == Succeeded('{"status":200,"truncated":true}')
+    assert time.monotonic() - started_at < 30
+
+
+def test_no_connection_is_a_failure_that_may_be_tried_again(monkeypatch: pytest.MonkeyPatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+
+    outcome = call(FUNCTION)
+
+    assert outcome == Failed(f"EndpointConnectionError: no connection for {FUNCTION}", error_class="connection")
+
+
+def test_a_connection_that_breaks_is_a_failure_that_may_be_tried_again(aws: HttpSink):
+    aws.respond = lambda request: request.connection.shutdown(socket.SHUT_RDWR)
+
+    outcome = call(FUNCTION)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.error_class, outcome.is_permanent) == ("connection", False)
+    assert len(aws.requests) == 1
+
+
+def test_a_function_of_moto_s_is_called():
+    with mock_aws(config=_WITHOUT_DOCKER):
+        a_function("billing")
+
+        assert call(FUNCTION, payload='{"n":1}') == Succeeded('{"status":200,"body":{"n":1}}')
+        assert call(FUNCTION, options=TargetOptions(is_async=True)) == Succeeded('{"status":202}')
+
+
+def call(
+    target: str, *, payload: str | None = "{}", options: TargetOptions = USUAL, timeout: timedelta = 10 * SECOND
+) -> Outcome:
+    return AwsCaller().call(target, payload, INVOCATION, options=options, timeout=timeout)
+
+
+def error_of(outcome: Outcome) -> str:
+    assert isinstance(outcome, Failed)
+    return outcome.error
+
+
+def a_function(name: str) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as package:
+        package.writestr("index.py", "def handler(event, context):\n    return event\n")
+    iam = _client("iam")
+    role = iam.create_role(RoleName="role", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    _client("lambda", region_name="eu-west-1").create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Role=role,
+        Handler="index.handler",
+        Code={"ZipFile": archive.getvalue()},
+    )

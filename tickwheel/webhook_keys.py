@@ -1,0 +1,11 @@
+"""The keys that requests to HTTP targets are signed with."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class WebhookKey:
+    """secret: `whsec_…`, as libraries of Standard Webhooks take it; it is not shown by `repr`."""
+
+    id: str
+    secret: str = field(repr=False)
