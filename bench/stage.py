@@ -1,9 +1,12 @@
 """The stage that is measured: the constants of a stage on AWS, and the composition root that is deployed."""
 
+import json
+
 from bench.clock import SettableClock
 from bench.queues import QUEUE_URLS
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.tables import ALL_TABLES
+from functions.domain.targets import DEFAULT_TARGETS
 from functions.runtime.settings import ApiSettings, ScannerSettings, SweeperSettings, WorkerSettings
 from functions.runtime.wiring import Wiring
 
@@ -25,7 +28,10 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "SCAN_SHARDS": 4,
         "READY_QUEUE_URLS": QUEUE_URLS,
         "PAYLOAD_BUCKET": "payloads",
+        "WEBHOOK_SECRET": "webhooks",
+        "ALLOWED_NETWORKS": "[]",
         "ALLOW_PLAIN_HTTP": False,
+        "ALLOWED_TARGETS": json.dumps(DEFAULT_TARGETS),
         "MAX_TIMEOUT_SECONDS": 50,
         "AUDIT_SAMPLE": 1.0,
         **tables,

@@ -11,15 +11,19 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from functions.domain.alarm import Alarm
+from functions.domain.breaker import Breaker
 from functions.domain.claims import LedgerRow
 from functions.domain.cursor import AuditPosition, Cursors, SweepPosition
+from functions.domain.instants import EPOCH, MILLISECOND, from_ms
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId
+from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import Event
 from functions.domain.planning import Plan
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.target_options import TargetOptions
+from functions.domain.webhooks import WebhookKey
 from functions.domain.wheel import Wheel
 
 
@@ -184,12 +188,55 @@ class Ledger(Protocol):
         """End an attempt under its fence. RETRY loses against a requested cancel."""
         ...
 
+    def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
+        """Renew the lease of an attempt whose target goes on by itself, and keep the record of its timer."""
+        ...
+
+    def extend(
+        self, key: str, *, fence: int, lease_until: datetime, now: datetime, scheduled_at: datetime | None = None
+    ) -> LedgerRow | Refused:
+        """Prolong the lease of a running attempt with this fence; its row, with the longer of both leases.
+
+        scheduled_at: when its job was to run, where that may be later.
+        """
+        ...
+
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
+        """End a running attempt with this fence as succeeded, while the row has no record of its timer."""
+        ...
+
+    def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:
+        """Let a retry come due with this timer, if the row is still the one that was seen."""
+        ...
+
+    def move(self, job_id: JobId, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+        """Let a job that nobody has claimed go on as the job of this timer, and put its far row: both or neither."""
+        ...
+
+    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+        """Note until when an attempt that nobody has claimed waits on in the wheel. Nothing but that changes."""
+        ...
+
+    def replay(
+        self, timer: Timer, *, fence: int, owner: str, now: datetime, needs_row: bool = False
+    ) -> Applied | Refused:
+        """Let a job go on, with this timer, that has failed before its attempt.
+
+        Or whose replay has not come yet, when this timer is not due later than that: the one that was placed for it
+        would be dropped. fence: the last one that its target may have been told, where its row has expired.
+        needs_row: it may have gone on before, and ended, and its row have expired since: nothing without a row.
+        """
+        ...
+
     def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
         """End the last attempt under its fence and keep its dead letter: both or neither."""
         ...
 
-    def cancel(self, job_id: JobId, *, owner: str, now: datetime) -> Applied | Refused:
-        """Write the tombstone, if the job is not running and not settled."""
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Applied | Refused:
+        """Write the tombstone, if the job is not running and not settled.
+
+        row: only if it is still the one that was seen; None for whatever it is.
+        """
         ...
 
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
@@ -357,16 +404,29 @@ class ShardStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """What failed for good. timer is None when the body was not written by Tickwheel; raw is what it was."""
+    """What failed for good. timer is None when the body was not written by Tickwheel; raw is what it was.
+
+    fence: the last one that its target may have been told, 0 where that is not known. replayed_at: when its replay was
+    begun for the first time; the letter stays until that is done.
+    """
 
     tenant: str
     identity: str
     dead_at: datetime
     error: str
+    error_class: str = "error"
     attempt: int = 0
     job_id: str = ""
     timer: Timer | None = None
     raw: str = ""
+    fence: int = 0
+    replayed_at: datetime | None = None
+
+    @property
+    def letter_id(self) -> LetterId:
+        """Where it is kept: whole milliseconds, rounded down."""
+        dead_at = from_ms((self.dead_at - EPOCH) // MILLISECOND)
+        return LetterId(tenant=self.tenant, dead_at=dead_at, identity=self.identity)
 
 
 class DeadLetters(Protocol):
@@ -374,6 +434,56 @@ class DeadLetters(Protocol):
 
     def put(self, letter: DeadLetter) -> None:
         """Keep a dead letter."""
+        ...
+
+    def get(self, letter_id: LetterId) -> DeadLetter | None:
+        """The letter, as of all writes before."""
+        ...
+
+    def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
+        """A tenant's letters of an hour that lie behind a place, newest first; whether there may be more."""
+        ...
+
+    def mark(self, letter_id: LetterId, *, now: datetime) -> bool:
+        """Note that its replay begins, unless one has before; False when the letter is gone."""
+        ...
+
+    def delete(self, letter_id: LetterId) -> None:
+        """Forget a letter; nothing happens when it is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A conditional write of a breaker lost; breaker is what it met, None where it is closed."""
+
+    breaker: Breaker | None
+
+
+class BreakerStore(Protocol):
+    """The breakers that are not closed, by tenant and destination. A closed one has no row.
+
+    Every breaker that is written carries a fresh owner token, which names it from then on.
+    """
+
+    def get(self, tenant: str, destination: str) -> Breaker | None:
+        """The breaker, as of some moment before."""
+        ...
+
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Breaker], bool]:
+        """A tenant's breakers behind a destination, in the order of their destinations; whether there are more."""
+        ...
+
+    def put(self, breaker: Breaker, *, seen: Breaker | None) -> Applied | Changed:
+        """Write a breaker, if the row is still the one that was seen: None for a closed one."""
+        ...
+
+    def close(self, seen: Breaker) -> Applied | Changed:
+        """Remove the row, if it is still the one that was seen, or gone already."""
+        ...
+
+    def reset(self, tenant: str, destination: str) -> bool:
+        """Remove the row, whatever it says; whether this very call did."""
         ...
 
 
@@ -447,6 +557,18 @@ class Targets(Protocol):
         self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
     ) -> Outcome:
         """Call a target once, for no longer than the timeout. A failure is a result."""
+        ...
+
+
+class WebhookKeys(Protocol):
+    """The master keys of the stage's signatures, the current one first."""
+
+    def masters(self) -> Sequence[WebhookKey]:
+        """As of the last few minutes."""
+        ...
+
+    def read(self) -> Sequence[WebhookKey]:
+        """As of now."""
         ...
 
 

@@ -23,16 +23,21 @@ MEANING = {
     State.CANCELLED: "somebody stopped it",
     State.EXPIRED: "it was still waiting when its `expires_after` was over",
     State.SKIPPED: "a fire of a schedule that did not become a run; the row says why",
+    State.MOVED: "it goes on under another id, at another time or with another content; the row says which",
     State.ATTEMPTED: "an `at_most_once` job was started, whatever came of it",
 }
 
 CAUSE = {
     Event.REGISTER: "a submission with an idempotency key writes its row first",
+    Event.PARK: "its destination is left alone: the same attempt waits on in the wheel, and this tells the audit so",
     Event.CLAIM: "a worker takes an attempt; from `retrying` only a higher one than the row's",
     Event.RESCUE: "the lease is over by more than SKEW: another worker takes the attempt, with a larger fence; counted, at most 3 times",
     Event.ATTEMPT: "a worker starts an `at_most_once` job",
     Event.LAPSE: "an `at_most_once` job comes after its `expires_after`: it is never started",
     Event.RELEASE: "something failed around the target, a store or a queue: the attempt is given back, for the same or a higher one",
+    Event.HOLD: "the target answered 202: its lease is renewed, and a watchdog is in the wheel",
+    Event.MOVE: "its owner gave it another time or content: this and the new timer are one transaction",
+    Event.REPLAY: "an operator gives a dead letter another budget of attempts; repeatable until somebody claims it",
     Event.SUCCEED: "the target answered well; conditional on the fence",
     Event.RETRY: "the attempt failed: the next one is placed first, then this is written; refused when a cancel is requested",
     Event.FAIL: "the last attempt failed: this and the dead letter are one transaction",

@@ -14,18 +14,25 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tickwheel.breaker_commands import app as breaker
+from tickwheel.breaker_commands import breakers
 from tickwheel.client import Client
+from tickwheel.dead_letter_commands import app as dead_letters
 from tickwheel.errors import InvalidJob
 from tickwheel.herd_command import herd
 from tickwheel.instants import format_instant
-from tickwheel.jobs import Job, NewJob, RetryPolicy, Submitted
+from tickwheel.job_commands import complete, edit, explain_job, fail, heartbeat, reschedule, run_now
+from tickwheel.jobs import Http, Job, NewJob, RetryPolicy, Submitted
 from tickwheel.jobs_file import Account, Failed, beside, read_lines, submit_lines, write_lines
 from tickwheel.local.commands import app as local
 from tickwheel.options import (
     EndpointOption,
+    Header,
     JsonOption,
     RegionOption,
     duration_option,
+    header_option,
+    headers_of,
     instant_option,
     read_payload,
 )
@@ -40,6 +47,7 @@ from tickwheel.terminal import (
     show_failed_lines,
     usage,
 )
+from tickwheel.verify_command import verify
 
 app = typer.Typer(
     name="tickwheel",
@@ -50,13 +58,22 @@ app = typer.Typer(
 )
 app.add_typer(local, name="local")
 app.add_typer(schedule, name="schedule")
+app.add_typer(dead_letters, name="dead-letters")
+app.add_typer(breaker, name="breaker")
+app.command()(breakers)
 app.command("import")(import_schedules)
+app.command("explain")(explain_job)
+for _command in (run_now, reschedule, edit, heartbeat, complete, fail):
+    app.command()(_command)
 app.command()(herd)
+app.command()(verify)
 
 
 @app.command()
 def submit(  # noqa: PLR0917  # typer reads the options off the signature
-    target: Annotated[str | None, typer.Argument(help="https://... or handler:NAME", show_default=False)] = None,
+    target: Annotated[
+        str | None, typer.Argument(help="https://..., handler:NAME or an ARN", show_default=False)
+    ] = None,
     tenant: Annotated[str | None, typer.Option(help="Owner of the job.", show_default=False)] = None,
     payload: Annotated[str | None, typer.Option(help="JSON, or @FILE that holds it.", show_default=False)] = None,
     run_at: Annotated[
@@ -75,9 +92,29 @@ def submit(  # noqa: PLR0917  # typer reads the options off the signature
     retry_attempts: Annotated[int | None, typer.Option(help="Attempts in all.")] = None,
     retry_base: Annotated[timedelta | None, typer.Option(parser=duration_option, help="First wait.")] = None,
     retry_cap: Annotated[timedelta | None, typer.Option(parser=duration_option, help="Longest wait.")] = None,
+    retry_max_age: Annotated[
+        timedelta | None, typer.Option(parser=duration_option, help="No attempt later than this after the first.")
+    ] = None,
     timeout: Annotated[timedelta | None, typer.Option(parser=duration_option, help="Limit of one attempt.")] = None,
     expires_after: Annotated[
         timedelta | None, typer.Option(parser=duration_option, help="Do not run later than this after its time.")
+    ] = None,
+    http_method: Annotated[str | None, typer.Option(help="POST, PUT, PATCH, DELETE or GET.")] = None,
+    header: Annotated[
+        list[Header] | None,
+        typer.Option(parser=header_option, metavar="NAME=VALUE", help="A header; may be given again."),
+    ] = None,
+    http_success: Annotated[
+        list[int] | None, typer.Option(metavar="STATUS", help="A status that means success; may be given again.")
+    ] = None,
+    http_retry_on: Annotated[
+        list[int] | None, typer.Option(metavar="STATUS", help="A status to try again; may be given again.")
+    ] = None,
+    asynchronous: Annotated[
+        bool, typer.Option("--asynchronous", help="Start a Lambda function without waiting for its answer.")
+    ] = False,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="TAG", help="A label of the job; may be given again.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="Submit a job per line of this JSON Lines file.", show_default=False)
@@ -104,16 +141,25 @@ def submit(  # noqa: PLR0917  # typer reads the options off the signature
         "precision": precision,
         "timeout": timeout,
         "expires_after": expires_after,
+        "asynchronous": asynchronous or None,
+        "tags": tag or (),
+    }
+    http: dict[str, Any] = {
+        "method": http_method,
+        "headers": headers_of(header),
+        "success": http_success or (),
+        "retry_on": http_retry_on or (),
     }
     retry: dict[str, Any] = {
         "strategy": retry_strategy,
         "attempts": retry_attempts,
         "base": retry_base,
         "cap": retry_cap,
+        "max_age": retry_max_age,
     }
     try:
         policy = RetryPolicy(**retry) if any(value is not None for value in retry.values()) else None
-        job = NewJob(target, tenant=tenant, retry=policy, **fields)
+        job = NewJob(target, tenant=tenant, retry=policy, http=Http(**http), **fields)
     except InvalidJob as invalid:
         usage(str(invalid))
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
@@ -148,6 +194,23 @@ def cancel(
             typer.echo(f"cancelled {cancellation.id}")
         else:
             typer.echo(f"an attempt of {cancellation.id} is running; it was asked to stop")
+
+
+@app.command()
+def webhook_keys(
+    tenant: Annotated[str, typer.Argument(metavar="TENANT")],
+    endpoint: EndpointOption = None,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the secrets that a tenant's receivers verify signatures with, the current one first."""
+    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
+        keys = client.webhook_keys(tenant)
+        if as_json:
+            typer.echo(json.dumps({"keys": [asdict(key) for key in keys]}))
+            return
+        for key in keys:
+            typer.echo(f"{key.id} {key.secret}")
 
 
 def _submit_file(file: Path, *, endpoint: str | None, region: str | None, as_json: bool) -> None:

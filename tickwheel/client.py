@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 from botocore.credentials import Credentials
@@ -21,11 +21,15 @@ from botocore.session import Session
 
 from tickwheel.answers import read_answer
 from tickwheel.backoff import Backoff
+from tickwheel.breakers import Breaker
+from tickwheel.dead_letter_calls import DeadLetters
 from tickwheel.endpoint import LoopbackTransport, find_endpoint
 from tickwheel.errors import ApiProblem, NoEndpoint, Unreachable
+from tickwheel.job_calls import JobCalls, path_of
 from tickwheel.jobs import (
     Cancellation,
     Delivery,
+    Http,
     Job,
     NewJob,
     Precision,
@@ -39,16 +43,18 @@ from tickwheel.jobs import (
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
 from tickwheel.schedule_calls import Schedules
 from tickwheel.signing import SigV4, default_credentials
+from tickwheel.webhook_keys import WebhookKey
 
 MOST_JOBS_A_REQUEST = 500
 MOST_BYTES_A_REQUEST = 5_000_000  # Lambda takes 6 MB, API Gateway's envelope and escapes included
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 _NOT_APPLIED = frozenset({429})
+_CONFLICT = 409  # with a Retry-After: not yet
 _MAY_HAVE_BEEN_APPLIED = frozenset({500, 502, 503, 504})
 
 
-class Client:
+class Client(JobCalls):
     """Speaks to one deployed scheduler; use it as a context manager, or call `close`. Threads may share it.
 
     The endpoint is the argument, else `TICKWHEEL_ENDPOINT`, else the local cloud of this checkout. Requests are
@@ -90,6 +96,8 @@ class Client:
         )
         self.schedules = Schedules(self._call)
         """The calls about schedules."""
+        self.dead_letters = DeadLetters(self._call)
+        """The calls about dead letters."""
 
     def __enter__(self) -> Self:
         return self
@@ -123,6 +131,9 @@ class Client:
         retry: RetryPolicy | None = None,
         timeout: timedelta | None = None,
         expires_after: timedelta | None = None,
+        http: Http | None = None,
+        asynchronous: bool | None = None,
+        tags: Sequence[str] = (),
     ) -> Submitted:
         """Submits one job; see NewJob for the fields.
 
@@ -147,6 +158,9 @@ class Client:
                 retry=retry,
                 timeout=timeout,
                 expires_after=expires_after,
+                http=http,
+                asynchronous=asynchronous,
+                tags=tags,
             )
         )
 
@@ -182,15 +196,42 @@ class Client:
 
     def get(self, job_id: str) -> Job:
         """The job as it stands; raises ApiProblem (404) for an id that no job has."""
-        return read_answer(Job.from_json, self._call("GET", _path_of(job_id), repeatable=True))
+        return read_answer(Job.from_json, self._call("GET", path_of(job_id), repeatable=True))
 
     def cancel(self, job_id: str) -> Cancellation:
         """Cancels the job, or asks a running attempt to stop.
 
         Raises ApiProblem: 409 with code `already_settled` or `too_late`, 404 for an id that no job has.
         """
-        body = self._call("DELETE", _path_of(job_id), repeatable=True)
+        body = self._call("DELETE", path_of(job_id), repeatable=True)
         return read_answer(lambda answer: Cancellation(id=answer["id"], state=answer["state"]), body)
+
+    def breakers(self, tenant: str, *, page_size: int = 100) -> Iterator[Breaker]:
+        """The destinations that a tenant's jobs leave alone because they fail, in order; a request for each page."""
+        after: str | None = ""
+        while after is not None:
+            query = urlencode({"tenant": tenant, "limit": page_size, **({"after": after} if after else {})})
+            found, after = read_answer(_read_breakers, self._call("GET", f"/v1/breakers?{query}", repeatable=True))
+            yield from found
+
+    def reset_breaker(self, tenant: str, destination: str) -> bool:
+        """Closes a breaker now, of a destination or of the one that a target goes to; whether it was open.
+
+        Sent again by itself after a lost answer: then what the first request closed counts as closed before.
+        """
+        content = json.dumps({"tenant": tenant, "destination": destination}).encode()
+        body = self._call("POST", "/v1/breakers:reset", content=content, repeatable=True)
+        return read_answer(lambda answer: not answer["was_closed"], body)
+
+    def webhook_keys(self, tenant: str) -> list[WebhookKey]:
+        """The keys that a tenant's requests to HTTP targets are signed with, the current one first."""
+        path = f"/v1/tenants/{quote(tenant, safe='')}/webhook-keys"
+        body = self._call("GET", path, repeatable=True)
+        return read_answer(
+            lambda answer: [WebhookKey(id=key["id"], secret=key["secret"]) for key in answer["keys"]],
+            body,
+            is_secret=True,
+        )
 
     def _submit_batch(self, batch: "Sequence[_Encoded]") -> list[Submission]:
         results: dict[int, Submission] = {}
@@ -236,7 +277,8 @@ class Client:
                     return _json_of(response)
                 failure = ApiProblem.from_json(_json_or_none(response), status=response.status_code)
                 status = response.status_code
-                safe = status in _NOT_APPLIED or (repeatable and status in _MAY_HAVE_BEEN_APPLIED)
+                is_early = status == _CONFLICT and "Retry-After" in response.headers
+                safe = status in _NOT_APPLIED or is_early or (repeatable and status in _MAY_HAVE_BEEN_APPLIED)
             if not safe or not self._backoff.wait(attempt, response):
                 raise failure
             attempt += 1
@@ -268,10 +310,6 @@ def _batches(jobs: Iterable[NewJob], most_jobs: int) -> Iterator[list[_Encoded]]
         yield batch
 
 
-def _path_of(job_id: str) -> str:
-    return f"/v1/jobs/{quote(job_id, safe='')}"
-
-
 def _worth_repeating(encoded: _Encoded, result: Submission) -> bool:
     if isinstance(result, Refused):
         return result.problem.status in _NOT_APPLIED
@@ -284,6 +322,10 @@ def _as_submission(job: NewJob, answer: Submitted | ApiProblem | Unreachable) ->
     if isinstance(answer, Unreachable) or answer.status in _MAY_HAVE_BEEN_APPLIED:
         return Unanswered(job=job, error=answer)
     return Refused(job=job, problem=answer)
+
+
+def _read_breakers(body: Any) -> tuple[list[Breaker], str | None]:
+    return [Breaker.from_json(breaker) for breaker in body["breakers"]], body["next"]
 
 
 def _read_results(body: Any, *, count: int) -> list[Submitted | ApiProblem]:

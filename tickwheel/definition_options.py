@@ -1,4 +1,4 @@
-"""The options that say what a schedule is: the same for creating one and for changing it."""
+"""The options that say what a schedule is, and what a job is: the same for creating one and for changing it."""
 
 import functools
 import inspect
@@ -10,8 +10,17 @@ import typer
 
 from tickwheel.durations import seconds
 from tickwheel.instants import format_instant
-from tickwheel.options import duration_option, instant_option, option_of, read_payload
+from tickwheel.options import (
+    Header,
+    duration_option,
+    header_option,
+    headers_of,
+    instant_option,
+    option_of,
+    read_payload,
+)
 from tickwheel.schedule_parts import Window, parse_date, parse_local
+from tickwheel.terminal import usage
 
 _window = option_of(Window.parse)
 _date = option_of(parse_date)
@@ -20,18 +29,51 @@ _local = option_of(parse_local)
 _RULE = "When it fires (one of them)"
 _MOVES = "What moves and bounds its fires"
 _RUNS = "What its runs do"
-_JOB = "The job of each fire"
+_JOB = "The job"
 
 
 def takes_definition(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options of a definition; what they say reaches it as `definition`, in the API's JSON."""
-    own = [given for given in inspect.signature(command).parameters.values() if given.name != "definition"]
     options = list(inspect.signature(_definition_of).parameters.values())
+    return _with_options(command, "definition", options, _definition_of)
+
+
+def takes_job(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of a job that can be changed; what they say reaches it as `job`, in the API's JSON."""
+    options = [
+        option
+        for option in inspect.signature(_definition_of).parameters.values()
+        if _panel_of(option) == _JOB and option.name != "delivery"
+    ]
+    return _with_options(command, "job", options, lambda **given: _definition_of(**given).get("job", {}))
+
+
+def unset(changes: dict[str, Any], path: str) -> None:
+    """Null in a merge patch removes a field; path: names with dots between."""
+    *outer, name = path.split(".")
+    for part in outer:
+        changes = changes.setdefault(part, {})
+        if not isinstance(changes, dict):
+            usage(f"--unset {path} contradicts another option")
+    if name in changes:
+        usage(f"--unset {path} contradicts another option")
+    changes[name] = None
+
+
+def _panel_of(option: inspect.Parameter) -> str | None:
+    return option.annotation.__metadata__[0].rich_help_panel
+
+
+def _with_options(
+    command: Callable[..., None], name: str, options: list[inspect.Parameter], read: Callable[..., dict[str, Any]]
+) -> Callable[..., None]:
+    """Gives a command options of which it gets what is read, under a name."""
+    own = [given for given in inspect.signature(command).parameters.values() if given.name != name]
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
-        definition = _definition_of(**{option.name: given.pop(option.name) for option in options})
-        command(definition=definition, **given)
+        said = read(**{option.name: given.pop(option.name) for option in options})
+        command(**{name: said}, **given)
 
     signature = inspect.Signature(
         [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *options)]
@@ -132,7 +174,9 @@ def _definition_of(
         int | None, typer.Option(help="Pause after so many in a row.", rich_help_panel=_RUNS)
     ] = None,
     history: Annotated[int | None, typer.Option(help="How many runs are remembered.", rich_help_panel=_RUNS)] = None,
-    target: Annotated[str | None, typer.Option(help="https://... or handler:NAME", rich_help_panel=_JOB)] = None,
+    target: Annotated[
+        str | None, typer.Option(help="https://..., handler:NAME or an ARN", rich_help_panel=_JOB)
+    ] = None,
     payload: Annotated[str | None, typer.Option(help="JSON, or @FILE that holds it.", rich_help_panel=_JOB)] = None,
     priority: Annotated[str | None, typer.Option(help="critical, high, normal or low.", rich_help_panel=_JOB)] = None,
     delivery: Annotated[
@@ -150,12 +194,43 @@ def _definition_of(
     retry_cap: Annotated[
         timedelta | None, typer.Option(parser=duration_option, help="Longest wait.", rich_help_panel=_JOB)
     ] = None,
+    retry_max_age: Annotated[
+        timedelta | None,
+        typer.Option(parser=duration_option, help="No attempt later than this after the first.", rich_help_panel=_JOB),
+    ] = None,
     timeout: Annotated[
         timedelta | None, typer.Option(parser=duration_option, help="Limit of one attempt.", rich_help_panel=_JOB)
     ] = None,
     expires_after: Annotated[
         timedelta | None,
         typer.Option(parser=duration_option, help="Do not run later than this after its time.", rich_help_panel=_JOB),
+    ] = None,
+    http_method: Annotated[
+        str | None, typer.Option(help="POST, PUT, PATCH, DELETE or GET.", rich_help_panel=_JOB)
+    ] = None,
+    header: Annotated[
+        list[Header] | None,
+        typer.Option(
+            parser=header_option, metavar="NAME=VALUE", help="A header; may be given again.", rich_help_panel=_JOB
+        ),
+    ] = None,
+    http_success: Annotated[
+        list[int] | None,
+        typer.Option(metavar="STATUS", help="A status that means success; may be given again.", rich_help_panel=_JOB),
+    ] = None,
+    http_retry_on: Annotated[
+        list[int] | None,
+        typer.Option(metavar="STATUS", help="A status to try again; may be given again.", rich_help_panel=_JOB),
+    ] = None,
+    asynchronous: Annotated[
+        bool,
+        typer.Option(
+            "--asynchronous", help="Start a Lambda function without waiting for its answer.", rich_help_panel=_JOB
+        ),
+    ] = False,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAG", help="A label of each run; may be given again.", rich_help_panel=_JOB),
     ] = None,
 ) -> dict[str, Any]:
     return _said(
@@ -196,10 +271,26 @@ def _definition_of(
                     "delivery": delivery,
                     "precision": precision,
                     "retry": _said(
-                        {"strategy": retry_strategy, "attempts": retry_attempts, "base": retry_base, "cap": retry_cap}
+                        {
+                            "strategy": retry_strategy,
+                            "attempts": retry_attempts,
+                            "base": retry_base,
+                            "cap": retry_cap,
+                            "max_age": retry_max_age,
+                        }
                     ),
                     "timeout": timeout,
                     "expires_after": expires_after,
+                    "http": _said(
+                        {
+                            "method": http_method,
+                            "headers": headers_of(header),
+                            "success": list(http_success or []),
+                            "retry_on": list(http_retry_on or []),
+                        }
+                    ),
+                    "asynchronous": asynchronous or None,
+                    "tags": list(tag or []),
                 }
             ),
         }

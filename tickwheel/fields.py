@@ -1,7 +1,7 @@
 """Fields of what is sent: read from JSON one by one, and checked so that every problem is named at once."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast, get_args
 
@@ -66,6 +66,27 @@ def duration_problems(field: str, value: Any) -> list[FieldProblem]:
     if not isinstance(value, timedelta):
         return [FieldProblem(field, "is a timedelta", value)]
     return [FieldProblem(field, "is not negative", str(value))] if value < timedelta(0) else []
+
+
+def flag_problems(field: str, value: Any) -> list[FieldProblem]:
+    """True, False or None."""
+    return [] if value is None or isinstance(value, bool) else [FieldProblem(field, "is true or false", value)]
+
+
+def list_problems(field: str, value: Any, kind: type[str | int], what: str) -> list[FieldProblem]:
+    """A sequence of values of a kind; what: they are, for people."""
+    # A text is a sequence too, and a bool a whole number.
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if is_list and all(isinstance(each, kind) and not isinstance(each, bool) for each in value):
+        return []
+    return [FieldProblem(field, f"is a list of {what}", value)]
+
+
+def header_problems(field: str, value: Any) -> list[FieldProblem]:
+    """Texts by their names; neither is repeated, because a value may be a secret."""
+    if isinstance(value, Mapping) and all(isinstance(text, str) for header in value.items() for text in header):
+        return []
+    return [FieldProblem(field, "is a mapping of names to texts")]
 
 
 def payload_problems(payload: Any) -> list[FieldProblem]:

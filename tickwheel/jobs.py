@@ -3,8 +3,8 @@
 Instants are aware datetimes in UTC and durations are timedeltas; numbers and strings exist only on the wire.
 """
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -14,7 +14,10 @@ from tickwheel.fields import (
     Reader,
     choice_problems,
     duration_problems,
+    flag_problems,
+    header_problems,
     instant_problems,
+    list_problems,
     optional_seconds,
     payload_problems,
     text_problems,
@@ -26,6 +29,7 @@ Priority = Literal["critical", "high", "normal", "low"]
 Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
 Precision = Literal["default", "exact"]
 Strategy = Literal["exponential", "fixed", "linear", "decorrelated_jitter"]
+Method = Literal["POST", "PUT", "PATCH", "DELETE", "GET"]
 Ring = Literal["near", "far"]
 
 
@@ -33,19 +37,22 @@ Ring = Literal["near", "far"]
 class RetryPolicy:
     """When a failed attempt is tried again; a field left None takes the scheduler's default.
 
-    The defaults are `decorrelated_jitter`, 5 attempts, a base of 2 s and a cap of 10 minutes.
+    The defaults are `decorrelated_jitter`, 5 attempts, a base of 2 s and a cap of 10 minutes. No attempt is due later
+    than `max_age` after the first.
     """
 
     strategy: Strategy | None = None
     attempts: int | None = None
     base: timedelta | None = None
     cap: timedelta | None = None
+    max_age: timedelta | None = None
 
     def __post_init__(self) -> None:
         problems = [
             *choice_problems("retry.strategy", self.strategy, Strategy),
             *duration_problems("retry.base", self.base),
             *duration_problems("retry.cap", self.cap),
+            *duration_problems("retry.max_age", self.max_age),
         ]
         if self.attempts is not None and (isinstance(self.attempts, bool) or not isinstance(self.attempts, int)):
             problems.append(FieldProblem("retry.attempts", "is a whole number", self.attempts))
@@ -59,14 +66,51 @@ class RetryPolicy:
                 "attempts": self.attempts,
                 "base": optional_seconds(self.base),
                 "cap": optional_seconds(self.cap),
+                "max_age": optional_seconds(self.max_age),
             }
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Http:
+    """How an HTTP target is called, and which of its answers mean what; a field left out takes the scheduler's default.
+
+    The defaults are `POST`, success from 200 to 299, and another attempt for what may pass by itself; `retry_on`
+    names further statuses to try again. What `headers` hold may be secret: it is left out of the text of this value.
+    """
+
+    method: Method | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    success: Sequence[int] = ()
+    retry_on: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        _refuse(
+            [
+                *choice_problems("http.method", self.method, Method),
+                *header_problems("http.headers", self.headers),
+                *list_problems("http.success", self.success, int, "statuses such as 200"),
+                *list_problems("http.retry_on", self.retry_on, int, "statuses such as 404"),
+            ]
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The call on the wire, without what is left to the scheduler."""
+        said = {
+            "method": self.method,
+            "headers": dict(self.headers),
+            "success": list(self.success),
+            "retry_on": list(self.retry_on),
+        }
+        return {name: value for name, value in said.items() if value}
+
+
 @dataclass(frozen=True)
 class NewJob:
-    """A job to submit: `target` is a URL or `handler:NAME`, and one of `run_at` and `delay`, or neither for now.
+    """A job to submit: `target` is a URL, `handler:NAME` or an ARN, and one of `run_at` and `delay`, or neither for now.
 
+    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are
+    labels.
     A field left None takes the scheduler's default. An `idempotency_key` makes a repeated submission answer with
     the first job, and so makes it safe to send again when an answer was lost; it costs one write unit.
     Raises InvalidJob, naming every problem at once.
@@ -85,6 +129,9 @@ class NewJob:
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
+    http: Http | None = None
+    asynchronous: bool | None = None
+    tags: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         problems = [
@@ -98,6 +145,8 @@ class NewJob:
             *choice_problems("precision", self.precision, Precision),
             *duration_problems("timeout", self.timeout),
             *duration_problems("expires_after", self.expires_after),
+            *flag_problems("asynchronous", self.asynchronous),
+            *list_problems("tags", self.tags, str, "texts"),
         ]
         if self.idempotency_key is not None:
             problems += text_problems("idempotency_key", self.idempotency_key)
@@ -123,6 +172,9 @@ class NewJob:
                 "retry": self.retry and self.retry.as_json(),
                 "timeout": optional_seconds(self.timeout),
                 "expires_after": optional_seconds(self.expires_after),
+                "http": (self.http and self.http.as_json()) or None,
+                "asynchronous": self.asynchronous,
+                "tags": list(self.tags) or None,
             }
         )
 
@@ -130,7 +182,7 @@ class NewJob:
     def from_json(cls, body: Any) -> "NewJob":
         """Reads the body of a submission, as a line of a jobs file has it; raises InvalidJob with every problem."""
         if not isinstance(body, dict):
-            raise InvalidJob([FieldProblem("job", "is a JSON object", body)])
+            raise InvalidJob([FieldProblem("job", "is a JSON object")])
         reader = Reader(body)
         fields = {
             "target": reader.take("target"),
@@ -145,6 +197,9 @@ class NewJob:
             "retry": reader.take("retry", parse_retry),
             "timeout": reader.take("timeout", parse_duration),
             "expires_after": reader.take("expires_after", parse_duration),
+            "http": reader.take("http", parse_http),
+            "asynchronous": reader.take("asynchronous"),
+            "tags": reader.take("tags") or (),
         }
         reader.refuse_the_rest("a job")
         try:
@@ -219,6 +274,7 @@ class Job:
     rescues: int | None = None
     result: Any = None
     error: Any = None
+    moved_to: str | None = None
     updated_at: datetime | None = None
 
     @classmethod
@@ -237,6 +293,7 @@ class Job:
             rescues=body.get("rescues"),
             result=body.get("result"),
             error=body.get("error"),
+            moved_to=body.get("moved_to"),
             updated_at=parse_instant(updated_at) if updated_at else None,
         )
 
@@ -259,10 +316,27 @@ def parse_retry(body: Any) -> RetryPolicy:
         "attempts": reader.take("retry.attempts"),
         "base": reader.take("retry.base", parse_duration),
         "cap": reader.take("retry.cap", parse_duration),
+        "max_age": reader.take("retry.max_age", parse_duration),
     }
     reader.refuse_the_rest("a job")
     _refuse(reader.problems)
     return RetryPolicy(**fields)
+
+
+def parse_http(body: Any) -> Http:
+    """Reads how an HTTP target is called from JSON; raises InvalidJob with every problem."""
+    if not isinstance(body, dict):
+        raise InvalidJob([FieldProblem("http", "is a JSON object")])
+    reader = Reader({f"http.{name}": value for name, value in body.items()})
+    fields = {
+        "method": reader.take("http.method"),
+        "headers": reader.take("http.headers") or {},
+        "success": reader.take("http.success") or (),
+        "retry_on": reader.take("http.retry_on") or (),
+    }
+    reader.refuse_the_rest("a job")
+    _refuse(reader.problems)
+    return Http(**fields)
 
 
 def _refuse(problems: list[FieldProblem]) -> None:

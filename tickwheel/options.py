@@ -1,7 +1,9 @@
 """Options that several commands take, and how their texts are read."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +14,7 @@ from tickwheel.instants import parse_instant
 from tickwheel.terminal import usage
 
 T = TypeVar("T")
+_HEADER_NAME = re.compile(r"[^\s:=]+")
 
 
 def option_of(parse: Callable[[str], T]) -> Callable[[str], T]:
@@ -27,8 +30,30 @@ def option_of(parse: Callable[[str], T]) -> Callable[[str], T]:
     return convert
 
 
+@dataclass(frozen=True)
+class Header:
+    """A header to send; its value may be a secret."""
+
+    name: str
+    value: str = field(repr=False)
+
+
+def parse_header(text: str) -> Header:
+    """Reads NAME=VALUE; raises ValueError, which does not repeat what may be a secret."""
+    name, is_given, value = text.partition("=")
+    if not is_given or not _HEADER_NAME.fullmatch(name):
+        raise ValueError("is not NAME=VALUE, such as Authorization='Bearer ...'")
+    return Header(name, value)
+
+
+def headers_of(headers: Sequence[Header] | None) -> dict[str, str]:
+    """The values of headers by their names, of which the last that is given counts."""
+    return {header.name: header.value for header in headers or ()}
+
+
 instant_option = option_of(parse_instant)
 duration_option = option_of(parse_duration)
+header_option = option_of(parse_header)
 
 EndpointOption = Annotated[
     str | None,
@@ -40,12 +65,17 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts
 
 def read_payload(text: str) -> Any:
     """The JSON of --payload, or of the file that it names behind an @; anything else is wrong usage."""
+    return read_json("--payload", text)
+
+
+def read_json(option: str, text: str) -> Any:
+    """The JSON of an option, or of the file that it names behind an @; anything else is wrong usage."""
     if text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            usage(f"--payload {text}: cannot be read: {error}")
+            usage(f"{option} {text}: cannot be read: {error}")
     try:
         return json.loads(text)
     except ValueError as error:
-        usage(f"""--payload is not JSON ({error}): {text[:80]!r}; a string needs quotes of its own: '"text"'""")
+        usage(f"""{option} is not JSON ({error}): {text[:80]!r}; a string needs quotes of its own: '"text"'""")

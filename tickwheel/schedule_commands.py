@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tickwheel.client import Client
-from tickwheel.definition_options import takes_definition
+from tickwheel.definition_options import takes_definition, unset
 from tickwheel.errors import InvalidSchedule
 from tickwheel.instants import format_instant
 from tickwheel.jobs_file import beside, read_lines, write_lines
@@ -77,8 +77,9 @@ def update(
     tenant: TenantOption,
     *,
     definition: dict[str, Any],
-    unset: Annotated[
-        list[str] | None, typer.Option(help="Remove a field, such as spread or job.payload; may be given again.")
+    unset_fields: Annotated[
+        list[str] | None,
+        typer.Option("--unset", help="Remove a field, such as spread or job.payload; may be given again."),
     ] = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
@@ -87,8 +88,8 @@ def update(
     as_json: JsonOption = False,
 ) -> None:
     """Change what the options name, and leave the rest."""
-    for path in unset or []:
-        _unset(definition, path)
+    for path in unset_fields or []:
+        unset(definition, path)
     if not definition:
         usage("nothing is to be changed: name an option such as --spread 5m, or --unset FIELD")
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
@@ -322,18 +323,6 @@ def _read_definition(file: Path, *, schedule_id: str, tenant: str) -> dict[str, 
         if body.get(name, value) != value:
             usage(f"{file} is of {name} {body[name]!r}, not of {value!r}: take that out of the file if it is meant")
     return body
-
-
-def _unset(changes: dict[str, Any], path: str) -> None:
-    """Null in a merge patch removes a field; path: names with dots between."""
-    *outer, name = path.split(".")
-    for part in outer:
-        changes = changes.setdefault(part, {})
-        if not isinstance(changes, dict):
-            usage(f"--unset {path} contradicts another option")
-    if name in changes:
-        usage(f"--unset {path} contradicts another option")
-    changes[name] = None
 
 
 def _show(schedule: Schedule, *, as_json: bool) -> None:

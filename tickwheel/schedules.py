@@ -15,14 +15,16 @@ from tickwheel.fields import (
     Reader,
     choice_problems,
     duration_problems,
+    flag_problems,
     instant_problems,
+    list_problems,
     optional_seconds,
     payload_problems,
     text_problems,
     without_none,
 )
 from tickwheel.instants import format_instant, parse_instant
-from tickwheel.jobs import Delivery, Precision, Priority, RetryPolicy, parse_retry
+from tickwheel.jobs import Delivery, Http, Precision, Priority, RetryPolicy, parse_http, parse_retry
 from tickwheel.schedule_parts import (
     Calendar,
     Every,
@@ -105,6 +107,9 @@ class NewSchedule:
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
+    http: Http | None = None
+    asynchronous: bool | None = None
+    tags: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         problems = [
@@ -131,6 +136,8 @@ class NewSchedule:
             *choice_problems("job.precision", self.precision, Precision),
             *duration_problems("job.timeout", self.timeout),
             *duration_problems("job.expires_after", self.expires_after),
+            *flag_problems("job.asynchronous", self.asynchronous),
+            *list_problems("job.tags", self.tags, str, "texts"),
         ]
         refuse(problems)
 
@@ -172,7 +179,7 @@ class NewSchedule:
         schedule that is paused is refused, because it would go on.
         """
         if not isinstance(body, dict):
-            raise InvalidSchedule([FieldProblem("schedule", "is a JSON object", body)])
+            raise InvalidSchedule([FieldProblem("schedule", "is a JSON object")])
         reader = Reader({name: value for name, value in body.items() if name not in STANDING})
         if body.get("status") not in (None, "active"):
             message = "would be lost, and the schedule would go on: leave it out if that is meant"
@@ -242,6 +249,9 @@ class NewSchedule:
                 "retry": self.retry and self.retry.as_json(),
                 "timeout": optional_seconds(self.timeout),
                 "expires_after": optional_seconds(self.expires_after),
+                "http": (self.http and self.http.as_json()) or None,
+                "asynchronous": self.asynchronous,
+                "tags": list(self.tags) or None,
             }
         )
 
@@ -265,7 +275,7 @@ def _parse_windows(value: Any) -> list[Window]:
 
 def _parse_job(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidSchedule([FieldProblem("job", "is a JSON object", value)])
+        raise InvalidSchedule([FieldProblem("job", "is a JSON object")])
     reader = Reader({f"job.{name}": part for name, part in value.items()})
     fields = {
         "target": reader.take("job.target"),
@@ -276,6 +286,9 @@ def _parse_job(value: Any) -> dict[str, Any]:
         "retry": reader.take("job.retry", parse_retry),
         "timeout": reader.take("job.timeout", parse_duration),
         "expires_after": reader.take("job.expires_after", parse_duration),
+        "http": reader.take("job.http", parse_http),
+        "asynchronous": reader.take("job.asynchronous"),
+        "tags": reader.take("job.tags") or (),
     }
     reader.refuse_the_rest("a schedule's job")
     refuse(reader.problems)

@@ -5,7 +5,7 @@ botocore's own (60 s, up to ten tries) would let a far write land minutes after 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -17,6 +17,7 @@ from functions.adapters.system_clock import SystemClock
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
 TIMEOUT_SECONDS = 2
@@ -89,10 +90,20 @@ def s3() -> S3Client:
     return boto3.client("s3", config=_config(ATTEMPTS))
 
 
-def _config(attempts: int) -> Config:
+def secrets_manager() -> SecretsManagerClient:
+    """A Secrets Manager client. It asks once: the attempt of a job waits for the answer, and its lease does not."""
+    return boto3.client("secretsmanager", config=_config(attempts=1))
+
+
+def target(service: str, region: str, *, seconds: float) -> Any:
+    """A client of a service that jobs call, in any region. An attempt is one request, which may take its time."""
+    return boto3.client(service, region_name=region, config=_config(attempts=1, seconds=seconds))  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def _config(attempts: int, *, seconds: float = TIMEOUT_SECONDS) -> Config:
     return Config(
-        connect_timeout=TIMEOUT_SECONDS,
-        read_timeout=TIMEOUT_SECONDS,
+        connect_timeout=min(TIMEOUT_SECONDS, seconds),
+        read_timeout=seconds,
         retries={"total_max_attempts": attempts, "mode": "standard"},
         max_pool_connections=CONNECTIONS,
         tcp_keepalive=True,

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from functions.domain.envelope import encode_timer
-from functions.domain.instants import format_instant, to_seconds
+from functions.domain.envelope import decode_timer, encode_timer
+from functions.domain.errors import Undecodable
+from functions.domain.instants import format_instant, parse_instant, to_seconds
+from functions.domain.letter_id import LETTER_LIFE, LetterId
 from functions.ports import DeadLetter
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-LIFE = timedelta(days=90)
-_RAW_LIMIT = 65_536
+_HOUR = len("2027-03-01T12")
+RAW_LIMIT = 65_536
 _ERROR_LIMIT = 2_000
 
 
 class DynamoDBDeadLetters:
-    """Rows {p: tenant#hour, s: dead at#identity, e: error, a: attempt, i: job id, j: record, w: raw body, x: ttl}."""
+    """The letters of a tenant and hour stand together.
+
+    Rows {p: tenant#hour, s: dead at#identity, e: error, c: error class, a: attempt, f: fence, i: job id, j: record,
+    w: raw body, r: replayed at, x: ttl}; `r` in ms, the ttl in s.
+    """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
@@ -30,18 +37,78 @@ class DynamoDBDeadLetters:
 
     def put_request(self, letter: DeadLetter) -> Any:
         """The same as a part of a transaction."""
-        dead_at = format_instant(letter.dead_at)
         item: dict[str, Any] = {
-            "p": {"S": f"{letter.tenant}#{dead_at[:13]}"},
-            "s": {"S": f"{dead_at}#{letter.identity}"},
+            **_key(letter.letter_id),
             "e": {"S": letter.error[:_ERROR_LIMIT]},
+            "c": {"S": letter.error_class},
             "a": {"N": str(letter.attempt)},
-            "x": {"N": str(to_seconds(letter.dead_at + LIFE))},
+            "x": {"N": str(to_seconds(letter.dead_at + LETTER_LIFE))},
         }
         if letter.job_id:
             item["i"] = {"S": letter.job_id}
         if letter.timer is not None:
             item["j"] = {"S": encode_timer(letter.timer)}
         if letter.raw:
-            item["w"] = {"S": letter.raw[:_RAW_LIMIT]}
+            item["w"] = {"S": letter.raw[:RAW_LIMIT]}
         return {"TableName": self._table, "Item": item}
+
+    def get(self, letter_id: LetterId) -> DeadLetter | None:
+        """One read unit for each 4 KB."""
+        answer = self._client.get_item(TableName=self._table, Key=_key(letter_id), ConsistentRead=True)
+        return _read(answer["Item"]) if "Item" in answer else None
+
+    def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
+        """One Query: a read unit for each 4 KB, and one where there is nothing."""
+        answer = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression="p = :p AND s < :before",
+            ExpressionAttributeValues={
+                ":p": {"S": _partition(before.tenant, format_instant(hour))},
+                ":before": _key(before)["s"],
+            },
+            ScanIndexForward=False,
+            Limit=limit,
+            # What was replayed a moment ago must not be met again: not all jobs have a ledger row that would tell.
+            ConsistentRead=True,
+        )
+        return [_read(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def delete(self, letter_id: LetterId) -> None:
+        """One write unit for each KB."""
+        self._client.delete_item(TableName=self._table, Key=_key(letter_id))
+
+
+def _key(letter_id: LetterId) -> dict[str, Any]:
+    dead_at = format_instant(letter_id.dead_at)
+    return {
+        "p": {"S": _partition(letter_id.tenant, dead_at)},
+        "s": {"S": f"{dead_at}#{letter_id.identity}"},
+    }
+
+
+def _partition(tenant: str, instant: str) -> str:
+    return f"{tenant}#{instant[:_HOUR]}"
+
+
+def _read(item: Mapping[str, Any]) -> DeadLetter:
+    text: dict[str, str] = {name: value["S"] for name, value in item.items() if "S" in value}
+    tenant = text["p"].rpartition("#")[0]
+    dead_at, _, identity = text["s"].partition("#")
+    timer, raw = None, text.get("w", "")
+    if "j" in text:
+        try:
+            timer = decode_timer(text["j"], tenant=tenant)
+        except Undecodable:
+            # Written by a newer version: it can be looked at and purged, and must not hide the others.
+            raw = text["j"]
+    return DeadLetter(
+        tenant=tenant,
+        identity=identity,
+        dead_at=parse_instant(dead_at),
+        error=text["e"],
+        error_class=text.get("c", "error"),
+        attempt=int(item["a"]["N"]),
+        job_id=text.get("i", ""),
+        timer=timer,
+        raw=raw,
+    )

@@ -10,7 +10,10 @@ from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
-from functions.domain.claims import LedgerRow, expires_at
+from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.domain.claims import LedgerRow, deaths_of, expires_at, is_own
+from functions.domain.envelope import encode_timer
+from functions.domain.http_answers import RESULT_LIMIT
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId, job_id_of
@@ -22,24 +25,30 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _BATCH = 100
-_TEXT_LIMIT = 400
-"""Characters of a result or an error that a row keeps: a row stays within one write unit."""
 
 
 class DynamoDBLedger:
     """The conditional-write table.
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
-    i: job id, h: fingerprint, z: result, e: error, u: updated, x: ttl}; instants in ms, the ttl in s.
+    i: job id, h: fingerprint, z: result, e: error, j: record of an attempt whose target goes on by itself, m: moved to,
+    w: parked until,    u: updated, x: ttl}; instants in ms, the ttl in s.
     """
 
     def __init__(
-        self, client: DynamoDBClient, table: str, *, skew: timedelta, dead_letters: DynamoDBDeadLetters | None = None
+        self,
+        client: DynamoDBClient,
+        table: str,
+        *,
+        skew: timedelta,
+        dead_letters: DynamoDBDeadLetters | None = None,
+        timers: DynamoDBTimerStore | None = None,
     ) -> None:
         self._client = client
         self._table = table
         self._skew = skew
         self._dead_letters = dead_letters
+        self._timers = timers
 
     def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, refused or not."""
@@ -68,14 +77,15 @@ class DynamoDBLedger:
     def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
         """One write unit, refused or not."""
         waits = "(s = :scheduled AND (attribute_not_exists(a) OR a <= :attempt))"
-        nobody_has_it = f"attribute_not_exists(k) OR {waits} OR (s = :retrying AND a < :attempt)"
-        mine = "(s = :state AND o = :owner AND a = :attempt)"
+        # A message that is due before the retry is not its message: it looks after an attempt that has ended since.
+        is_next = "(s = :retrying AND a < :attempt AND d <= :due)"
+        nobody_has_it = f"attribute_not_exists(k) OR {waits} OR {is_next}"
         return self._take(
             timer,
             owner=owner,
             lease_until=lease_until,
             now=now,
-            condition=f"{nobody_has_it} OR {mine}",
+            condition=nobody_has_it,
             assignments="r = :none",
             additions="f :one",
             values={
@@ -91,19 +101,18 @@ class DynamoDBLedger:
     ) -> Claimed | Refused:
         """A second write after a refused claim, for a worker that died."""
         lease_is_over = "(s = :state AND f = :fence AND l < :over AND a <= :attempt)"
-        mine = "(s = :state AND o = :owner AND a = :attempt)"
         return self._take(
             timer,
             owner=owner,
             lease_until=lease_until,
             now=now,
-            condition=f"{lease_is_over} OR {mine}",
-            # Set, not added: a repeat after a lost answer counts one death once.
+            condition=lease_is_over,
             assignments="f = :next_fence, r = :rescues",
+            removals="j",
             values={
                 ":fence": {"N": str(row.fence)},
                 ":next_fence": {"N": str(row.fence + 1)},
-                ":rescues": {"N": str(row.rescue_count + 1)},
+                ":rescues": {"N": str(deaths_of(row, attempt=timer.attempt))},
                 ":over": _ms(now - self._skew),
             },
         )
@@ -118,6 +127,7 @@ class DynamoDBLedger:
             state=target(event),
             owner=owner,
             due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
             now=now,
             values={
                 ":scheduled": {"S": State.SCHEDULED},
@@ -147,15 +157,187 @@ class DynamoDBLedger:
             job.key,
             condition=f"({running_under_my_fence}) OR ({mine})",
             assignments="d = :due, z = :result, e = :error",
+            removals="j",
             state=target(event),
             owner=owner,
             due_at=due_at,
+            scheduled_at=job.scheduled_at,
             now=now,
             values={
                 ":fence": {"N": str(fence)},
                 ":running": {"S": State.RUNNING},
-                ":result": {"S": result[:_TEXT_LIMIT]},
-                ":error": {"S": error[:_TEXT_LIMIT]},
+                ":result": {"S": result[:RESULT_LIMIT]},
+                ":error": {"S": error[:RESULT_LIMIT]},
+            },
+        )
+
+    def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
+        """One write unit and one more for each 1,024 bytes of the record, which the API needs for a retry."""
+        answer = self._write(
+            timer.job.key,
+            condition="f = :fence AND o = :owner AND s = :state AND l <= :lease",
+            assignments="d = :due, l = :lease, j = :record",
+            state=target(Event.HOLD),
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
+            lease_until=lease_until,
+            now=now,
+            values={
+                ":fence": {"N": str(fence)},
+                ":lease": _ms(lease_until),
+                ":record": {"S": encode_timer(timer)},
+            },
+        )
+        met = answer.row if isinstance(answer, Refused) else None
+        if met is None or met.lease_until is None:
+            return answer
+        if (met.state, met.fence, met.owner) != (State.RUNNING, fence, owner):
+            return answer
+        # A heartbeat came first, and its target relies on the longer lease that it was told.
+        return self.hold(timer, fence=fence, owner=owner, lease_until=met.lease_until, now=now)
+
+    def extend(
+        self, key: str, *, fence: int, lease_until: datetime, now: datetime, scheduled_at: datetime | None = None
+    ) -> LedgerRow | Refused:
+        """One write unit, and one more for each 1,024 bytes of the record. A lease only grows."""
+        try:
+            answer = self._client.update_item(
+                TableName=self._table,
+                Key={"k": {"S": key}},
+                UpdateExpression="SET l = :lease, u = :now, x = :ttl",
+                ConditionExpression="f = :fence AND s = :running AND l <= :lease",
+                ExpressionAttributeValues={
+                    ":fence": {"N": str(fence)},
+                    ":running": {"S": State.RUNNING},
+                    ":lease": _ms(lease_until),
+                    ":now": _ms(now),
+                    ":ttl": _ttl(now=now, due_at=scheduled_at or now, lease_until=lease_until),
+                },
+                ReturnValues="ALL_NEW",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ClientError as error:
+            refused = _refused(error)
+            row = refused.row
+            is_mine = row is not None and row.state is State.RUNNING and row.fence == fence
+            return row if is_mine and row is not None else refused
+        return _read(answer["Attributes"])
+
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
+        """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""
+        try:
+            self._client.update_item(
+                TableName=self._table,
+                Key={"k": {"S": job_id.key}},
+                UpdateExpression="SET s = :state, z = :result, e = :none, u = :now, x = :ttl",
+                ConditionExpression="f = :fence AND s = :running AND attribute_not_exists(j)",
+                ExpressionAttributeValues={
+                    ":fence": {"N": str(fence)},
+                    ":running": {"S": State.RUNNING},
+                    ":state": {"S": target(Event.SUCCEED)},
+                    ":result": {"S": result[:RESULT_LIMIT]},
+                    ":none": {"S": ""},
+                    ":now": _ms(now),
+                    ":ttl": _ttl(now=now, due_at=job_id.due_at),
+                },
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ClientError as error:
+            return _refused(error)
+        return Applied()
+
+    def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit. A later message of the same attempt still finds its row: it lives as long as for its own time."""
+        assert row.due_at is not None  # a retry has an instant
+        return self._write(
+            timer.job.key,
+            condition="s = :state AND ((d = :seen AND a = :before) OR (d = :due AND o = :owner))",
+            assignments="d = :due",
+            state=State.RETRYING,
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=max(timer.job.scheduled_at, row.due_at),
+            now=now,
+            values={":seen": _ms(row.due_at), ":before": {"N": str(timer.attempt - 1)}},
+        )
+
+    def move(self, job_id: JobId, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+        """Four write units: a transaction of two rows. Whoever has the old id finds the new one as long as it waits."""
+        assert self._timers is not None  # only where a function has the table
+        nobody_has_had_it = "(s = :scheduled AND attribute_not_exists(f) AND attribute_not_exists(c))"
+        update = self._request(
+            job_id.key,
+            condition=f"attribute_not_exists(k) OR {nobody_has_had_it} OR (s = :state AND o = :owner)",
+            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id), m = :moved_to",
+            state=target(Event.MOVE),
+            owner=owner,
+            due_at=job_id.due_at,
+            scheduled_at=timer.due_at,
+            now=now,
+            values={
+                ":scheduled": {"S": State.SCHEDULED},
+                ":id": {"S": str(job_id)},
+                ":moved_to": {"S": str(job_id_of(timer.job))},
+            },
+        )
+        put = self._timers.put_request(timer)
+        try:
+            self._client.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
+        except ClientError as error:
+            return _refused(error)
+        return Applied()
+
+    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+        """One write unit, refused or not."""
+        try:
+            self._client.update_item(
+                TableName=self._table,
+                Key={"k": {"S": timer.job.key}},
+                UpdateExpression=(
+                    "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
+                    "d = if_not_exists(d, :due), i = if_not_exists(i, :id)"
+                ),
+                ConditionExpression=(
+                    "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "
+                    "(s IN (:scheduled, :running) AND (attribute_not_exists(a) OR a <= :attempt))"
+                ),
+                ExpressionAttributeValues={
+                    ":until": _ms(until),
+                    ":now": _ms(now),
+                    ":ttl": _ttl(now=now, due_at=max(until, timer.job.scheduled_at)),
+                    ":scheduled": {"S": State.SCHEDULED},
+                    ":retrying": {"S": State.RETRYING},
+                    ":running": {"S": State.RUNNING},
+                    ":attempt": {"N": str(timer.attempt)},
+                    ":due": _ms(timer.due_at),
+                    ":id": {"S": str(job_id_of(timer.job))},
+                },
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ClientError as error:
+            return _refused(error)
+        return Applied()
+
+    def replay(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit, refused or not."""
+        has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
+        # Never to a later instant: a message that another replay has placed would be dropped as due before it.
+        is_replayed = "s = :state AND a = :before AND d >= :due"
+        return self._write(
+            timer.job.key,
+            condition=f"attribute_not_exists(k) OR ({has_failed}) OR ({is_replayed})",
+            assignments="d = :due, a = :before, i = :id",
+            removals="c",
+            state=target(Event.REPLAY),
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
+            now=now,
+            values={
+                ":failed": {"S": State.FAILED},
+                ":before": {"N": str(timer.attempt - 1)},
+                ":id": {"S": str(job_id_of(timer.job))},
             },
         )
 
@@ -204,11 +386,12 @@ class DynamoDBLedger:
             state=target(Event.SKIP),
             owner=owner,
             due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
             now=now,
             values={
                 ":scheduled": {"S": State.SCHEDULED},
                 ":id": {"S": str(job_id_of(timer.job))},
-                ":reason": {"S": reason[:_TEXT_LIMIT]},
+                ":reason": {"S": reason[:RESULT_LIMIT]},
             },
         )
 
@@ -263,16 +446,19 @@ class DynamoDBLedger:
         assignments: str,
         values: Mapping[str, Any],
         additions: str = "",
+        removals: str = "",
     ) -> Claimed | Refused:
         answer = self._update(
             timer.job.key,
             condition=condition,
             assignments=f"d = :due, a = :attempt, l = :lease, i = :id, {assignments}",
             additions=additions,
+            removals=removals,
             returns="ALL_NEW",
             state=target(Event.CLAIM),
             owner=owner,
             due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
             lease_until=lease_until,
             now=now,
             values={
@@ -282,9 +468,11 @@ class DynamoDBLedger:
                 **values,
             },
         )
-        if isinstance(answer, Refused):
+        row = answer.row if isinstance(answer, Refused) else _read(answer)
+        if isinstance(answer, Refused) and not is_own(row, attempt=timer.attempt, owner=owner):
             return answer
-        row = _read(answer)
+        assert row is not None
+        # Its own row needs no second write: that would move the fence that its target has been told.
         return Claimed(row.fence, row.rescue_count, row.cancel_requested)
 
     def _end_with_letter(
@@ -304,11 +492,13 @@ class DynamoDBLedger:
             job.key,
             condition=f"({condition}) OR (s = :state AND o = :owner)",
             assignments="d = if_not_exists(d, :due), e = :error, i = if_not_exists(i, :id)",
+            removals="j",
             state=target(event),
             owner=owner,
             due_at=letter.timer.due_at if letter.timer else job.scheduled_at,
+            scheduled_at=job.scheduled_at,
             now=now,
-            values={**values, ":error": {"S": letter.error[:_TEXT_LIMIT]}, ":id": {"S": str(job_id_of(job))}},
+            values={**values, ":error": {"S": letter.error[:RESULT_LIMIT]}, ":id": {"S": str(job_id_of(job))}},
         )
         put = self._dead_letters.put_request(letter)
         try:
@@ -340,12 +530,17 @@ class DynamoDBLedger:
         now: datetime,
         values: Mapping[str, Any],
         additions: str = "",
+        removals: str = "",
+        scheduled_at: datetime | None = None,
         lease_until: datetime | None = None,
     ) -> Any:
+        # A job that runs before its time may have left a timer of that time behind: its row outlives that one too.
+        latest = max(due_at, scheduled_at or due_at)
         return {
             "TableName": self._table,
             "Key": {"k": {"S": key}},
             "UpdateExpression": f"SET s = :state, o = :owner, u = :now, x = :ttl, {assignments}"
+            + (f" REMOVE {removals}" if removals else "")
             + (f" ADD {additions}" if additions else ""),
             "ConditionExpression": condition,
             "ExpressionAttributeValues": {
@@ -353,7 +548,7 @@ class DynamoDBLedger:
                 ":owner": {"S": owner},
                 ":due": _ms(due_at),
                 ":now": _ms(now),
-                ":ttl": _ttl(now=now, due_at=due_at, lease_until=lease_until),
+                ":ttl": _ttl(now=now, due_at=latest, lease_until=lease_until),
                 **values,
             },
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -394,6 +589,9 @@ def _read(item: Mapping[str, Any]) -> LedgerRow:
         result=_text(item, "z"),
         error=_text(item, "e"),
         updated_at=_instant(item, "u"),
+        parked_until=_instant(item, "w"),
+        held=_text(item, "j"),
+        moved_to=_text(item, "m"),
     )
 
 

@@ -99,9 +99,10 @@ class DynamoDBTimerStore:
             "ConditionExpression": "s = :scheduled AND attribute_not_exists(c)",
             "ExpressionAttributeValues": {":scheduled": {"S": State.SCHEDULED}},
         }
-        put: Any = {"TableName": self._table, "Item": self._item(timer)}
         try:
-            self._writer.transact_write_items(TransactItems=[{"ConditionCheck": waits}, {"Put": put}])
+            self._writer.transact_write_items(
+                TransactItems=[{"ConditionCheck": waits}, {"Put": self.put_request(timer)}]
+            )
         except (ClientError, BotoCoreError) as error:
             if is_refused(error):
                 return False
@@ -109,6 +110,10 @@ class DynamoDBTimerStore:
                 raise
             return None
         return True
+
+    def put_request(self, timer: Timer) -> Any:
+        """A put as a part of a transaction."""
+        return {"TableName": self._table, "Item": self._item(timer)}
 
     def _put(self, entries: Sequence[Entry]) -> list[Entry]:
         if len(entries) == 1:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
 from functions.api.find import Found
-from functions.api.problems import CONTENT_TYPE
+from functions.api.problems import CONTENT_TYPE, RETRY_AFTER
 from functions.api.submit import Accepted
 from functions.domain.instants import format_instant
+from functions.domain.webhooks import WebhookKey
 
 UNTRACKED = "untracked"
 """Told of an at_least_once job that has left the far ring: it keeps no row to tell its state from."""
@@ -24,7 +26,10 @@ def answer(status: HTTPStatus, body: dict[str, Any]) -> Response[str]:
 
 def problem_answer(problem: dict[str, Any]) -> Response[str]:
     """A problem+json answer; its status stands in it."""
-    return Response(status_code=problem["status"], content_type=CONTENT_TYPE, body=json.dumps(problem))
+    headers = {"Retry-After": str(problem[RETRY_AFTER])} if RETRY_AFTER in problem else {}
+    return Response(
+        status_code=problem["status"], content_type=CONTENT_TYPE, body=json.dumps(problem), headers={**headers}
+    )
 
 
 def accepted_body(accepted: Accepted) -> dict[str, Any]:
@@ -48,6 +53,7 @@ def found_body(found: Found) -> dict[str, Any]:
         "rescues": row.rescue_count,
         "cancel_requested": row.cancel_requested,
         "error": row.error,
+        "moved_to": row.moved_to,
         "updated_at": format_instant(row.updated_at) if row.updated_at else None,
     }
     # Told apart from the others: a handler may well answer 0 or false.
@@ -62,6 +68,11 @@ def found_body(found: Found) -> dict[str, Any]:
         **{name: value for name, value in known.items() if value not in ("", 0, None, False)},
         **result,
     }
+
+
+def webhook_keys_body(keys: Sequence[WebhookKey]) -> dict[str, Any]:
+    """A tenant's keys, the current one first."""
+    return {"keys": [{"id": key.id, "secret": key.shown} for key in keys]}
 
 
 def _is_whole(result: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
-from functions.domain.errors import AlreadySettled, JobNotFound, NotPlaced, TooLate
+from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
@@ -32,9 +32,10 @@ class Canceller:
     def cancel(self, job_id: JobId) -> bool:
         """True when the job will not run. False when it is running: it is asked not to be tried again.
 
-        Raises JobNotFound (it is long over), AlreadySettled, TooLate (an at_least_once job near its time).
+        Raises JobNotFound (it is long over), AlreadySettled, Moved, TooLate (an at_least_once job near its time).
         """
         if job_id.due_at + LEDGER_LIFE < self.clock.now():
+            _check_not_moved(job_id, self.ledger.get(job_id.key))
             raise JobNotFound(str(job_id))
         return self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
 
@@ -51,6 +52,7 @@ class Canceller:
             row = answer.row
             if row is None:
                 continue
+            _check_not_moved(job_id, row)
             if row.is_settled:
                 raise AlreadySettled(str(job_id), state=row.state)
             if isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
@@ -104,3 +106,8 @@ class Canceller:
         # That of an occurrence is its schedule's: every other fire needs it.
         if stored.timer.job.occurrence is None:
             self.payloads.delete(stored.timer.job.payload.pointer)
+
+
+def _check_not_moved(job_id: JobId, row: LedgerRow | None) -> None:
+    if row is not None and row.state is State.MOVED:
+        raise Moved(str(job_id), moved_to=row.moved_to)

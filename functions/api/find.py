@@ -1,10 +1,14 @@
-"""Answer what is known of a job: from its ledger row, else from its timer, else from its id."""
+"""Answer what is known of a job: from its ledger row, else from its timer, else from its id.
+
+One that was moved is told under the id with which it goes on.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from functions.api.moves import last_of
 from functions.domain.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.errors import JobNotFound
 from functions.domain.job_id import JobId
@@ -19,7 +23,7 @@ _NO_ROW = LedgerRow(state=State.SCHEDULED)
 class Found:
     """What is known of a job. state is None where an at_least_once job has left the far ring: it keeps no row.
 
-    due_at: of the attempt that is next or was last.
+    job_id: under which it goes on. due_at: of the attempt that is next or was last.
     """
 
     job_id: JobId
@@ -39,15 +43,22 @@ class Finder:
 
     def find(self, job_id: JobId) -> Found:
         """Raises JobNotFound when every row of such a job would have expired, or was removed."""
-        row = self.ledger.get(job_id.key)
+        job_id, row = last_of(self.ledger, job_id)
         if row is not None and (row.state is not State.SCHEDULED or job_id.is_ledgered):
             return Found(job_id=job_id, state=row.state, due_at=row.due_at or job_id.due_at, row=row)
         if job_id.due_at + LEDGER_LIFE < self.clock.now():
             raise JobNotFound(str(job_id))
-        if job_id.is_ledgered or self.timers.get(job_id) is not None:
-            # A near job has no row until it is claimed: the id says all there is.
-            return Found(job_id=job_id, state=State.SCHEDULED, due_at=job_id.due_at)
-        if self.wheel.is_surely_far(job_id.due_at, now=self.clock.now()):
-            raise JobNotFound(str(job_id))  # it would have a row: it was cancelled
-        state = State.SCHEDULED if job_id.due_at > self.clock.now() else None
-        return Found(job_id=job_id, state=state, due_at=job_id.due_at)
+        now = self.clock.now()
+        if not job_id.is_ledgered and job_id.due_at <= now:
+            # Its far row stays after its promotion, and says nothing of what became of it.
+            return Found(job_id=job_id, state=None, due_at=job_id.due_at)
+        has_a_row = not job_id.is_ledgered and self.wheel.is_surely_far(job_id.due_at, now=now)
+        if has_a_row and self.timers.get(job_id) is None:
+            raise JobNotFound(str(job_id))  # it was cancelled
+        # A near job has no row until it is claimed: the id says all there is.
+        return Found(job_id=job_id, state=State.SCHEDULED, due_at=job_id.due_at)
+
+
+def attempt_id(job_id: JobId, due_at: datetime, *, wheel: Wheel) -> JobId:
+    """The id of a job as it locates the far row of an attempt that is due then: a retry has the key of its instant."""
+    return replace(job_id, due_at=due_at, bucket=wheel.bucket_of(due_at))

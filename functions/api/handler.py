@@ -12,23 +12,44 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ValidationError
 
-from functions.api.answers import accepted_body, answer, found_body, problem_answer
+from functions.api.answers import accepted_body, answer, found_body, problem_answer, webhook_keys_body
+from functions.api.breaker_routes import CONTEXT as BREAKERS
+from functions.api.breaker_routes import BreakerDesk
+from functions.api.breaker_routes import router as breaker_router
 from functions.api.cancel import Canceller
+from functions.api.dead_letter_routes import CONTEXT as LETTERS
+from functions.api.dead_letter_routes import LetterDesk
+from functions.api.dead_letter_routes import router as letter_router
+from functions.api.dead_letters import LetterFinder
+from functions.api.explain import Explainer
 from functions.api.find import Finder
+from functions.api.finish import Finisher
+from functions.api.job_routes import CONTEXT as JOBS
+from functions.api.job_routes import JobDesk
+from functions.api.job_routes import router as job_router
 from functions.api.manage_schedules import ScheduleManager
+from functions.api.moves import follow
 from functions.api.openapi import document
 from functions.api.problems import Misshapen, problem, problem_of
+from functions.api.purge import Purger
+from functions.api.replay import Replayer
 from functions.api.requests import BatchBody, JobBody, Rules, check_key, parse_body
+from functions.api.reschedule import Rescheduler
 from functions.api.schedule_routes import CONTEXT, KEY_HEADER, Desk, router
 from functions.api.submit import Submission, Submitter
 from functions.domain.errors import InvalidInput, TickwheelError
+from functions.domain.job import check_tenant
 from functions.domain.job_id import parse_job_id
+from functions.domain.webhooks import keys_of
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.wiring import Wiring, identity, token
 
 app = APIGatewayHttpResolver()
 app.include_router(router)
+app.include_router(letter_router)
+app.include_router(breaker_router)
+app.include_router(job_router)
 settings = ApiSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
@@ -64,6 +85,57 @@ manager = ScheduleManager(
     placer=wiring.placer,
     payloads=wiring.payloads,
     journal=wiring.journal,
+)
+letter_finder = LetterFinder(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    dead_letters=wiring.dead_letters,
+    payloads=wiring.payloads,
+    side_by_side=wiring.map_side_by_side,
+)
+breaker_desk = BreakerDesk(breakers=wiring.breaker_store, journal=wiring.journal)
+letter_desk = LetterDesk(
+    finder=letter_finder,
+    replayer=Replayer(
+        clock=wiring.clock,
+        finder=letter_finder,
+        dead_letters=wiring.dead_letters,
+        ledger=wiring.ledger,
+        placer=wiring.placer,
+        payloads=wiring.payloads,
+        journal=wiring.journal,
+        token=token,
+        side_by_side=wiring.map_side_by_side,
+    ),
+    purger=Purger(
+        clock=wiring.clock,
+        finder=letter_finder,
+        dead_letters=wiring.dead_letters,
+        ledger=wiring.ledger,
+        payloads=wiring.payloads,
+        journal=wiring.journal,
+        side_by_side=wiring.map_side_by_side,
+    ),
+)
+finisher = Finisher(clock=wiring.clock, ledger=wiring.ledger, settler=wiring.settler)
+explainer = Explainer(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    finder=finder,
+    timers=wiring.timers,
+    schedules=wiring.schedules,
+    breakers=wiring.breaker_store,
+)
+rescheduler = Rescheduler(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    ledger=wiring.ledger,
+    timers=wiring.timers,
+    payloads=wiring.payloads,
+    placer=wiring.placer,
+    journal=wiring.journal,
+    identity=identity,
+    token=token,
 )
 
 
@@ -107,10 +179,19 @@ def get_job(job_id: str) -> Response[str]:
 @app.delete("/v1/jobs/<job_id>")
 def cancel_job(job_id: str) -> Response[str]:
     """Stop a job that has not run."""
-    parsed = parse_job_id(unquote(job_id))
-    if canceller.cancel(parsed):
+    parsed, is_cancelled = follow(canceller.cancel, parse_job_id(unquote(job_id)))
+    if is_cancelled:
         return answer(HTTPStatus.OK, {"id": str(parsed), "state": "cancelled"})
     return answer(HTTPStatus.ACCEPTED, {"id": str(parsed), "state": "cancel_requested"})
+
+
+@app.get("/v1/tenants/<tenant>/webhook-keys")
+def get_webhook_keys(tenant: str) -> Response[str]:
+    """Tell what the signatures of a tenant's requests are made with."""
+    keys = keys_of(check_tenant(unquote(tenant)), wiring.webhook_keys.read())
+    told = answer(HTTPStatus.OK, webhook_keys_body(keys))
+    told.headers["Cache-Control"] = "no-store"
+    return told
 
 
 @app.get("/openapi.json")
@@ -144,7 +225,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     # The resolver forgets its context after each request.
     desk = Desk(manager=manager, payloads=wiring.payloads, rules=_rules, token=token)
-    app.append_context(**{CONTEXT: desk})
+    job_desk = JobDesk(finisher=finisher, explainer=explainer, rescheduler=rescheduler, rules=_rules)
+    app.append_context(**{CONTEXT: desk, JOBS: job_desk, LETTERS: letter_desk, BREAKERS: breaker_desk})
     try:
         return app.resolve(event, context)
     finally:
@@ -159,6 +241,7 @@ def _rules(*, has_key: bool = False) -> Rules:
     return Rules(
         now=wiring.clock.now(),
         allow_plain_http=settings.ALLOW_PLAIN_HTTP,
+        allowed=settings.ALLOWED_TARGETS,
         max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
         has_key=has_key,
     )

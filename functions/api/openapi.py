@@ -8,6 +8,15 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from functions.api.answers import UNTRACKED
+from functions.api.breaker_openapi import MODELS as BREAKER_MODELS
+from functions.api.breaker_openapi import SCHEMAS as BREAKER_SCHEMAS
+from functions.api.breaker_openapi import breaker_paths
+from functions.api.dead_letter_openapi import MODELS as LETTER_MODELS
+from functions.api.dead_letter_openapi import SCHEMAS as LETTER_SCHEMAS
+from functions.api.dead_letter_openapi import letter_paths
+from functions.api.job_openapi import MODELS as JOB_MODELS
+from functions.api.job_openapi import SCHEMAS as JOB_SCHEMAS
+from functions.api.job_openapi import change_operation, job_paths
 from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, operation
 from functions.api.problems import TABLE
 from functions.api.requests import BATCH_LIMIT, BatchBody, JobBody
@@ -46,6 +55,7 @@ _JOB = {
         "cancel_requested": {"type": "boolean"},
         "result": {},
         "error": TEXT,
+        "moved_to": {"type": "string", "description": "told of a job that was moved too often to be followed"},
         "updated_at": INSTANT,
     },
 }
@@ -53,6 +63,24 @@ _CANCELLED = {
     "type": "object",
     "required": ["id", "state"],
     "properties": {"id": TEXT, "state": {"enum": ["cancelled", "cancel_requested"]}},
+}
+_WEBHOOK_KEYS = {
+    "type": "object",
+    "required": ["keys"],
+    "properties": {
+        "keys": {
+            "type": "array",
+            "description": "the current key first",
+            "items": {
+                "type": "object",
+                "required": ["id", "secret"],
+                "properties": {
+                    "id": {"type": "string", "description": "as in the header Tickwheel-Key-Ids"},
+                    "secret": {"type": "string", "pattern": "^whsec_", "description": "of Standard Webhooks"},
+                },
+            },
+        }
+    },
 }
 _PROBLEM = {
     "type": "object",
@@ -64,7 +92,9 @@ _PROBLEM = {
         "status": {"type": "integer"},
         "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | {"no_such_route", "unavailable"})},
         "detail": TEXT,
-        "id": {"type": "string", "description": "the job that the idempotency key belongs to"},
+        "id": {"type": "string", "description": "the job that the idempotency key belongs to, or that this one is now"},
+        "state": {"enum": _STATES},
+        "retry_after": {"type": "integer", "description": "seconds after which the same request may be taken"},
         "errors": {
             "type": "array",
             "items": {
@@ -101,13 +131,18 @@ _RESULTS = {
 def document() -> dict[str, Any]:
     """The whole description."""
     _, definitions = models_json_schema(
-        [(model, "validation") for model in (JobBody, BatchBody, *MODELS)], ref_template=REFERENCE, title=None
+        [
+            (model, "validation")
+            for model in (JobBody, BatchBody, *JOB_MODELS, *MODELS, *LETTER_MODELS, *BREAKER_MODELS)
+        ],
+        ref_template=REFERENCE,
+        title=None,
     )
     schemas: dict[str, Any] = definitions["$defs"]
     # A batch takes any object as a job, to refuse it by itself; what it should be is a job.
     schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": REFERENCE.format(model="JobBody")}
     schemas |= {"Accepted": _ACCEPTED, "Job": _JOB, "Cancelled": _CANCELLED, "Problem": _PROBLEM, "Results": _RESULTS}
-    schemas |= SCHEMAS
+    schemas |= {"WebhookKeys": _WEBHOOK_KEYS} | JOB_SCHEMAS | SCHEMAS | LETTER_SCHEMAS | BREAKER_SCHEMAS
     job_id = {"name": "id", "in": "path", "required": True, "schema": TEXT}
     return {
         "openapi": "3.1.0",
@@ -141,8 +176,20 @@ def document() -> dict[str, Any]:
                 "delete": operation(
                     "cancelJob", "Stop a job that has not run.", answers={200: "Cancelled", 202: "Cancelled"}
                 ),
+                "patch": change_operation(),
             },
+            **job_paths(),
             **schedule_paths(),
+            **letter_paths(),
+            **breaker_paths(),
+            "/v1/tenants/{id}/webhook-keys": {
+                "parameters": [{"name": "id", "in": "path", "required": True, "schema": TEXT}],
+                "get": operation(
+                    "getWebhookKeys",
+                    "Tell what the signatures of a tenant's requests are made with.",
+                    answers={200: "WebhookKeys"},
+                ),
+            },
             "/openapi.json": {
                 "get": {
                     "operationId": "describe",

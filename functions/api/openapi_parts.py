@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from functions.api.problems import CONTENT_TYPE
 
 REFERENCE = "#/components/schemas/{model}"
@@ -54,6 +56,16 @@ def content_of(media_type: str, models: str) -> dict[str, Any]:
 def parameter(where: str, name: str, schema: dict[str, Any], *, is_required: bool = False) -> dict[str, Any]:
     """A parameter of a path, a query or a header."""
     return {"name": name, "in": where, "required": is_required, "schema": schema}
+
+
+def query_of(model: type[BaseModel]) -> list[dict[str, Any]]:
+    """The parameters that a query model reads."""
+    schema = model.model_json_schema()
+    required = schema.get("required", [])
+    return [
+        parameter("query", name, described, is_required=name in required)
+        for name, described in schema["properties"].items()
+    ]
 
 
 def object_of(properties: dict[str, Any], *, required: list[str] | None = None, **members: Any) -> dict[str, Any]:

@@ -13,13 +13,22 @@ from functions.domain.errors import (
     InvalidInput,
     InvalidJob,
     InvalidJobId,
+    InvalidLetterId,
     InvalidSchedule,
+    JobNotFailed,
     JobNotFound,
     KeyReused,
+    LetterNotFound,
+    Moved,
+    NotChangeable,
+    NotHeld,
     NotPlaced,
+    NotReplayable,
+    PayloadGone,
     ScheduleBehind,
     ScheduleBusy,
     ScheduleNotFound,
+    StaleFence,
     TickwheelError,
     TooLate,
 )
@@ -29,20 +38,32 @@ CONTENT_TYPE = "application/problem+json"
 TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     ValidationError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
     InvalidJobId: (HTTPStatus.NOT_FOUND, "not_a_job_id", "This is not a job id"),
+    InvalidLetterId: (HTTPStatus.NOT_FOUND, "not_a_letter_id", "This is not the id of a dead letter"),
     InvalidJob: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
     InvalidSchedule: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_schedule", "The schedule is refused"),
     InvalidInput: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "The request is refused"),
     KeyReused: (HTTPStatus.CONFLICT, "key_reused", "The idempotency key belongs to another job"),
     JobNotFound: (HTTPStatus.NOT_FOUND, "job_not_found", "There is no such job"),
     ScheduleNotFound: (HTTPStatus.NOT_FOUND, "schedule_not_found", "There is no such schedule"),
+    LetterNotFound: (HTTPStatus.NOT_FOUND, "letter_not_found", "There is no such dead letter"),
+    NotReplayable: (HTTPStatus.CONFLICT, "not_replayable", "The dead letter cannot be replayed"),
+    PayloadGone: (HTTPStatus.CONFLICT, "payload_gone", "The payload is gone"),
+    JobNotFailed: (HTTPStatus.CONFLICT, "job_not_failed", "The job is under way"),
     ScheduleBehind: (HTTPStatus.CONFLICT, "schedule_behind", "The schedule still catches up"),
     ScheduleBusy: (HTTPStatus.CONFLICT, "schedule_busy", "The schedule is being changed by somebody else"),
     AlreadySettled: (HTTPStatus.CONFLICT, "already_settled", "The job has come to its end"),
+    Moved: (HTTPStatus.CONFLICT, "moved", "The job goes on under another id"),
+    StaleFence: (HTTPStatus.CONFLICT, "stale_fence", "The attempt is over"),
+    NotHeld: (HTTPStatus.CONFLICT, "not_held", "The attempt is not known to go on by itself"),
+    NotChangeable: (HTTPStatus.CONFLICT, "not_changeable", "The job cannot be changed"),
     TooLate: (HTTPStatus.CONFLICT, "too_late", "The job may be on its way"),
     NotPlaced: (HTTPStatus.SERVICE_UNAVAILABLE, "not_placed", "It could not be stored; ask for it again"),
     TickwheelError: (HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Something is wrong with this stage"),
 }
 """Each type of error: its status, its code for programs, its title for people. The nearest base of an error counts."""
+
+RETRY_AFTER = "retry_after"
+"""The member that says in how many seconds the same request may be taken; it is a header of the answer, too."""
 
 _SHOWN = 200
 
@@ -71,13 +92,11 @@ def problem_of(error: Exception) -> dict[str, Any]:
     """The problem that an error is told as; its status stands in it."""
     told_as, error = (error.told_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
     status, code, title = next(TABLE[base] for base in told_as.__mro__ if base in TABLE)
-    if isinstance(error, KeyReused):
-        return problem(status, code, title, detail=str(error), id=error.job_id)
     if isinstance(error, InvalidJob | InvalidSchedule):
         errors = [{"field": error.field, "message": str(error), "value": error.value}]
         return problem(status, code, title, detail=f"{error.field} {error}", errors=errors)
     if not isinstance(error, ValidationError):
-        return problem(status, code, title, detail=str(error))
+        return problem(status, code, title, detail=str(error), **_members_of(error))
     errors = [_field_problem(found) for found in error.errors(include_url=False)]
     detail = "; ".join(f"{found['field']} {found['message']}" for found in errors)
     return problem(status, code, title, detail=detail, errors=errors)
@@ -88,17 +107,39 @@ def problem(status: HTTPStatus, code: str, title: str, **members: Any) -> dict[s
     return {"type": f"urn:tickwheel:problem:{code}", "title": title, "status": int(status), "code": code, **members}
 
 
+def _members_of(error: Exception) -> dict[str, Any]:
+    """What a program needs to know of an error beside its code."""
+    match error:
+        case KeyReused():
+            return {"id": error.job_id}
+        case Moved():
+            return {"id": error.moved_to}
+        case AlreadySettled() | StaleFence():
+            return {"state": error.state}
+        case NotHeld(is_soon=True):
+            return {RETRY_AFTER: 1}
+        case _:
+            return {}
+
+
 def _field_problem(found: Any) -> dict[str, Any]:
     field = ".".join(str(part) for part in found["loc"]) or "body"
     message = _WORDS[found["type"]].format(**found.get("ctx", {})) if found["type"] in _WORDS else found["msg"]
     shown: dict[str, Any] = {"field": field, "message": message}
-    # A missing field has the whole body for its input; a payload, and the password in a URL, may be secret.
-    loc = found["loc"]
-    path = loc[1:] if loc[:1] == ("job",) else loc
-    is_secret = path[:1] == ("payload",) or (path[:1] == ("target",) and "@" in str(found.get("input")))
-    is_secret = is_secret or loc == ("job",)
-    if found["type"] != "missing" and not is_secret:
+    if not _may_be_secret(found):
         text = json.dumps(found.get("input"), default=str)
         # Python reads numbers that JSON cannot say, such as 1e999: they are shown as text.
         shown["value"] = json.loads(text, parse_constant=str) if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return shown
+
+
+def _may_be_secret(found: Any) -> bool:
+    """Whether a refused value may be, or hold, a payload, the value of a header, or the password in a URL."""
+    loc, value = found["loc"], found.get("input")
+    path = loc[1:] if loc[:1] == ("job",) else loc
+    # A missing field has what it is missing from for its input, and what is unknown may be any of them, misspelt.
+    if found["type"] in ("missing", "extra_forbidden") or isinstance(value, dict | list | tuple):
+        return True
+    is_whole = path in ((), ("http",))
+    is_target = path[:1] in (("target",), ("destination",)) and "@" in str(value)
+    return is_whole or is_target or path[:1] == ("payload",) or path[:2] == ("http", "headers")

@@ -23,10 +23,19 @@ from pydantic_core import PydanticCustomError
 
 from functions.api.submit import PAST_GRACE, Submission
 from functions.domain.envelope import PAYLOAD_LIMIT
-from functions.domain.errors import InvalidInput
+from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import MILLISECOND, format_instant, parse_duration, parse_instant
-from functions.domain.job import Delivery, Precision, Priority, check_target, check_tenant
-from functions.domain.retry import MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.job import MAX_TAGS, Delivery, Precision, Priority, check_tags, check_tenant
+from functions.domain.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.target_options import MAX_HEADERS, STATUS_CODES, Method, TargetOptions
+from functions.domain.targets import (
+    DEFAULT_TARGETS,
+    AllowedTargets,
+    Kind,
+    check_asynchronous,
+    check_target,
+    parse_target,
+)
 
 HORIZON = timedelta(days=3_653)
 """How far ahead a job may be due: ten years."""
@@ -44,6 +53,7 @@ class Rules(BaseModel):
     now: datetime
     allow_plain_http: bool
     max_timeout: timedelta
+    allowed: AllowedTargets = AllowedTargets(DEFAULT_TARGETS)
     has_key: bool = False
     """The request has an Idempotency-Key header: a repeat may come after its time, and is told its first job."""
 
@@ -94,6 +104,9 @@ Duration = Annotated[
     ),
 ]
 
+Tag = Annotated[str, AfterValidator(lambda value: checked(check_tags, (value,))[0])]
+StatusCode = Annotated[int, Field(ge=STATUS_CODES[0], le=STATUS_CODES[-1], strict=True)]
+
 
 class RetryBody(BaseModel):
     """How a failed attempt is repeated."""
@@ -104,6 +117,7 @@ class RetryBody(BaseModel):
     attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="in all, the first included")] = 5
     base: Duration = timedelta(seconds=2)
     cap: Duration = timedelta(minutes=10)
+    max_age: Annotated[Duration | None, Field(description="no attempt is due later than this after the first")] = None
 
     @field_validator("base", "cap")
     @classmethod
@@ -119,10 +133,56 @@ class RetryBody(BaseModel):
             raise PydanticCustomError("cap", "must not be smaller than base")
         return value
 
+    @field_validator("max_age")
+    @classmethod
+    def _is_an_age(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not MIN_BACKOFF <= value <= MAX_AGE:
+            raise PydanticCustomError("max_age", "must be from 1 second to 30 days")
+        return value
+
     def policy(self) -> RetryPolicy:
         """The policy of the domain."""
-        # A cap that was not given makes way for a longer base.
-        return RetryPolicy(strategy=self.strategy, attempts=self.attempts, base=self.base, cap=max(self.base, self.cap))
+        return RetryPolicy(
+            strategy=self.strategy,
+            attempts=self.attempts,
+            base=self.base,
+            # A cap that was not given makes way for a longer base.
+            cap=max(self.base, self.cap),
+            max_age=self.max_age,
+        )
+
+
+class HttpBody(BaseModel):
+    """How an HTTP target is called, and which of its answers mean what."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Method = Method.POST
+    headers: Annotated[
+        dict[str, str],
+        Field(json_schema_extra={"maxProperties": MAX_HEADERS}, description="sent beside Tickwheel's own"),
+    ] = {}
+    success: Annotated[tuple[StatusCode, ...], Field(description="statuses that mean success; none: 200 to 299")] = ()
+    retry_on: Annotated[
+        tuple[StatusCode, ...], Field(description="statuses that are tried again although they are usually permanent")
+    ] = ()
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_set(cls, value: dict[str, str]) -> dict[str, str]:
+        try:
+            TargetOptions(headers=tuple(value.items()))
+        except InvalidJob as error:
+            told = {"reason": str(error), "name": error.value}
+            raise PydanticCustomError("header", "{reason}: {name}", told) from None
+        return value
+
+    @field_validator("retry_on")
+    @classmethod
+    def _is_no_success(cls, value: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        success = info.data.get("success", ())
+        checked(lambda codes: TargetOptions(success_codes=success, retry_codes=codes), value)
+        return value
 
 
 class CallBody(BaseModel):
@@ -130,7 +190,7 @@ class CallBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    target: Annotated[str, Field(description="https://…, or handler:NAME for a function that runs in the worker")]
+    target: Annotated[str, Field(description="https://…, handler:NAME for a function of the worker, or an ARN")]
     payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None
     priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = "normal"
     delivery: Delivery = Delivery.EXACTLY_ONCE
@@ -138,11 +198,19 @@ class CallBody(BaseModel):
     retry: RetryBody = RetryBody()
     timeout: Duration = timedelta(seconds=30)
     expires_after: Duration | None = None
+    http: HttpBody = HttpBody()
+    asynchronous: Annotated[
+        bool, Field(strict=True, description="a Lambda function is started without waiting for its answer")
+    ] = False
+    tags: Annotated[
+        tuple[Tag, ...], Field(max_length=MAX_TAGS, description="labels that the tenant gives the job")
+    ] = ()
 
     @field_validator("target")
     @classmethod
     def _can_be_called(cls, value: str, info: ValidationInfo) -> str:
-        return checked(check_target, value, allow_plain_http=rules_of(info).allow_plain_http)
+        rules = rules_of(info)
+        return checked(check_target, value, allowed=rules.allowed, allow_plain_http=rules.allow_plain_http)
 
     @field_validator("payload")
     @classmethod
@@ -181,6 +249,35 @@ class CallBody(BaseModel):
         if value is not None and not timedelta(0) < value <= MAX_EXPIRY:
             raise PydanticCustomError("expires_after", "must be above 0 and at most 14 days")
         return value
+
+    @field_validator("http")
+    @classmethod
+    def _is_an_endpoint_s(cls, value: HttpBody, info: ValidationInfo) -> HttpBody:
+        target = info.data.get("target")
+        if value != HttpBody() and target is not None and parse_target(target).kind is not Kind.HTTP:
+            raise PydanticCustomError("http", "is for HTTP targets only: leave it out, or give a URL as the target")
+        return value
+
+    @field_validator("asynchronous")
+    @classmethod
+    def _is_a_function_s(cls, value: bool, info: ValidationInfo) -> bool:
+        # A target that was refused is a problem of its own.
+        return checked(check_asynchronous, value, target=info.data["target"]) if "target" in info.data else value
+
+    @field_validator("tags")
+    @classmethod
+    def _differ(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return checked(check_tags, value)
+
+    def options(self) -> TargetOptions:
+        """The options of the domain. What has no order has one there: the same call again must be equal to the first."""
+        return TargetOptions(
+            method=self.http.method,
+            headers=tuple(sorted(self.http.headers.items())),
+            success_codes=tuple(sorted(set(self.http.success))),
+            retry_codes=tuple(sorted(set(self.http.retry_on))),
+            is_async=self.asynchronous,
+        )
 
 
 class JobBody(CallBody):
@@ -230,6 +327,8 @@ class JobBody(CallBody):
             retry=self.retry.policy(),
             timeout=self.timeout,
             expires_after=self.expires_after,
+            options=self.options(),
+            tags=self.tags,
         )
 
 

@@ -241,6 +241,8 @@ class TemplateBody(CallBody):
             retry=self.retry.policy(),
             timeout=self.timeout,
             expires_after=self.expires_after,
+            options=self.options(),
+            tags=self.tags,
         )
 
 

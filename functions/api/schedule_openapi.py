@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
 from functions.api.answers import UNTRACKED
 from functions.api.fire_counts import MOST_SCHEDULES, FireCountsBody
-from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, object_of, operation, parameter
+from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, object_of, operation, parameter, query_of
 from functions.api.schedule_bodies import ScheduleBody
 from functions.api.schedule_requests import (
     BackfillBody,
@@ -149,14 +147,14 @@ SCHEMAS: dict[str, Any] = {
 def schedule_paths() -> dict[str, Any]:
     """The routes of schedules. A verb belongs to the path of its schedule: `/v1/schedules/nightly:pause`."""
     schedule_id = parameter("path", "id", {"type": "string", "pattern": f"^{SCHEDULE_ID.pattern}$"}, is_required=True)
-    change, tenant = _query_of(ChangeQuery), _query_of(TenantQuery)
+    change, tenant = query_of(ChangeQuery), query_of(TenantQuery)
     return {
         "/v1/schedules": {
             "get": operation(
                 "listSchedules",
                 "Tell a tenant's schedules, page by page.",
                 answers={200: "Schedules"},
-                parameters=_query_of(PageQuery),
+                parameters=query_of(PageQuery),
             )
         },
         "/v1/schedules:fires": {
@@ -194,14 +192,14 @@ def schedule_paths() -> dict[str, Any]:
 
 
 def _verbs() -> dict[str, Any]:
-    tenant = _query_of(TenantQuery)
+    tenant = query_of(TenantQuery)
     return {
         "preview": {
             "get": operation(
                 "previewSchedule",
                 "Tell the next fires of a schedule.",
                 answers={200: "Fires"},
-                parameters=_query_of(PreviewQuery),
+                parameters=query_of(PreviewQuery),
             )
         },
         "pause": {
@@ -237,13 +235,3 @@ def _verbs() -> dict[str, Any]:
             )
         },
     }
-
-
-def _query_of(model: type[BaseModel]) -> list[dict[str, Any]]:
-    """The parameters that a query model reads."""
-    schema = model.model_json_schema()
-    required = schema.get("required", [])
-    return [
-        parameter("query", name, described, is_required=name in required)
-        for name, described in schema["properties"].items()
-    ]

@@ -29,10 +29,10 @@ def patched(current: Schedule, patch: Any, rules: Rules, *, stored_payload: str 
     if pointer is not None and stored_payload is not None and not keeps_payload:
         written["job"]["payload"] = json.loads(stored_payload)
     try:
-        merged = _merged(written, patch)
+        edited = merged(written, patch)
     except RecursionError:
         raise InvalidInput("the body is nested too deeply") from None
-    body = read_schedule(merged, rules)
+    body = read_schedule(edited, rules)
     kept = Payload(pointer=pointer) if keeps_payload else None
     return body.schedule(current.tenant, current.schedule_id, kept=kept)
 
@@ -42,8 +42,8 @@ def names_payload(patch: Any) -> bool:
     return isinstance(patch, dict) and isinstance(patch.get("job"), dict) and "payload" in patch["job"]
 
 
-def _merged(target: Any, patch: Any) -> Any:
-    """RFC 7396, section 2."""
+def merged(target: Any, patch: Any) -> Any:
+    """A JSON value after a merge patch (RFC 7396, section 2). Raises RecursionError."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -51,5 +51,5 @@ def _merged(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(name, None)
         else:
-            result[name] = _merged(result.get(name), value)
+            result[name] = merged(result.get(name), value)
     return result

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.api.moves import last_of
 from functions.domain.claims import LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, to_ms
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
-from functions.domain.job_id import job_id_of, parse_job_id
+from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.retry import RetryPolicy
+from functions.domain.target_options import USUAL, TargetOptions
 from functions.domain.wheel import Ring, Wheel
 from functions.placing import Placer
 from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore, TimerStore
@@ -44,6 +46,8 @@ class Submission:
     retry: RetryPolicy
     timeout: timedelta
     expires_after: timedelta | None
+    options: TargetOptions = USUAL
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,8 @@ class Submitter:
             # Placing it would overwrite the first job's payload; accepting it without would lose it.
             raise KeyReused(row.job_id)
         first = parse_job_id(row.job_id)
+        if row.state is State.MOVED:
+            return self._tell_moved(first)
         job = replace(
             job,
             bucket=first.bucket,
@@ -162,6 +168,18 @@ class Submitter:
             return _Prepared(job, is_replay=True)
         return _accepted(job, ring=Ring.FAR, is_replay=True)
 
+    def _tell_moved(self, first: JobId) -> Accepted:
+        """It was rescheduled or edited since: it goes on under its last id."""
+        last, row = last_of(self.ledger, first)
+        return Accepted(
+            job_id=str(last),
+            tenant=last.tenant,
+            due_at=last.due_at,
+            state=row.state if row else State.SCHEDULED,
+            ring=None,
+            is_replay=True,
+        )
+
     def _with_stored_payload(self, job: Job, submission: Submission) -> Job:
         if submission.payload is None or written_size(submission.payload) <= INLINE_LIMIT:
             return job
@@ -171,22 +189,7 @@ class Submitter:
         identity = self.identity()
         if submission.idempotency_key is not None:
             identity = keyed_identity(submission.tenant, submission.idempotency_key)
-        due_at = from_ms(to_ms(submission.due_at))
-        return Job(
-            tenant=submission.tenant,
-            identity=identity,
-            bucket=self.wheel.bucket_of(due_at),
-            shard=self.wheel.shard_of(submission.tenant, identity),
-            target=submission.target,
-            payload=Payload(text=submission.payload),
-            scheduled_at=due_at,
-            priority=submission.priority,
-            delivery=submission.delivery,
-            precision=submission.precision,
-            retry=submission.retry,
-            timeout=submission.timeout,
-            expires_at=due_at + submission.expires_after if submission.expires_after else None,
-        )
+        return job_of(submission, identity=identity, wheel=self.wheel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,28 @@ class _Prepared:
 
     job: Job
     is_replay: bool = False
+
+
+def job_of(submission: Submission, *, identity: str, wheel: Wheel) -> Job:
+    """The job that is submitted, under an identity."""
+    due_at = from_ms(to_ms(submission.due_at))
+    return Job(
+        tenant=submission.tenant,
+        identity=identity,
+        bucket=wheel.bucket_of(due_at),
+        shard=wheel.shard_of(submission.tenant, identity),
+        target=submission.target,
+        payload=Payload(text=submission.payload),
+        scheduled_at=due_at,
+        priority=submission.priority,
+        delivery=submission.delivery,
+        precision=submission.precision,
+        retry=submission.retry,
+        timeout=submission.timeout,
+        expires_at=due_at + submission.expires_after if submission.expires_after else None,
+        options=submission.options,
+        tags=submission.tags,
+    )
 
 
 def _accepted(
@@ -229,5 +254,22 @@ def _fingerprint(submission: Submission) -> str:
         submission.retry.cap // MILLISECOND,
         submission.timeout // MILLISECOND,
         submission.expires_after // MILLISECOND if submission.expires_after else None,
+        *_unusual_parts(submission),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).hexdigest()
+
+
+def _unusual_parts(submission: Submission) -> list[object]:
+    """What came after the first fingerprints were stored: a job that says nothing of it has the one that it always had."""
+    options, max_age = submission.options, submission.retry.max_age
+    parts = {
+        "max_age": max_age and max_age // MILLISECOND,
+        "method": options.method if options.method is not USUAL.method else None,
+        "headers": options.headers,
+        "success": options.success_codes,
+        "retry_on": options.retry_codes,
+        "asynchronous": options.is_async,
+        "tags": submission.tags,
+    }
+    said = {name: value for name, value in parts.items() if value}
+    return [said] if said else []

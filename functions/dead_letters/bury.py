@@ -6,10 +6,10 @@ Its workers died of it, or Tickwheel did not write it. A job that is not proven 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.domain.claims import Again, Bury, Defer, Drop, Rescue, judge_claim
+from functions.domain.claims import WORKER_DIED, Again, Bury, Defer, Drop, Rescue, Watch, judge_claim
 from functions.domain.envelope import decode_envelope
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.job import Timer
@@ -46,7 +46,12 @@ class Burier:
         except Undecodable as error:
             self._keep(
                 DeadLetter(
-                    tenant=NO_TENANT, identity=message_id, dead_at=seen_at, error=f"undecodable: {error}", raw=body
+                    tenant=NO_TENANT,
+                    identity=message_id,
+                    dead_at=seen_at,
+                    error=f"undecodable: {error}",
+                    error_class="undecodable",
+                    raw=body,
                 )
             )
             return True
@@ -61,6 +66,7 @@ class Burier:
             identity=job.identity,
             dead_at=dead_at,
             error=error,
+            error_class=WORKER_DIED,
             attempt=timer.attempt,
             job_id=str(job_id_of(job)),
             timer=timer,
@@ -72,12 +78,16 @@ class Burier:
         for _ in range(_TRIES):
             now = self.clock.now()
             row = self.ledger.get(job.key)
-            match judge_claim(row, attempt=timer.attempt, owner=owner, now=now, skew=self.skew):
+            verdict = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
+            match verdict:
                 case Drop(reason):
                     self.journal.event("duplicate_dropped", job_id=letter.job_id, reason=reason)
                     return True
                 case Defer():
                     return False
+                case Watch(until):
+                    self._place(replace(timer, due_at=until))
+                    return True
                 case Again() | Rescue():
                     # Its queue was not served, or its workers died of other jobs: a fresh message goes on where it was,
                     # and its own deaths stay counted.

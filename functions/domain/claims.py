@@ -9,11 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import MILLISECOND, to_ms
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
 
 MAX_RESCUES = 3
 """How often an attempt is rescued. When its worker dies once more it is a dead letter: it is not run again."""
+
+WORKER_DIED = "worker_died"
+"""The class of the error that a job has whose workers died of it."""
+
+SILENT = "silent"
+"""The class of the error of an attempt whose target went on by itself and was not heard of any more."""
 
 LEASE_MARGIN = timedelta(seconds=5)
 """What a lease, and a worker's time, has beyond the timeout of an attempt: to settle in."""
@@ -37,7 +43,9 @@ class LedgerRow:
 
     fence: grows with every claim; the target may refuse a smaller one. owner: token of the last writer.
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
-    fingerprint: of the job that was registered with an idempotency key.
+    fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt that nobody
+    has claimed was put back into the wheel. held: the record of the running attempt, where
+    its target goes on by itself. moved_to: the id under which it goes on.
     """
 
     state: State
@@ -53,6 +61,9 @@ class LedgerRow:
     result: str = ""
     error: str = ""
     updated_at: datetime | None = None
+    parked_until: datetime | None = None
+    held: str = ""
+    moved_to: str = ""
 
     @property
     def is_settled(self) -> bool:
@@ -63,6 +74,13 @@ class LedgerRow:
 @dataclass(frozen=True, slots=True)
 class Defer:
     """Another worker has a live lease: the message waits until then, and is never acknowledged."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """An earlier attempt has a live lease: this one looks again then. It is placed anew, to wear no message out."""
 
     until: datetime
 
@@ -89,43 +107,79 @@ class Again:
     """The row changed under the claim: try it once more."""
 
 
-Verdict = Defer | Drop | Rescue | Bury | Again
+Verdict = Defer | Watch | Drop | Rescue | Bury | Again
 
 
-def may_claim(row: LedgerRow | None, *, attempt: int, owner: str) -> bool:
+def may_claim(row: LedgerRow | None, *, attempt: int, due_at: datetime, owner: str) -> bool:
     """Whether the plain claim of an attempt succeeds.
 
-    There is no row; it is scheduled for this attempt or a lower one; retrying after a lower one; or running as its own.
+    There is no row; it is scheduled for this attempt or a lower one; retrying after a lower one, and not due later than
+    this message: it has one of its own for then; or running as its own.
     """
     if row is None:
         return State.ABSENT in sources(Event.CLAIM)
     if row.state is State.RUNNING:
-        return row.owner == owner and row.attempt == attempt
+        return is_own(row, attempt=attempt, owner=owner)
     if row.state is State.RETRYING:
-        return row.attempt < attempt
+        return row.attempt < attempt and (row.due_at is None or to_ms(row.due_at) <= to_ms(due_at))
     return row.state in sources(Event.CLAIM) and row.attempt <= attempt
 
 
-def judge_claim(row: LedgerRow | None, *, attempt: int, owner: str, now: datetime, skew: timedelta) -> Verdict:
-    """What a refused claim means for the message that carries it."""
-    if row is None or may_claim(row, attempt=attempt, owner=owner):
-        return Again()
+def judge_claim(
+    row: LedgerRow | None,
+    *,
+    attempt: int,
+    due_at: datetime,
+    owner: str,
+    now: datetime,
+    skew: timedelta,
+    is_granted: bool = True,
+) -> Verdict:
+    """What a refused claim means for the message that carries it.
+
+    is_granted: whether the retry policy grants the attempt. One that it does not only ends what has fallen silent.
+    """
+    if row is None or may_claim(row, attempt=attempt, due_at=due_at, owner=owner):
+        is_its_own = row is not None and row.attempt == attempt
+        return Again() if is_granted or is_its_own else Drop("the attempt that it watched has ended")
     if row.is_settled:
         return Drop(f"settled as {row.state}")
     if row.attempt > attempt or row.state is not State.RUNNING:
         return Drop("superseded by a later attempt")
+    if row.held and row.attempt == attempt:
+        # Its watchdog was placed before it was held. This message would only wear out, or be taken for a worker's death.
+        return Drop("its target goes on by itself")
     if is_leased(row, now=now, skew=skew):
         assert row.lease_until is not None
-        # A moment more: at that very instant the lease still holds, and hiding a message for no time wears it out.
-        return Defer(row.lease_until + skew + MILLISECOND)
-    if row.rescue_count >= MAX_RESCUES and not row.cancel_requested:
+        until = after_lease(row.lease_until, skew=skew)
+        return Defer(until) if row.attempt == attempt else Watch(until)
+    # Only deaths of this very attempt count: an attempt before it may have ended in silence.
+    if row.rescue_count >= MAX_RESCUES and row.attempt == attempt and not row.cancel_requested:
         return Bury()
     return Rescue()
+
+
+def is_own(row: LedgerRow | None, *, attempt: int, owner: str) -> bool:
+    """Whether a row is what an earlier try of the same claim or rescue has written."""
+    return row is not None and row.state is State.RUNNING and (row.owner, row.attempt) == (owner, attempt)
+
+
+def deaths_of(row: LedgerRow, *, attempt: int) -> int:
+    """How many workers of this attempt have died, when it is taken from one more: those of another do not count."""
+    return row.rescue_count + 1 if row.attempt == attempt else 0
 
 
 def lease_of(timeout: timedelta, *, now: datetime) -> datetime:
     """Until when an attempt with this timeout belongs to a worker that claims it now."""
     return now + timeout + LEASE_MARGIN
+
+
+def after_lease(lease_until: datetime, *, skew: timedelta) -> datetime:
+    """The first instant at which a lease is surely over.
+
+    A moment more: at the very end it still holds, and hiding a message for no time wears it out.
+    """
+    return lease_until + skew + MILLISECOND
 
 
 def is_leased(row: LedgerRow, *, now: datetime, skew: timedelta) -> bool:

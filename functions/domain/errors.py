@@ -3,19 +3,30 @@
 TickwheelError
 ├── InvalidWheel            the constants of a stage break a rule that keeps jobs from being lost
 ├── WheelChanged            the constants differ from those recorded at the first deploy
+├── InvalidPattern          a pattern of the allowed targets is none, or allows nothing
 ├── InvalidInput            a value from outside is refused
 │   ├── InvalidJob          a job breaks a rule
 │   ├── InvalidSchedule     a schedule breaks a rule, or never fires
-│   └── InvalidJobId        a text is not a job id
+│   ├── InvalidJobId        a text is not a job id
+│   └── InvalidLetterId     a text is not the id of a dead letter
 ├── Undecodable             a stored or queued body was not written by Tickwheel
 ├── KeyReused               an idempotency key belongs to another job
 ├── JobNotFound             no trace of a job
 ├── ScheduleNotFound        a tenant has no such schedule
+├── LetterNotFound          there is no such dead letter (any more)
+├── NotReplayable           a dead letter holds nothing that could be run again
+├── PayloadGone             the payload of a dead letter's job is no more
+├── JobNotFailed            the job of a dead letter is under way by another submission
 ├── ScheduleBusy            a schedule kept changing while it was being changed
 ├── ScheduleBehind          a schedule still catches up on what it missed
-├── AlreadySettled          the job came to its end before it could be cancelled
-├── TooLate                 the job may be on its way, so a cancel cannot be promised
+├── AlreadySettled          the job came to its end before it could be cancelled or changed
+├── Moved                   the job goes on under another id
+├── StaleFence              the attempt that somebody speaks for is not the one that is running
+├── NotHeld                 nothing is known of an attempt that goes on by itself
+├── NotChangeable           a job of this kind cannot be changed, or run before its time
+├── TooLate                 the job may be on its way, so a cancel or a change cannot be promised
 ├── ClockSkewed             this machine's clock is too far from the store's for a safe far write
+├── MalformedWebhookSecret  the secret of the master keys is not what the stage made it
 └── NotPlaced               the stores refused a timer on every attempt
 
 Errors carry data; the API's table maps each type to a status.
@@ -39,6 +50,14 @@ class InvalidWheel(TickwheelError, ValueError):
 
 class WheelChanged(TickwheelError):
     """The constants of the stage differ from those recorded at its first deploy."""
+
+
+class InvalidPattern(TickwheelError, ValueError):
+    """A pattern of the allowed targets is none, or allows nothing."""
+
+    def __init__(self, pattern: str, remedy: str) -> None:
+        super().__init__(f"targets has {pattern!r}: {remedy}")
+        self.pattern = pattern
 
 
 class InvalidInput(TickwheelError, ValueError):
@@ -68,6 +87,14 @@ class InvalidJobId(InvalidInput):
 
     def __init__(self, text: str) -> None:
         super().__init__(f"{text[:200]!r} is not a job id: an id is the text that a submission answered with")
+        self.text = text
+
+
+class InvalidLetterId(InvalidInput):
+    """A text is not the id of a dead letter."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text[:200]!r} is not the id of a dead letter: an id is the text that a list of them tells")
         self.text = text
 
 
@@ -103,6 +130,45 @@ class ScheduleNotFound(TickwheelError):
         self.schedule_id = schedule_id
 
 
+class LetterNotFound(TickwheelError):
+    """There is no such dead letter: it was replayed or purged, or has expired."""
+
+    def __init__(self, letter_id: str) -> None:
+        super().__init__(f"there is no dead letter {letter_id}: it has been replayed or purged, or has expired")
+        self.letter_id = letter_id
+
+
+class NotReplayable(TickwheelError):
+    """A dead letter holds nothing that could be run again."""
+
+    def __init__(self, letter_id: str, reason: str) -> None:
+        super().__init__(f"dead letter {letter_id} cannot be replayed: {reason}")
+        self.letter_id = letter_id
+        self.reason = reason
+
+
+class PayloadGone(TickwheelError):
+    """The payload of a dead letter's job is no more."""
+
+    def __init__(self, letter_id: str) -> None:
+        super().__init__(
+            f"the payload of dead letter {letter_id} is gone, so its job cannot run: submit it anew, and purge the letter"
+        )
+        self.letter_id = letter_id
+
+
+class JobNotFailed(TickwheelError):
+    """The job of a dead letter is under way, although this letter has not been replayed."""
+
+    def __init__(self, letter_id: str, *, state: str) -> None:
+        super().__init__(
+            f"the job of dead letter {letter_id} is {state}: it was submitted again since, so wait for its end, or cancel "
+            "it, or purge the letter"
+        )
+        self.letter_id = letter_id
+        self.state = state
+
+
 class ScheduleBusy(TickwheelError):
     """A schedule kept changing while it was being changed: nothing was written."""
 
@@ -123,7 +189,7 @@ class ScheduleBehind(TickwheelError):
 
 
 class AlreadySettled(TickwheelError):
-    """The job came to its end before it could be cancelled."""
+    """The job came to its end before it could be cancelled or changed."""
 
     def __init__(self, job_id: str, *, state: str) -> None:
         super().__init__(f"job {job_id} is already {state}")
@@ -131,14 +197,55 @@ class AlreadySettled(TickwheelError):
         self.state = state
 
 
-class TooLate(TickwheelError):
-    """The job may be on its way to its target, so a cancel cannot be promised."""
+class Moved(TickwheelError):
+    """The job goes on under another id."""
 
-    def __init__(self, job_id: str) -> None:
+    def __init__(self, job_id: str, *, moved_to: str) -> None:
+        super().__init__(f"job {job_id} was rescheduled or edited and is now job {moved_to}: ask for that")
+        self.job_id = job_id
+        self.moved_to = moved_to
+
+
+class StaleFence(TickwheelError):
+    """The attempt that somebody speaks for is not the one that is running."""
+
+    def __init__(self, job_id: str, *, fence: int, state: str) -> None:
         super().__init__(
-            f"job {job_id} may be on its way: an at_least_once job can be cancelled only while it is far from due, "
-            "and not in the first minute or two after its submission"
+            f"fence {fence} of job {job_id} is stale: the job is {state}, and that attempt of it is over: stop, and "
+            "undo what can be undone"
         )
+        self.job_id = job_id
+        self.fence = fence
+        self.state = state
+
+
+class NotHeld(TickwheelError):
+    """Nothing is known of an attempt that goes on by itself. is_soon: its worker is about to note that it does."""
+
+    def __init__(self, job_id: str, reason: str, *, is_soon: bool = False) -> None:
+        super().__init__(f"job {job_id} {reason}")
+        self.job_id = job_id
+        self.is_soon = is_soon
+
+
+class NotChangeable(TickwheelError):
+    """A job of this kind cannot be changed, or run before its time; the reason says what to do instead."""
+
+    def __init__(self, job_id: str, reason: str) -> None:
+        super().__init__(f"job {job_id} {reason}")
+        self.job_id = job_id
+
+
+class TooLate(TickwheelError):
+    """The job may be on its way to its target, so a cancel or a change cannot be promised."""
+
+    def __init__(
+        self,
+        job_id: str,
+        reason: str = "an at_least_once job can be cancelled only while it is far from due, and not in the first "
+        "minute or two after its submission",
+    ) -> None:
+        super().__init__(f"job {job_id} may be on its way: {reason}")
         self.job_id = job_id
 
 
@@ -152,6 +259,13 @@ class ClockSkewed(TickwheelError):
         )
         self.offset = offset
         self.limit = limit
+
+
+class MalformedWebhookSecret(TickwheelError):
+    """The secret of the master keys is not what the stage made it; nothing of it is repeated."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"the webhook secret {fault}: put one as docs/targets.md says")
 
 
 @dataclass

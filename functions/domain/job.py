@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
-from urllib.parse import urlsplit
 
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware
@@ -18,8 +17,10 @@ TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 IDENTITY = re.compile(r"[A-Za-z0-9._:+-]{1,200}", re.ASCII)
 TAG = re.compile(r"[A-Za-z0-9._:/=+-]{1,64}", re.ASCII)
 MAX_TAGS = 10
-HANDLER = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
-MAX_TARGET_LENGTH = 2_048
+
+
+MAX_PARKED = timedelta(days=14)
+"""How long a job whose policy has no max_age waits for a destination that is down."""
 
 
 class Priority(IntEnum):
@@ -125,6 +126,11 @@ class Timer:
         """Whether no such attempt was granted: it only looks after what the one before it left unfinished."""
         return self.attempt - self.spent > self.job.retry.attempts
 
+    def may_wait_until(self, instant: datetime) -> bool:
+        """Whether an attempt may be put off so long because its destination is down."""
+        waits = instant - (self.counted_from or self.job.scheduled_at)
+        return waits <= (self.job.retry.max_age or MAX_PARKED)
+
     def next_attempt(self, *, failed_at: datetime, jitter: float, retry_after: timedelta | None = None) -> Timer | None:
         """The timer of the attempt after this one; None when the policy grants no other.
 
@@ -142,18 +148,29 @@ class Timer:
 
     def watchdog(self, *, due_at: datetime) -> Timer:
         """What finds out whether a target that goes on by itself has fallen silent: the next attempt, granted or not."""
-        return replace(self, due_at=due_at, attempt=self.attempt + 1)
+        return replace(self, attempt=self.attempt + 1).watching(due_at=due_at)
+
+    def watching(self, *, due_at: datetime) -> Timer:
+        """A watchdog that looks again then. When the job is too old by then, it grants no other attempt."""
+        retry, count = self.job.retry, self.attempt - self.spent
+        if retry.max_age is None or due_at - (self.counted_from or self.job.scheduled_at) <= retry.max_age:
+            return replace(self, due_at=due_at)
+        granted = replace(retry, attempts=min(retry.attempts, max(count - 1, 1)))
+        return replace(self, due_at=due_at, job=replace(self.job, retry=granted))
 
     def replayed(self, *, due_at: datetime) -> Timer:
-        """The next attempt of a job that had failed for good, with a new budget; it does not expire any more."""
+        """An attempt of a job that had failed for good, with a new budget; it does not expire any more.
+
+        It skips a number: a watchdog that was placed for the attempt which failed carries the next one.
+        """
         job = replace(self.job, expires_at=None)
         return replace(
             self,
             job=job,
             due_at=due_at,
-            attempt=self.attempt + 1,
+            attempt=self.attempt + 2,
             backoff=timedelta(0),
-            spent=self.attempt,
+            spent=self.attempt + 1,
             counted_from=due_at,
         )
 
@@ -175,34 +192,3 @@ def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(tags)) < len(tags):
         raise InvalidJob("must differ from each other", field="tags", value=", ".join(tags))
     return tags
-
-
-def check_target(target: str, *, allow_plain_http: bool) -> str:
-    """The target itself; InvalidJob when Tickwheel cannot call it.
-
-    `https://…`, `handler:NAME`, and `http://…` only where a stage allows it.
-    """
-    if len(target) > MAX_TARGET_LENGTH:
-        raise InvalidJob(f"is longer than {MAX_TARGET_LENGTH} characters", field="target", value=target[:80] + "…")
-    scheme, _, rest = target.partition(":")
-    if scheme == "handler":
-        if not HANDLER.fullmatch(rest):
-            raise InvalidJob(
-                "handler: must be followed by a name of [A-Za-z0-9_.-]{1,64}", field="target", value=target
-            )
-        return target
-    if scheme == "http" and not allow_plain_http:
-        raise InvalidJob("http:// is not allowed in this stage: use https://", field="target", value=target)
-    if scheme not in ("http", "https"):
-        raise InvalidJob("has an unknown scheme: known are https:// and handler:", field="target", value=target)
-    try:
-        parts = urlsplit(target)
-        host, _ = parts.hostname, parts.port  # `port` is checked when it is read
-    except ValueError as error:
-        raise InvalidJob(f"is not a URL: {error}", field="target", value=target) from None
-    if not host or not rest.startswith("//") or not (target.isascii() and target.isprintable()) or " " in target:
-        raise InvalidJob("is not a URL with a host", field="target", value=target)
-    if parts.username is not None or parts.password is not None:
-        # A password in a URL would stand in logs and dead letters.
-        raise InvalidJob("must not carry a user name or password", field="target", value=f"{scheme}://…@{host}")
-    return target

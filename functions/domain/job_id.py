@@ -48,9 +48,9 @@ class JobId:
                 VERSION,
                 self.tenant,
                 f"{self.priority.value}{_DELIVERY_LETTERS[self.delivery]}",
-                _base36(self.bucket),
-                _base36(self.shard),
-                _base36(to_ms(self.due_at)),
+                base36(self.bucket),
+                base36(self.shard),
+                base36(to_ms(self.due_at)),
                 self.identity,
             )
         )
@@ -79,9 +79,9 @@ def parse_job_id(text: str) -> JobId:
             tenant=check_tenant(tenant),
             priority=Priority(int(kind[0])),
             delivery=_DELIVERIES[kind[1:]],
-            bucket=_number(bucket),
-            shard=_number(shard),
-            due_at=from_ms(_number(due)),
+            bucket=read_base36(bucket),
+            shard=read_base36(shard),
+            due_at=from_ms(read_base36(due)),
             identity=identity,
         )
     except (ValueError, KeyError, IndexError, OverflowError, InvalidInput):
@@ -93,14 +93,16 @@ def parse_job_id(text: str) -> JobId:
     return job_id
 
 
-def _number(text: str) -> int:
+def read_base36(text: str) -> int:
+    """The number that `base36` wrote, or might have written. Raises ValueError."""
     number = int(text, 36)
     if number < 0:
         raise ValueError("a number of an id has no sign")
     return number
 
 
-def _base36(number: int) -> str:
+def base36(number: int) -> str:
+    """A number from 0 up in lower-case digits."""
     digits = ""
     while True:
         number, digit = divmod(number, 36)

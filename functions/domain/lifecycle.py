@@ -21,6 +21,7 @@ class State(StrEnum):
     EXPIRED = "expired"
     ATTEMPTED = "attempted"
     SKIPPED = "skipped"
+    MOVED = "moved"
 
 
 class Event(StrEnum):
@@ -28,6 +29,11 @@ class Event(StrEnum):
 
     REGISTER = "register"
     """A keyed submission writes its row first."""
+    PARK = "park"
+    """The attempt waits on in the wheel, as its destination is not to be called now.
+
+    A retry stays one, and so does an attempt that a parked watchdog looks after.
+    """
     CLAIM = "claim"
     """A worker takes the attempt, with a lease and a new fence."""
     RESCUE = "rescue"
@@ -36,6 +42,8 @@ class Event(StrEnum):
     """A worker starts an at_most_once job; there is no second start."""
     RELEASE = "release"
     """Something failed around the target: the attempt is given back as if it had not been taken."""
+    HOLD = "hold"
+    """The target goes on by itself: its lease is renewed, and the row keeps what a retry needs."""
     SUCCEED = "succeed"
     RETRY = "retry"
     """The attempt failed and the next one is placed."""
@@ -50,6 +58,10 @@ class Event(StrEnum):
     """A running job that was asked to cancel fails: it is not tried again."""
     SKIP = "skip"
     """An occurrence does not run: its schedule is paused, or another of its runs is in the way."""
+    MOVE = "move"
+    """The job goes on under another id, at another time or with another content."""
+    REPLAY = "replay"
+    """An operator gives a job that has failed for good another budget of attempts."""
     BURY = "bury"
     """The message reached a dead-letter queue: its worker died too often, or it never got a lease."""
 
@@ -58,11 +70,13 @@ _STARTABLE = (State.ABSENT, State.SCHEDULED, State.RETRYING)
 
 TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
     Event.REGISTER: ((State.ABSENT,), State.SCHEDULED),
+    Event.PARK: ((State.ABSENT, State.SCHEDULED), State.SCHEDULED),
     Event.CLAIM: (_STARTABLE, State.RUNNING),
     Event.RESCUE: ((State.RUNNING,), State.RUNNING),
     Event.ATTEMPT: ((State.ABSENT, State.SCHEDULED), State.ATTEMPTED),
     Event.LAPSE: ((State.ABSENT, State.SCHEDULED), State.EXPIRED),
     Event.RELEASE: ((State.RUNNING,), State.SCHEDULED),
+    Event.HOLD: ((State.RUNNING,), State.RUNNING),
     Event.SUCCEED: ((State.RUNNING,), State.SUCCEEDED),
     Event.RETRY: ((State.RUNNING,), State.RETRYING),
     Event.FAIL: ((State.RUNNING,), State.FAILED),
@@ -70,6 +84,8 @@ TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
     Event.CANCEL: (_STARTABLE, State.CANCELLED),
     Event.WITHDRAW: ((State.RUNNING,), State.CANCELLED),
     Event.SKIP: ((State.ABSENT, State.SCHEDULED), State.SKIPPED),
+    Event.MOVE: ((State.ABSENT, State.SCHEDULED), State.MOVED),
+    Event.REPLAY: ((State.ABSENT, State.FAILED, State.RETRYING), State.RETRYING),
     Event.BURY: ((*_STARTABLE, State.RUNNING), State.FAILED),
 }
 """Each event: the states that it may happen in, and the state that it leads to."""
@@ -85,5 +101,7 @@ def target(event: Event) -> State:
     return TRANSITIONS[event][1]
 
 
-TERMINAL = frozenset(State) - {source for states, _ in TRANSITIONS.values() for source in states}
-"""States that nothing leaves: the execution is settled."""
+TERMINAL = frozenset(State) - {
+    source for event, (states, _) in TRANSITIONS.items() if event is not Event.REPLAY for source in states
+}
+"""States that nothing leaves, but for a replay of what has failed: the execution is settled."""

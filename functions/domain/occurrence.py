@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +11,13 @@ from enum import StrEnum
 from typing import Any
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import format_instant
+from functions.domain.instants import format_instant, parse_instant
 
 UNBOUND = 0
 """From here down: the version of an occurrence that no version of its schedule decided, because it was triggered or
 backfilled; then it is the negative of the version that it was asked of."""
+
+_IDENTITY = re.compile(r"([^:]+):(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(?::|$))?(.*)", re.ASCII)
 
 OPENING = "{{tickwheel."
 CLOSING = "}}"
@@ -56,6 +59,15 @@ def identity_of(schedule_id: str, fire_at: datetime, suffix: str = "") -> str:
     """The stable name of a fire: however often it is decided, it runs once. suffix: of a trigger or a backfill."""
     identity = f"{schedule_id}:{format_instant(fire_at)}"
     return f"{identity}:{suffix}" if suffix else identity
+
+
+def fire_of(identity: str) -> tuple[str, datetime | None, str] | None:
+    """Schedule id, fire time and suffix of the name of an occurrence; None for the name of any other job.
+
+    One that was triggered has no time in its name; a suffix has only what no version of its schedule decided.
+    """
+    found = _IDENTITY.fullmatch(identity)
+    return (found[1], parse_instant(found[2]) if found[2] else None, found[3]) if found else None
 
 
 _VALUES: dict[str, Callable[[Occurrence], Any]] = {

@@ -34,6 +34,7 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
+from functions.domain.target_options import USUAL, Method, TargetOptions
 
 POINTER = "payload_pointer"
 """In place of a payload that is in the payload store."""
@@ -62,7 +63,7 @@ def encode_schedule(schedule: Schedule) -> dict[str, Any]:
         "history": (schedule.history, 10),
     }
     name, rule = _write_rule(schedule.rule)
-    return {name: rule, **_unusual(usual), "job": _write_job(schedule.job)}
+    return {name: rule, **_unusual(usual), "job": encode_template(schedule.job)}
 
 
 def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedule:
@@ -173,7 +174,8 @@ def _read_calendar(written: dict[str, Any]) -> Calendar:
     )
 
 
-def _write_job(job: JobTemplate) -> dict[str, Any]:
+def encode_template(job: JobTemplate) -> dict[str, Any]:
+    """The job of a schedule as JSON values."""
     usual = RetryPolicy()
     retry = _unusual(
         {
@@ -181,6 +183,15 @@ def _write_job(job: JobTemplate) -> dict[str, Any]:
             "attempts": (job.retry.attempts, usual.attempts),
             "base": (format_duration(job.retry.base), format_duration(usual.base)),
             "cap": (format_duration(job.retry.cap), format_duration(usual.cap)),
+            "max_age": (_optional(format_duration, job.retry.max_age), None),
+        }
+    )
+    http = _unusual(
+        {
+            "method": (job.options.method.value, USUAL.method.value),
+            "headers": (dict(job.options.headers), {}),
+            "success": (list(job.options.success_codes), []),
+            "retry_on": (list(job.options.retry_codes), []),
         }
     )
     parts = {
@@ -191,6 +202,9 @@ def _write_job(job: JobTemplate) -> dict[str, Any]:
         "retry": (retry, {}),
         "timeout": (format_duration(job.timeout), "PT30S"),
         "expires_after": (_optional(format_duration, job.expires_after), None),
+        "http": (http, {}),
+        "asynchronous": (job.options.is_async, False),
+        "tags": (list(job.tags), []),
     }
     payload = {} if job.payload.text is None else {"payload": json.loads(job.payload.text)}
     return {"target": job.target, **payload, **_unusual(parts)}
@@ -211,9 +225,23 @@ def _read_job(written: dict[str, Any]) -> JobTemplate:
             attempts=retry.get("attempts", usual.attempts),
             base=_duration(retry, "base", usual.base),
             cap=_duration(retry, "cap", usual.cap),
+            max_age=_optional(parse_duration, retry.get("max_age")),
         ),
         timeout=_duration(written, "timeout", timedelta(seconds=30)),
         expires_after=_optional(parse_duration, written.get("expires_after")),
+        options=_read_options(written),
+        tags=tuple(written.get("tags", [])),
+    )
+
+
+def _read_options(written: dict[str, Any]) -> TargetOptions:
+    http = written.get("http", {})
+    return TargetOptions(
+        method=Method(http.get("method", USUAL.method)),
+        headers=tuple(http.get("headers", {}).items()),
+        success_codes=tuple(http.get("success", [])),
+        retry_codes=tuple(http.get("retry_on", [])),
+        is_async=written.get("asynchronous", False),
     )
 
 

@@ -6,16 +6,28 @@ import os
 from datetime import timedelta
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic_core import from_json
 
+from functions.domain.addresses import Network, parse_networks
 from functions.domain.job import Priority
+from functions.domain.targets import AllowedTargets
 from functions.domain.wheel import Wheel
 
 _Urls = Annotated[
     tuple[str, ...],
     BeforeValidator(lambda value: tuple(from_json(value)) if isinstance(value, str) else value),
     Field(min_length=len(Priority), max_length=len(Priority)),
+]
+_Networks = Annotated[
+    tuple[Network, ...],
+    BeforeValidator(lambda value: parse_networks(from_json(value)) if isinstance(value, str) else value),
+]
+
+_PATTERNS = TypeAdapter(tuple[str, ...])
+_Targets = Annotated[
+    AllowedTargets,
+    BeforeValidator(lambda value: AllowedTargets(_PATTERNS.validate_json(value)) if isinstance(value, str) else value),
 ]
 
 
@@ -67,7 +79,11 @@ class _ScheduleSettings(_WheelSettings):
 class ApiSettings(_ScheduleSettings):
     """The submission API."""
 
+    DEAD_LETTERS_TABLE: str
+    TENANTS_TABLE: str
     PAYLOAD_BUCKET: str
+    WEBHOOK_SECRET: str
+    ALLOWED_TARGETS: _Targets
     ALLOW_PLAIN_HTTP: bool
     MAX_TIMEOUT_SECONDS: int
 
@@ -76,7 +92,11 @@ class WorkerSettings(_ScheduleSettings):
     """The worker."""
 
     DEAD_LETTERS_TABLE: str
+    TENANTS_TABLE: str
     PAYLOAD_BUCKET: str
+    WEBHOOK_SECRET: str
+    ALLOWED_TARGETS: _Targets
+    ALLOWED_NETWORKS: _Networks
 
 
 class ScannerSettings(_ScheduleSettings):

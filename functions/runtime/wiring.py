@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from functions.adapters import clients
+from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
@@ -19,7 +20,12 @@ from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.s3_payloads import S3PayloadStore
 from functions.adapters.sqs_ready_queue import SqsReadyQueue
 from functions.adapters.system_clock import SystemClock
-from functions.adapters.targets import Handler, TargetCaller
+from functions.adapters.targets.allowed import AllowedCaller
+from functions.adapters.targets.caller import TargetCaller
+from functions.adapters.targets.guard import Guard
+from functions.adapters.targets.handlers import Handler
+from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
+from functions.breakers import Breakers
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
@@ -27,6 +33,7 @@ from functions.placing import Placer
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
 from functions.schedule_changes import ScheduleChanger
+from functions.settling import Settler
 
 _SENDERS = 8
 _BATCH = 10
@@ -77,12 +84,30 @@ class Wiring:
             self._setting("LEDGER_TABLE"),
             skew=self.wheel.skew,
             dead_letters=self.dead_letters if hasattr(self.settings, "DEAD_LETTERS_TABLE") else None,
+            timers=self.timers,
         )
 
     @cached_property
     def dead_letters(self) -> DynamoDBDeadLetters:
         """What failed for good."""
         return DynamoDBDeadLetters(self._dynamodb, self._setting("DEAD_LETTERS_TABLE"))
+
+    @cached_property
+    def breaker_store(self) -> DynamoDBBreakerStore:
+        """The breakers that are not closed."""
+        return DynamoDBBreakerStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def breakers(self) -> Breakers:
+        """Which destinations may be called."""
+        return Breakers(
+            clock=self.clock,
+            store=self.breaker_store,
+            journal=self.journal,
+            token=token,
+            jitter=jitter,
+            skew=self.wheel.skew,
+        )
 
     @cached_property
     def payloads(self) -> S3PayloadStore:
@@ -136,9 +161,32 @@ class Wiring:
             token=token,
         )
 
-    def targets(self, handlers: Mapping[str, Handler]) -> TargetCaller:
+    @cached_property
+    def settler(self) -> Settler:
+        """How attempts end."""
+        return Settler(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=self.ledger,
+            placer=self.placer,
+            occurrences=self.occurrences,
+            dead_letters=self.dead_letters,
+            payloads=self.payloads,
+            journal=self.journal,
+            jitter=jitter,
+        )
+
+    def targets(self, handlers: Mapping[str, Handler]) -> AllowedCaller:
         """What jobs call."""
-        return TargetCaller(handlers)
+        guard = Guard(self._setting("ALLOWED_NETWORKS"))
+        caller = TargetCaller(handlers, clock=self.clock, guard=guard, keys=self.webhook_keys)
+        return AllowedCaller(caller, allowed=self._setting("ALLOWED_TARGETS"))
+
+    @cached_property
+    def webhook_keys(self) -> SecretsManagerWebhookKeys:
+        """The master keys of signatures, read when they are first asked for."""
+        client = clients.secrets_manager()
+        return SecretsManagerWebhookKeys(client, self._setting("WEBHOOK_SECRET"), clock=self.clock)
 
     def confirm(self) -> None:
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""

@@ -237,6 +237,7 @@ class _Tick:
             identity=identity,
             dead_at=scanner.clock.now(),
             error=f"could not be promoted: {fault}",
+            error_class="not_promoted",
             attempt=row.timer.attempt if row.timer else 0,
             job_id=str(job_id_of(row.timer.job)) if row.timer else "",
             timer=row.timer,
@@ -245,9 +246,9 @@ class _Tick:
         if row.timer is None or not row.timer.job.is_ledgered:
             scanner.dead_letters.put(letter)
         else:
-            job = row.timer.job
+            timer, job = row.timer, row.timer.job
             seen, owner = scanner.ledger.get(job.key), scanner.token()
-            if not may_claim(seen, attempt=row.timer.attempt, owner=owner):
+            if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
                 return  # settled, or a worker has had this attempt by another message
             if isinstance(scanner.ledger.bury(letter, job, row=seen, owner=owner, now=scanner.clock.now()), Refused):
                 return

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 
 import xxhash
 
-from functions.domain.claims import LEDGER_LIFE, may_claim
+from functions.domain.claims import LEDGER_LIFE, LedgerRow, may_claim
 from functions.domain.cursor import AuditPosition, oldest_bucket
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
@@ -130,7 +131,8 @@ class _Audit:
 
     def _audit_page(self, timers: Sequence[Timer]) -> None:
         rows = self._sweeper.ledger.get_many([timer.job.key for timer in timers])
-        stragglers = [timer for timer in timers if may_claim(rows.get(timer.job.key), attempt=timer.attempt, owner="")]
+        now = self._sweeper.clock.now()
+        stragglers = [timer for timer in timers if self._is_straggler(timer, rows.get(timer.job.key), now=now)]
         self.report.audited += len(timers)
         self.report.stragglers += len(stragglers)
         for timer, placement in zip(stragglers, self._sweeper.placer.place(stragglers), strict=True):
@@ -141,6 +143,16 @@ class _Audit:
                 raise NotPlaced([placement.fault])
             # What can never be sent must not hold up the audit of everything else.
             self.report.unplaced += placement.ring is None
+
+    def _is_straggler(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> bool:
+        """Whether nobody has claimed an attempt that should have been, and it has not been parked either."""
+        if row is not None and row.parked_until is not None and now < row.parked_until + SETTLING:
+            return False
+        if row is not None and row.state is State.RUNNING and row.attempt < timer.attempt:
+            # A watchdog, which looks again whenever a lease is over.
+            settled_by = now - SETTLING - self._sweeper.wheel.skew
+            return row.lease_until is not None and row.lease_until < settled_by
+        return may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
 
     def _advance(self, to: AuditPosition) -> None:
         if to != self._recorded:

@@ -10,45 +10,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from functions.breakers import Breakers, Go, Park
 from functions.domain.claims import (
     LEASE_MARGIN,
-    MAX_RESCUES,
+    SILENT,
     Again,
     Bury,
     Defer,
     Drop,
     LedgerRow,
     Rescue,
+    Watch,
     judge_claim,
     lease_of,
 )
 from functions.domain.envelope import decode_envelope, unpack
-from functions.domain.errors import NotPlaced, Undecodable
+from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import Event, State, target
+from functions.domain.lifecycle import Event, target
 from functions.domain.occurrence import fill_references
 from functions.domain.wheel import HOLD, Wheel
 from functions.occurrences import Admission, Occurrences
-from functions.placing import Placer
 from functions.ports import (
     Claimed,
     Clock,
-    DeadLetter,
-    DeadLetters,
     Failed,
     Invocation,
     Journal,
     Ledger,
     Outcome,
     PayloadStore,
+    Pending,
     ReadyQueue,
     Receipt,
     Refused,
     Succeeded,
     Targets,
 )
+from functions.settling import Claim, Settler
 
 _CLAIM_TRIES = 3
 
@@ -73,15 +74,6 @@ class _Returned:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """An attempt that may run. fence is 0 where there is no ledger row to settle."""
-
-    owner: str
-    fence: int
-    lease_until: datetime
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """Executes batches.
@@ -93,10 +85,10 @@ class Worker:
     wheel: Wheel
     clock: Clock
     ledger: Ledger
-    placer: Placer
+    settler: Settler
+    breakers: Breakers
     occurrences: Occurrences
     ready: ReadyQueue
-    dead_letters: DeadLetters
     payloads: PayloadStore
     targets: Targets
     journal: Journal
@@ -141,7 +133,7 @@ class Worker:
         now = self.clock.now()
         if timer.due_at - now > HOLD:
             # A sender's clock is ahead of this one, or SQS was early: the same attempt waits on.
-            self._place(timer)
+            self.settler.place(timer)
             self.journal.event(
                 "came_early", job_id=str(job_id_of(timer.job)), early_ms=(timer.due_at - now) // MILLISECOND
             )
@@ -153,22 +145,57 @@ class Worker:
             return self._put_off(timer, message, now=now)
         while (left := timer.due_at - self.clock.now()) > timedelta(0):
             self.clock.sleep(left)
+        go = self._admit(timer, now=self.clock.now())
+        if isinstance(go, Park) and timer.may_wait_until(go.until):
+            # Before the claim: it spends no attempt.
+            self.settler.park(timer, until=go.until, reason=go.reason)
+            return None
+        try:
+            outcome = self._claim_and_call(timer, payload, message, refusal=_refusal(go))
+        except Exception:
+            self._tell_breaker(timer, go, None)
+            raise
+        self._tell_breaker(timer, go, outcome)
+        return outcome if isinstance(outcome, _Returned) else None
+
+    def _admit(self, timer: Timer, *, now: datetime) -> Go | Park | None:
+        """Whether its destination may be called; None when it will not be, whatever the breaker says."""
+        is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
+        if is_expired or timer.is_beyond_policy:
+            return None
+        return self.breakers.admit(timer, lease_until=lease_of(timer.job.timeout, now=now))
+
+    def _tell_breaker(self, timer: Timer, go: Go | Park | None, outcome: Outcome | _Returned | None) -> None:
+        if not isinstance(go, Go):
+            return
+        if outcome is None or isinstance(outcome, _Returned):
+            self.breakers.release(timer, go)
+        else:
+            self.breakers.note(timer, go, outcome)
+
+    def _claim_and_call(
+        self, timer: Timer, payload: str | None, message: Message, *, refusal: Failed | None
+    ) -> Outcome | _Returned | None:
+        """What its target answered; or what happens to the message, when it was not called. refusal: why it must not."""
         if self._is_over_before_its_claim(timer):
             return None
         claim = self._claim(timer, message)
-        if not isinstance(claim, _Claim):
+        if not isinstance(claim, Claim):
             return claim
         try:
-            outcome = self._attempt(timer, payload, claim)
+            outcome = refusal or self._attempt(timer, payload, claim)
             if isinstance(outcome, Failed):
-                self._fail(timer, claim, outcome)
+                self.settler.fail(timer, claim, outcome)
         except Exception:
-            self._release(timer, claim)
+            self.settler.release(timer, claim)
             raise
-        if isinstance(outcome, Succeeded):
-            # An error here releases nothing: the effect has happened, and a released job could still be cancelled.
-            self._settle(timer, claim, Event.SUCCEED, outcome)
-        return outcome if isinstance(outcome, _Returned) else None
+        # An error from here on releases nothing: the effect has happened, and a released job could still be cancelled.
+        if isinstance(outcome, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
+            self.settler.hold(timer, claim)
+        elif isinstance(outcome, Succeeded | Pending):
+            # Without a row that its target could settle later, it has taken the job.
+            self.settler.succeed(timer, claim, outcome.result if isinstance(outcome, Succeeded) else "")
+        return outcome
 
     def _is_over_before_its_claim(self, timer: Timer) -> bool:
         """Whether an occurrence is skipped, or waits for another run. A retry has been admitted before."""
@@ -181,7 +208,7 @@ class Worker:
         """There is no time left for this attempt."""
         if timer.job.is_ledgered:
             # A fresh message: returning this one would count a receive, and ten make a dead letter of a healthy job.
-            self._place(timer)
+            self.settler.place(timer)
             return None
         # Without a ledger only the receive count ends a job that kills its workers. Spread, so that what was returned
         # together does not come back together.
@@ -196,10 +223,10 @@ class Worker:
             return None if job.payload.pointer is None else _GONE
         return fill_references(text, job.occurrence) if job.occurrence else text
 
-    def _claim(self, timer: Timer, message: Message) -> _Claim | _Returned | None:
+    def _claim(self, timer: Timer, message: Message) -> Claim | _Returned | None:
         """The right to run the attempt; or what happens to the message instead."""
         now = self.clock.now()
-        claim = _Claim(owner=self.token(), fence=0, lease_until=lease_of(timer.job.timeout, now=now))
+        claim = Claim(owner=self.token(), fence=0, lease_until=lease_of(timer.job.timeout, now=now))
         match timer.job.delivery:
             case Delivery.AT_LEAST_ONCE:
                 return claim
@@ -208,29 +235,37 @@ class Worker:
             case Delivery.EXACTLY_ONCE:
                 return self._claim_exactly_once(timer, claim, message, now=now)
 
-    def _start_once(self, timer: Timer, claim: _Claim, *, now: datetime) -> bool:
+    def _start_once(self, timer: Timer, claim: Claim, *, now: datetime) -> bool:
         is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
         event = Event.LAPSE if is_expired else Event.ATTEMPT
         answer = self.ledger.attempt(timer, event, owner=claim.owner, now=now)
         if isinstance(answer, Refused):
-            self._drop(timer, answer.row, "started before")
+            self.settler.note_drop(timer, answer.row, "started before")
             return False
         if is_expired:
-            self._forget_payload(timer)
-            self._note_end(timer, str(target(event)))
+            self.settler.forget_payload(timer)
+            self.settler.note_end(timer, str(target(event)))
         return not is_expired
 
     def _claim_exactly_once(
-        self, timer: Timer, claim: _Claim, message: Message, *, now: datetime
-    ) -> _Claim | _Returned | None:
-        answer = self.ledger.claim(timer, owner=claim.owner, lease_until=claim.lease_until, now=now)
+        self, timer: Timer, claim: Claim, message: Message, *, now: datetime
+    ) -> Claim | _Returned | None:
+        answer = self._first_answer(timer, claim, now=now)
         for _ in range(_CLAIM_TRIES):
             if isinstance(answer, Claimed):
                 return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
             row = answer.row
-            match judge_claim(row, attempt=timer.attempt, owner=claim.owner, now=now, skew=self.wheel.skew):
+            match judge_claim(
+                row,
+                attempt=timer.attempt,
+                due_at=timer.due_at,
+                owner=claim.owner,
+                now=now,
+                skew=self.wheel.skew,
+                is_granted=not timer.is_beyond_policy,
+            ):
                 case Drop(reason):
-                    self._drop(timer, row, reason)
+                    self.settler.note_drop(timer, row, reason)
                     return None
                 case Defer(until):
                     # Never acknowledged: should that worker die, this message is what rescues its job.
@@ -238,7 +273,13 @@ class Worker:
                     self.journal.count("claims_lost")
                     return _Returned("leased")
                 case Bury():
-                    return self._bury(timer, claim, row)
+                    return (
+                        None if self.settler.bury(timer, row, owner=claim.owner) else _Returned("its row has changed")
+                    )
+                case Watch(until):
+                    # A watchdog may look again any number of times, which would wear a returned message out.
+                    self.settler.look_again(timer, row, until=until)
+                    return None
                 case Rescue():
                     assert row is not None  # only a row can be rescued
                     # A name of its own: the refused claim may be made once more, late, and must not pass for this.
@@ -247,33 +288,37 @@ class Worker:
                         timer, row=row, owner=claim.owner, lease_until=claim.lease_until, now=now
                     )
                     if isinstance(answer, Claimed):
-                        self.journal.count("rescues")
-                        self.journal.event(
-                            "rescued", job_id=str(job_id_of(timer.job)), rescue_count=answer.rescue_count
-                        )
+                        self._note_takeover(timer, row)
                 case Again():
                     answer = self.ledger.claim(timer, owner=claim.owner, lease_until=claim.lease_until, now=now)
         if isinstance(answer, Claimed):
             return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
         return _Returned("its row kept changing")
 
-    def _unless_cancelled(self, timer: Timer, claim: _Claim, answer: Claimed) -> _Claim | None:
+    def _first_answer(self, timer: Timer, claim: Claim, *, now: datetime) -> Claimed | Refused:
+        if timer.is_beyond_policy:
+            return Refused(self.ledger.get(timer.job.key))
+        return self.ledger.claim(timer, owner=claim.owner, lease_until=claim.lease_until, now=now)
+
+    def _unless_cancelled(self, timer: Timer, claim: Claim, answer: Claimed) -> Claim | None:
         """A cancel that was requested of an earlier claim lets no other follow."""
         if not answer.cancel_requested:
             return claim
-        self._settle(timer, claim, Event.WITHDRAW)
+        self.settler.end(timer, claim, Event.WITHDRAW)
         return None
 
-    def _attempt(self, timer: Timer, payload: str | None, claim: _Claim) -> Outcome | _Returned | None:
+    def _attempt(self, timer: Timer, payload: str | None, claim: Claim) -> Outcome | _Returned | None:
         """Call the target; None when there was no reason to."""
         job = timer.job
         started_at = self.clock.now()
+        if timer.is_beyond_policy:
+            return Failed("its target went on by itself, and then fell silent", SILENT, is_permanent=True)
         if job.expires_at is not None and started_at >= job.expires_at:
-            self._settle(timer, claim, Event.EXPIRE)
+            self.settler.end(timer, claim, Event.EXPIRE)
             return None
         if self.clock.now() + job.timeout > claim.lease_until:
             # Something took so long that the call could outlive the lease, and meet another worker's.
-            self._release(timer, claim)
+            self.settler.release(timer, claim)
             return _Returned("too little of its lease is left")
         if payload is _GONE:
             return self._miss_payload(timer)
@@ -286,154 +331,18 @@ class Worker:
         if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None:
             # A payload goes when its job has succeeded, and only the ledger could have told this message so. That of an
             # occurrence stays.
-            self._drop(timer, None, "its payload is gone: it has succeeded before")
+            self.settler.note_drop(timer, None, "its payload is gone: it has succeeded before")
             return None
-        return Failed("its payload is gone", is_permanent=True)
+        return Failed("its payload is gone", "payload_gone", is_permanent=True)
 
-    def _fail(self, timer: Timer, claim: _Claim, failure: Failed) -> None:
-        job = timer.job
-        if job.delivery is Delivery.AT_MOST_ONCE:
-            self._forget_payload(timer)
-            self._note_end(timer, "failed", error=failure.error)
-            return
-        following = None
-        if not failure.is_permanent:
-            following = timer.next_attempt(
-                failed_at=self.clock.now(), jitter=self.jitter(), retry_after=failure.retry_after
-            )
-        if following is None:
-            self._give_up(timer, claim, failure.error)
-            return
-        # Placed before it is settled: a crash between the two costs a duplicate message, never the job.
-        self._place(following)
-        self._settle(timer, claim, Event.RETRY, error=failure.error, following=following)
-
-    def _give_up(self, timer: Timer, claim: _Claim, error: str) -> None:
-        if timer.job.occurrence is not None:
-            self.occurrences.before_failure(timer, timer.job.occurrence)
-        letter = self._letter(timer, error)
-        if timer.job.delivery is Delivery.AT_LEAST_ONCE:
-            self.dead_letters.put(letter)
-        else:
-            answer = self.ledger.fail(letter, timer.job, fence=claim.fence, owner=claim.owner, now=self.clock.now())
-            if isinstance(answer, Refused):
-                if (fence := _moved_fence(answer.row, claim)) is not None:
-                    self._give_up(timer, replace(claim, fence=fence), error)
-                else:
-                    self._note_refused(timer, claim)
-                return
-        self.journal.count("dead_lettered")
-        self._note_end(timer, str(target(Event.FAIL)), error=error)
-        self._tell_its_schedule(timer, Event.FAIL)
-
-    def _bury(self, timer: Timer, claim: _Claim, row: LedgerRow | None) -> _Returned | None:
-        error = f"its worker died {MAX_RESCUES + 1} times"
-        if row is not None and row.error:
-            error += f"; last error: {row.error}"
-        if timer.job.occurrence is not None:
-            self.occurrences.before_failure(timer, timer.job.occurrence)
-        letter = self._letter(timer, error)
-        answer = self.ledger.bury(letter, timer.job, row=row, owner=claim.owner, now=self.clock.now())
-        if isinstance(answer, Refused):
-            return _Returned("its row has changed")
-        self.journal.count("dead_lettered")
-        self._note_end(timer, str(target(Event.BURY)), error=error)
-        self._tell_its_schedule(timer, Event.BURY)
-        return None
-
-    def _release(self, timer: Timer, claim: _Claim) -> None:
-        """Give the attempt back: without this it would wait for its lease, and count as a death."""
-        if timer.job.delivery is not Delivery.EXACTLY_ONCE:
-            return
-        try:
-            self.ledger.settle(
-                timer.job,
-                Event.RELEASE,
-                fence=claim.fence,
-                owner=claim.owner,
-                due_at=timer.due_at,
-                now=self.clock.now(),
-            )
-        except Exception as error:  # noqa: BLE001  then it is rescued when its lease is over
-            self.journal.event("not_released", job_id=str(job_id_of(timer.job)), error=type(error).__name__)
-
-    def _settle(
-        self,
-        timer: Timer,
-        claim: _Claim,
-        event: Event,
-        outcome: Succeeded | None = None,
-        *,
-        error: str = "",
-        following: Timer | None = None,
-    ) -> None:
-        job = timer.job
-        if job.delivery is Delivery.EXACTLY_ONCE:
-            answer = self.ledger.settle(
-                job,
-                event,
-                fence=claim.fence,
-                owner=claim.owner,
-                due_at=following.due_at if following else timer.due_at,
-                now=self.clock.now(),
-                result=outcome.result if outcome else "",
-                error=error,
-            )
-            if isinstance(answer, Refused):
-                if event is Event.RETRY and answer.row is not None and answer.row.cancel_requested:
-                    self._settle(timer, claim, Event.WITHDRAW, error=error)
-                    return
-                if (fence := _moved_fence(answer.row, claim)) is not None:
-                    self._settle(timer, replace(claim, fence=fence), event, outcome, error=error, following=following)
-                    return
-                self.journal.event(
-                    "settle_refused", job_id=str(job_id_of(job)), attempt=timer.attempt, fence=claim.fence
-                )
-                self.journal.count("claims_lost")
-                return
-        if event in (Event.SUCCEED, Event.EXPIRE, Event.WITHDRAW):
-            self._forget_payload(timer)
-        self._note_end(timer, "retried" if event is Event.RETRY else str(target(event)), error=error)
-        if event is not Event.RETRY:
-            self._tell_its_schedule(timer, event)
-
-    def _tell_its_schedule(self, timer: Timer, event: Event) -> None:
-        if timer.job.occurrence is not None:
-            self.occurrences.after_settling(timer, timer.job.occurrence, event)
-
-    def _place(self, timer: Timer) -> None:
-        placement = self.placer.place([timer])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
-
-    def _letter(self, timer: Timer, error: str) -> DeadLetter:
-        job = timer.job
-        return DeadLetter(
-            tenant=job.tenant,
-            identity=job.identity,
-            dead_at=self.clock.now(),
-            error=error,
-            attempt=timer.attempt,
-            job_id=str(job_id_of(job)),
-            timer=timer,
-        )
-
-    def _drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
-        self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
-        self.journal.count("duplicates_dropped")
-        # A dead letter keeps its payload. A cancelled job's message is the last that knows of it.
-        if row is not None and row.state is State.CANCELLED:
-            self._forget_payload(timer)
-
-    def _forget_payload(self, timer: Timer) -> None:
-        # That of an occurrence is its schedule's: the next fire needs it too.
-        if timer.job.payload.pointer is not None and timer.job.occurrence is None:
-            self.payloads.delete(timer.job.payload.pointer)
-
-    def _note_refused(self, timer: Timer, claim: _Claim) -> None:
-        """Another worker has the attempt by now: what this one did is not settled."""
-        self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)
-        self.journal.count("claims_lost")
+    def _note_takeover(self, timer: Timer, row: LedgerRow) -> None:
+        """Of an attempt whose worker has died; or of a later one, whose target went on by itself and fell silent."""
+        self.journal.count("leases_expired")
+        is_rescue = row.attempt == timer.attempt
+        if is_rescue:
+            self.journal.count("rescues")
+        event = "rescued" if is_rescue else "lease_expired"
+        self.journal.event(event, job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
 
     def _note_start(self, timer: Timer, started_at: datetime) -> None:
         lag_ms = (started_at - timer.due_at) / MILLISECOND
@@ -442,28 +351,15 @@ class Worker:
         self.journal.count("attempts")
         self.journal.observe("lag_ms", max(0.0, lag_ms))
 
-    def _note_end(self, timer: Timer, outcome: str, *, error: str = "") -> None:
-        job = timer.job
-        self.journal.event(
-            "job_settled",
-            job_id=str(job_id_of(job)),
-            tenant=job.tenant,
-            outcome=outcome,
-            attempt=timer.attempt,
-            # Only its kind: what a target or a handler says may hold what its payload does.
-            **({"error": error.partition(":")[0]} if error else {}),
-        )
-        self.journal.count(outcome)
 
-
-def _moved_fence(row: LedgerRow | None, claim: _Claim) -> int | None:
-    """The fence of this very claim, when it was made once more after its answer; None when the attempt is another's."""
-    if row is None or row.state is not State.RUNNING or row.owner != claim.owner:
+def _refusal(go: Go | Park | None) -> Failed | None:
+    """Of a job that would have to wait longer than its policy allows."""
+    if not isinstance(go, Park):
         return None
-    return row.fence if row.fence > claim.fence else None
+    return Failed(f"it may wait no longer: {go.reason}", "breaker_open", is_permanent=True)
 
 
-def _invocation(timer: Timer, claim: _Claim) -> Invocation:
+def _invocation(timer: Timer, claim: Claim) -> Invocation:
     job = timer.job
     return Invocation(
         job_id=str(job_id_of(job)),

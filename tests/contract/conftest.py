@@ -12,6 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
@@ -23,6 +24,7 @@ from functions.adapters.tables import (
     SCHEDULE_STATE,
     SCHEDULES,
     SHARDS,
+    TENANTS,
     TIMERS,
     TableSchema,
 )
@@ -30,11 +32,12 @@ from functions.domain.envelope import decode_timer
 from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.job import Timer
 from functions.domain.timer_key import timer_key
-from functions.ports import DeadLetter, DeadLetters, Ledger, ScheduleStore, ShardStore, TimerStore
+from functions.ports import BreakerStore, DeadLetter, DeadLetters, Ledger, ScheduleStore, ShardStore, TimerStore
 from tests.builders import LOCAL_WHEEL
 from tests.dynamodb_local import DynamoDBLocal
 from tests.fakes import (
     FakeClock,
+    InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryScheduleStore,
@@ -54,19 +57,32 @@ _WITHOUT_A_NEW_SESSION: Any = {"core": {"reset_boto3_session": False}}
 
 @dataclass(frozen=True, slots=True)
 class LedgerSubject:
-    """A ledger, when it lets a row go, and the dead letters that it has kept."""
+    """A ledger, when it lets a row go, the dead letters that it has kept, and the far ring beside it."""
 
     ledger: Ledger
     expires_at: Callable[[str], datetime]
     letters: Callable[[], list[DeadLetter]]
+    timers: TimerStore
 
 
 @dataclass(frozen=True, slots=True)
 class LetterSubject:
-    """A store of dead letters, what it holds, and when it lets its only one go (the fake never does)."""
+    """A store of dead letters, what it holds, when it lets its only one go, and a way to spoil that one's record.
+
+    A spoiled record is one that a newer Tickwheel wrote. The fake never lets a letter go, and spoils none.
+    """
 
     dead_letters: DeadLetters
     letters: Callable[[], list[DeadLetter]]
+    expires_at: Callable[[], datetime] | None = None
+    spoil: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSubject:
+    """A store of breakers, and when it lets its only one go (the fake never does)."""
+
+    breakers: BreakerStore
     expires_at: Callable[[], datetime] | None
 
 
@@ -123,18 +139,30 @@ def dynamodb(request: pytest.FixtureRequest, _moto_dynamodb: "DynamoDBClient") -
 
 
 @pytest.fixture
-def ledger_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LedgerSubject]:
+def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -> Iterator[LedgerSubject]:
     skew = LOCAL_WHEEL.skew
+    clock = FakeClock()
     if dynamodb is None:
         dead_letters = InMemoryDeadLetters()
         fake = InMemoryLedger(skew=skew, dead_letters=dead_letters)
-        yield LedgerSubject(fake, lambda key: fake.expiry[key], lambda: list(dead_letters.letters.values()))
+        far = InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=fake, clock=clock)
+        yield LedgerSubject(fake, lambda key: fake.expiry[key], lambda: list(dead_letters.letters.values()), far)
         return
-    with _table(dynamodb, LEDGER) as name, _table(dynamodb, DEAD_LETTERS) as letters:
+    with (
+        _table(dynamodb, LEDGER) as name,
+        _table(dynamodb, DEAD_LETTERS) as letters,
+        _table(dynamodb, TIMERS) as timers_table,
+    ):
+        timers = DynamoDBTimerStore(
+            dynamodb, timers_table, writer=dynamodb, wheel=LOCAL_WHEEL, clock=clock, pool=pool, ledger_table=name
+        )
         yield LedgerSubject(
-            DynamoDBLedger(dynamodb, name, skew=skew, dead_letters=DynamoDBDeadLetters(dynamodb, letters)),
+            DynamoDBLedger(
+                dynamodb, name, skew=skew, dead_letters=DynamoDBDeadLetters(dynamodb, letters), timers=timers
+            ),
             lambda key: from_seconds(int(_item(dynamodb, name, {"k": {"S": key}})["x"]["N"])),
             lambda: _letters(dynamodb, letters),
+            timers,
         )
 
 
@@ -142,13 +170,18 @@ def ledger_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LedgerSubject]
 def letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LetterSubject]:
     if dynamodb is None:
         fake = InMemoryDeadLetters()
-        yield LetterSubject(fake, lambda: list(fake.letters.values()), None)
+        yield LetterSubject(fake, lambda: list(fake.letters.values()))
         return
     with _table(dynamodb, DEAD_LETTERS) as name:
+
+        def only_row() -> Any:
+            return dynamodb.scan(TableName=name, ConsistentRead=True)["Items"][0]
+
         yield LetterSubject(
             DynamoDBDeadLetters(dynamodb, name),
             lambda: _letters(dynamodb, name),
-            lambda: from_seconds(int(dynamodb.scan(TableName=name)["Items"][0]["x"]["N"])),
+            lambda: from_seconds(int(only_row()["x"]["N"])),
+            lambda: dynamodb.put_item(TableName=name, Item={**only_row(), "j": {"S": '{"lunar":28}'}}) and None,
         )
 
 
@@ -205,6 +238,28 @@ def shards(dynamodb: "DynamoDBClient | None") -> Iterator[ShardStore]:
         return
     with _table(dynamodb, SHARDS) as name:
         yield DynamoDBShardStore(dynamodb, name)
+
+
+@pytest.fixture
+def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubject]:
+    if dynamodb is None:
+        yield BreakerSubject(InMemoryBreakerStore(), None)
+        return
+    with _table(dynamodb, TENANTS) as name:
+        # A tenant's other rows stand in the same partition, before and behind its breakers.
+        for item in ("a", "breaker", "breakers", "z"):
+            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+        yield BreakerSubject(
+            DynamoDBBreakerStore(dynamodb, name),
+            lambda: from_seconds(
+                next(int(item["x"]["N"]) for item in dynamodb.scan(TableName=name)["Items"] if "x" in item)
+            ),
+        )
+
+
+@pytest.fixture
+def breakers(breaker_subject: BreakerSubject) -> BreakerStore:
+    return breaker_subject.breakers
 
 
 @pytest.fixture
@@ -275,6 +330,7 @@ def _letter(item: Mapping[str, Any]) -> DeadLetter:
         identity=identity,
         dead_at=parse_instant(dead_at),
         error=text["e"],
+        error_class=text["c"],
         attempt=int(item["a"]["N"]),
         job_id=text.get("i", ""),
         timer=decode_timer(text["j"], tenant=tenant) if "j" in text else None,

@@ -21,6 +21,9 @@ LONG_AFTER = NOON + timedelta(hours=1)
 REPEATABLE = {(Event.CANCEL, State.CANCELLED)}
 """A cancel of a cancelled job is answered as the first was, whoever asks."""
 
+STAYS = {(Event.PARK, State.RETRYING), (Event.PARK, State.RUNNING)}
+"""A retry that is parked stays one; and what a watchdog looks after goes on while the watchdog is parked."""
+
 WITH_A_LETTER = (Event.FAIL, Event.BURY)
 """Events that keep a dead letter, if and only if they happen."""
 
@@ -47,12 +50,12 @@ def test_an_event_happens_in_the_states_of_its_row_of_the_table_and_in_no_other(
     answer = PERFORM[event](ledger, timer)
 
     row = ledger.get(timer.job.key)
-    happens = state in sources(event) or (event, state) in REPEATABLE
+    happens = state in sources(event) or (event, state) in REPEATABLE | STAYS
     assert len(ledger_subject.letters()) - len(kept) == (happens and event in WITH_A_LETTER)
     if happens:
         assert not isinstance(answer, Refused)
         assert row is not None
-        assert row.state is target(event)
+        assert row.state is (state if (event, state) in STAYS else target(event))
     else:
         assert answer == Refused(met)
         assert row == met
@@ -66,6 +69,7 @@ def test_nothing_leaves_a_terminal_state():
         State.EXPIRED,
         State.ATTEMPTED,
         State.SKIPPED,
+        State.MOVED,
     } == TERMINAL
 
 
@@ -103,6 +107,10 @@ def _skipped(ledger: Ledger, timer: Timer) -> None:
     ledger.skip(timer, reason="overlap", owner="arranger", now=NOON)
 
 
+def _moved(ledger: Ledger, timer: Timer) -> None:
+    ledger.move(job_id_of(timer.job), a_timer(due_at=LONG_AFTER), owner="arranger", now=NOON)
+
+
 ARRANGE: dict[State, Callable[[Ledger, Timer], object]] = {
     State.ABSENT: _nothing,
     State.SCHEDULED: _register,
@@ -114,6 +122,7 @@ ARRANGE: dict[State, Callable[[Ledger, Timer], object]] = {
     State.EXPIRED: _settled(Event.EXPIRE),
     State.ATTEMPTED: _attempted,
     State.SKIPPED: _skipped,
+    State.MOVED: _moved,
 }
 
 
@@ -169,6 +178,23 @@ def _a_letter(timer: Timer, *, dead_at: datetime = NOON) -> DeadLetter:
     )
 
 
+def _hold(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    seen = ledger.get(timer.job.key) or LedgerRow(state=State.ABSENT)
+    return ledger.hold(timer, fence=seen.fence, owner=seen.owner, lease_until=LONG_AFTER, now=LONG_AFTER)
+
+
+def _park(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.park(timer, until=LONG_AFTER, now=LONG_AFTER)
+
+
+def _replay(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.replay(timer, owner="performer", now=LONG_AFTER)
+
+
+def _move(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    return ledger.move(job_id_of(timer.job), a_timer(due_at=LONG_AFTER), owner="performer", now=LONG_AFTER)
+
+
 def _register_again(ledger: Ledger, timer: Timer) -> Applied | Refused:
     return ledger.register(timer.job, job_id="other", fingerprint="g", owner="performer", now=LONG_AFTER)
 
@@ -188,4 +214,8 @@ PERFORM: dict[Event, Step] = {
     Event.CANCEL: _cancel,
     Event.SKIP: _skip,
     Event.BURY: _bury,
+    Event.HOLD: _hold,
+    Event.PARK: _park,
+    Event.REPLAY: _replay,
+    Event.MOVE: _move,
 }

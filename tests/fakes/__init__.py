@@ -3,6 +3,7 @@
 They hold rows, not references: what is written is encoded and decoded as the real stores would.
 """
 
+from tests.fakes.breakers import InMemoryBreakerStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.dead_letters import InMemoryDeadLetters
 from tests.fakes.journal import RecordingJournal
@@ -13,9 +14,12 @@ from tests.fakes.schedules import InMemoryScheduleStore
 from tests.fakes.shards import InMemoryShardStore
 from tests.fakes.targets import RecordingTargets
 from tests.fakes.timers import InMemoryTimerStore
+from tests.fakes.webhook_keys import GivenWebhookKeys
 
 __all__ = [
     "FakeClock",
+    "GivenWebhookKeys",
+    "InMemoryBreakerStore",
     "InMemoryDeadLetters",
     "InMemoryLedger",
     "InMemoryPayloadStore",

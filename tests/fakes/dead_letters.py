@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+from functions.domain.envelope import decode_timer, encode_timer
+from functions.domain.letter_id import LetterId
 from functions.ports import DeadLetter
 
 
@@ -12,4 +15,27 @@ class InMemoryDeadLetters:
         self.letters: dict[tuple[str, datetime, str], DeadLetter] = {}
 
     def put(self, letter: DeadLetter) -> None:
-        self.letters[letter.tenant, letter.dead_at, letter.identity] = letter
+        dead_at = letter.letter_id.dead_at
+        self.letters[letter.tenant, dead_at, letter.identity] = replace(letter, dead_at=dead_at)
+
+    def get(self, letter_id: LetterId) -> DeadLetter | None:
+        letter = self.letters.get(_key(letter_id))
+        return _read(letter) if letter is not None else None
+
+    def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
+        keys = [key for key in self.letters if hour <= key[1] < hour + timedelta(hours=1) and key < _key(before)]
+        found = sorted((key for key in keys if key[0] == before.tenant), reverse=True)
+        return [_read(self.letters[key]) for key in found[:limit]], len(found) > limit
+
+    def delete(self, letter_id: LetterId) -> None:
+        self.letters.pop(_key(letter_id), None)
+
+
+def _key(letter_id: LetterId) -> tuple[str, datetime, str]:
+    return letter_id.tenant, letter_id.dead_at, letter_id.identity
+
+
+def _read(letter: DeadLetter) -> DeadLetter:
+    if letter.timer is None:
+        return letter
+    return replace(letter, timer=decode_timer(encode_timer(letter.timer), tenant=letter.tenant))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.claims import LedgerRow, expires_at, may_claim
+from functions.domain.claims import LedgerRow, deaths_of, expires_at, is_own, may_claim
+from functions.domain.envelope import encode_timer
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
@@ -23,6 +24,7 @@ class InMemoryLedger:
         self._dead_letters = dead_letters or InMemoryDeadLetters()
         self.rows: dict[str, LedgerRow] = {}
         self.expiry: dict[str, datetime] = {}
+        self.put_far: Callable[[Timer], object] = _no_far_ring
 
     def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
         row = self.rows.get(job.key)
@@ -33,7 +35,9 @@ class InMemoryLedger:
 
     def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
         row = self.rows.get(timer.job.key)
-        if not may_claim(row, attempt=timer.attempt, owner=owner):
+        if row is not None and is_own(row, attempt=timer.attempt, owner=owner):
+            return Claimed(row.fence, row.rescue_count, row.cancel_requested)
+        if not may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
             return Refused(row)
         return self._take(timer, row, owner=owner, lease_until=lease_until, now=now, rescue_count=0)
 
@@ -43,11 +47,19 @@ class InMemoryLedger:
         met = self.rows.get(timer.job.key)
         if met is None or met.state is not State.RUNNING or met.lease_until is None:
             return Refused(met)
+        if is_own(met, attempt=timer.attempt, owner=owner):
+            return Claimed(met.fence, met.rescue_count, met.cancel_requested)
         is_over = met.fence == row.fence and met.lease_until < now - self._skew and met.attempt <= timer.attempt
-        if not (is_over or (met.owner == owner and met.attempt == timer.attempt)):
+        if not is_over:
             return Refused(met)
         return self._take(
-            timer, row, owner=owner, lease_until=lease_until, now=now, rescue_count=row.rescue_count + 1, met=met
+            timer,
+            row,
+            owner=owner,
+            lease_until=lease_until,
+            now=now,
+            rescue_count=deaths_of(row, attempt=timer.attempt),
+            met=met,
         )
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
@@ -57,7 +69,7 @@ class InMemoryLedger:
             return Refused(row)
         row = replace(row or LedgerRow(state=State.ABSENT), state=target(event), owner=owner)
         row = replace(row, attempt=timer.attempt, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)))
-        return self._write(timer.job.key, row, now=now)
+        return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def settle(
         self,
@@ -77,8 +89,79 @@ class InMemoryLedger:
         is_done = row is not None and row.state is target(event)
         if row is None or not is_mine or not (is_done or (row.state is State.RUNNING and not is_withdrawn)):
             return Refused(row)
-        row = replace(row, state=target(event), due_at=kept(due_at), result=_cut(result), error=_cut(error))
-        return self._write(job.key, row, now=now)
+        row = replace(row, state=target(event), due_at=kept(due_at), result=_cut(result), error=_cut(error), held="")
+        return self._write(job.key, row, now=now, scheduled_at=job.scheduled_at)
+
+    def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
+        row = self.rows.get(timer.job.key)
+        if row is None or (row.fence, row.owner, row.state) != (fence, owner, State.RUNNING):
+            return Refused(row)
+        lease_until = max(kept(lease_until), row.lease_until or lease_until)
+        row = replace(row, due_at=kept(timer.due_at), lease_until=lease_until, held=encode_timer(timer))
+        return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
+
+    def extend(
+        self, key: str, *, fence: int, lease_until: datetime, now: datetime, scheduled_at: datetime | None = None
+    ) -> LedgerRow | Refused:
+        row = self.rows.get(key)
+        if row is None or (row.fence, row.state) != (fence, State.RUNNING) or row.lease_until is None:
+            return Refused(row)
+        if row.lease_until <= lease_until:
+            self._write(key, replace(row, lease_until=kept(lease_until)), now=now, scheduled_at=scheduled_at)
+        return self.rows[key]
+
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
+        row = self.rows.get(job_id.key)
+        if row is None or (row.fence, row.state, row.held) != (fence, State.RUNNING, ""):
+            return Refused(row)
+        row = replace(row, state=target(Event.SUCCEED), result=_cut(result), error="")
+        return self._write(job_id.key, row, now=now, scheduled_at=job_id.due_at)
+
+    def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:
+        met = self.rows.get(timer.job.key)
+        if met is None or met.state is not State.RETRYING or row.due_at is None:
+            return Refused(met)
+        is_seen = met.due_at == row.due_at and met.attempt == timer.attempt - 1
+        if not is_seen and (met.due_at, met.owner) != (kept(timer.due_at), owner):
+            return Refused(met)
+        hastened = replace(met, due_at=kept(timer.due_at), owner=owner)
+        latest = max(timer.job.scheduled_at, row.due_at)
+        return self._write(timer.job.key, hastened, now=now, scheduled_at=latest)
+
+    def move(self, job_id: JobId, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+        row = self.rows.get(job_id.key)
+        waits = _state(row) in sources(Event.MOVE) and (row is None or not (row.fence or row.cancel_requested))
+        is_mine = row is not None and row.state is target(Event.MOVE) and row.owner == owner
+        if not waits and not is_mine:
+            return Refused(row)
+        row = row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
+        row = replace(row, state=target(Event.MOVE), owner=owner, moved_to=str(job_id_of(timer.job)))
+        self.put_far(timer)
+        return self._write(job_id.key, row, now=now, scheduled_at=max(job_id.due_at, timer.due_at))
+
+    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+        row = self.rows.get(timer.job.key)
+        is_mine = row is not None and row.state in (State.SCHEDULED, State.RUNNING) and row.attempt <= timer.attempt
+        is_next = may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
+        if row is not None and not is_mine and not (row.state is State.RETRYING and is_next):
+            return Refused(row)
+        due_at, job_id = kept(timer.due_at), str(job_id_of(timer.job))
+        row = row or LedgerRow(state=State.SCHEDULED, due_at=due_at, job_id=job_id)
+        self._write(timer.job.key, replace(row, parked_until=kept(until)), now=now)
+        self.expiry[timer.job.key] = expires_at(now=now, due_at=max(until, timer.job.scheduled_at), lease_until=None)
+        return Applied()
+
+    def replay(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+        row, before = self.rows.get(timer.job.key), timer.attempt - 1
+        has_failed = row is not None and row.state is State.FAILED and row.attempt <= before
+        is_replayed = row is not None and row.state is target(Event.REPLAY) and row.attempt == before
+        if is_replayed and row is not None and row.due_at is not None:
+            is_replayed = row.due_at >= kept(timer.due_at)
+        if row is not None and not has_failed and not is_replayed:
+            return Refused(row)
+        row = replace(row or LedgerRow(state=State.ABSENT), state=target(Event.REPLAY), owner=owner, attempt=before)
+        row = replace(row, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)), cancel_requested=False)
+        return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def cancel(self, job_id: JobId, *, owner: str, now: datetime) -> Applied | Refused:
         row = self.rows.get(job_id.key)
@@ -101,7 +184,7 @@ class InMemoryLedger:
             return Refused(row)
         row = replace(row or LedgerRow(state=State.ABSENT), state=target(Event.SKIP), owner=owner, error=_cut(reason))
         row = replace(row, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)))
-        return self._write(timer.job.key, row, now=now)
+        return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
         met = self.rows.get(job.key)
@@ -146,9 +229,9 @@ class InMemoryLedger:
         due_at = letter.timer.due_at if letter.timer else job.scheduled_at
         met = met or LedgerRow(state=State.ABSENT, due_at=kept(due_at), job_id=str(job_id_of(job)))
         self._dead_letters.put(letter)
-        row = replace(met, state=target(event), owner=owner, error=_cut(letter.error))
+        row = replace(met, state=target(event), owner=owner, error=_cut(letter.error), held="")
         self._write(job.key, row, now=now)
-        self.expiry[job.key] = expires_at(now=now, due_at=due_at, lease_until=None)
+        self.expiry[job.key] = expires_at(now=now, due_at=max(due_at, job.scheduled_at), lease_until=None)
         return Applied()
 
     def _take(
@@ -172,15 +255,21 @@ class InMemoryLedger:
             lease_until=kept(lease_until),
             rescue_count=rescue_count,
             job_id=str(job_id_of(timer.job)),
+            held="",
         )
-        self._write(timer.job.key, taken, now=now)
+        self._write(timer.job.key, taken, now=now, scheduled_at=timer.job.scheduled_at)
         return Claimed(taken.fence, taken.rescue_count, taken.cancel_requested)
 
-    def _write(self, key: str, row: LedgerRow, *, now: datetime) -> Applied:
+    def _write(self, key: str, row: LedgerRow, *, now: datetime, scheduled_at: datetime | None = None) -> Applied:
         self.rows[key] = replace(row, updated_at=kept(now))
         lease_until = row.lease_until if row.state is State.RUNNING else None
-        self.expiry[key] = expires_at(now=now, due_at=row.due_at, lease_until=lease_until)
+        due_at = max((instant for instant in (row.due_at, scheduled_at) if instant), default=None)
+        self.expiry[key] = expires_at(now=now, due_at=due_at, lease_until=lease_until)
         return Applied()
+
+
+def _no_far_ring(_: Timer) -> None:
+    """What is moved without a timer store is not kept."""
 
 
 def _is_unchanged(met: LedgerRow | None, seen: LedgerRow | None) -> bool:

@@ -25,6 +25,8 @@ class InMemoryTimerStore:
         self._ledger = ledger
         self._clock = clock
         self._written: dict[str, datetime] = {}
+        if ledger is not None:
+            ledger.put_far = lambda timer: self.put([timer])
         self.rows: dict[tuple[int, int], dict[str, str]] = {}
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:

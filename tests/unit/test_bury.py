@@ -145,13 +145,22 @@ def test_a_message_whose_next_attempt_is_on_its_way_is_dropped(world: World):
     assert world.row(timer.job).state is State.RETRYING
 
 
-def test_the_message_of_the_next_attempt_is_buried_when_the_one_before_was_abandoned(world: World):
+def test_the_message_of_the_next_attempt_goes_on_where_it_was_when_the_one_before_was_abandoned(world: World):
     timer = a_timer(attempt=2)
     world.ledger.rows[timer.job.key] = a_running_row(attempt=1)
 
     assert bury(world, timer)
-    assert world.row(timer.job).state is State.FAILED
-    assert [letter.attempt for letter in world.buried] == [2]
+    assert world.buried == []
+    assert [placed.attempt for placed in world.ready.sent] == [2]
+
+
+def test_a_watchdog_looks_again_when_the_lease_of_its_attempt_is_over(world: World):
+    timer = a_timer(attempt=2)
+    world.ledger.rows[timer.job.key] = a_running_row(attempt=1, lease_until=NOON)
+
+    assert bury(world, timer)
+    assert world.buried == []
+    assert [placed.due_at for placed in world.ready.sent] == [NOON + world.wheel.skew + timedelta(milliseconds=1)]
 
 
 def test_a_message_whose_job_a_worker_still_has_comes_back(world: World):

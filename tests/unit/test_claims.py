@@ -15,6 +15,8 @@ from functions.domain.claims import (
     LedgerRow,
     Rescue,
     Verdict,
+    Watch,
+    deaths_of,
     expires_at,
     judge_claim,
     lease_of,
@@ -38,6 +40,8 @@ SKEW = timedelta(seconds=5)
         (LedgerRow(state=State.SCHEDULED, attempt=2), 1, False),
         (LedgerRow(state=State.SCHEDULED, cancel_requested=True), 1, True),
         (LedgerRow(state=State.RETRYING, attempt=1), 2, True),
+        (LedgerRow(state=State.RETRYING, attempt=1, due_at=NOON), 2, True),
+        (LedgerRow(state=State.RETRYING, attempt=1, due_at=NOON + MILLISECOND), 2, False),
         (LedgerRow(state=State.RETRYING, attempt=2), 2, False),
         (LedgerRow(state=State.RETRYING, attempt=3), 2, False),
         (LedgerRow(state=State.RUNNING, attempt=1, owner="me"), 1, True),
@@ -50,7 +54,7 @@ SKEW = timedelta(seconds=5)
 def test_an_attempt_may_be_claimed_when_nobody_has_it_or_by_the_one_who_does(
     row: LedgerRow | None, attempt: int, may: bool
 ):
-    assert may_claim(row, attempt=attempt, owner="me") is may
+    assert may_claim(row, attempt=attempt, due_at=NOON, owner="me") is may
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
@@ -84,7 +88,21 @@ def test_a_lease_that_is_over_by_more_than_the_skew_is_a_rescue():
 
 def test_a_later_attempt_rescues_an_abandoned_one_and_waits_for_a_live_one():
     assert judge(a_running_row(lease_until=NOON - timedelta(hours=1)), attempt=2) == Rescue()
-    assert isinstance(judge(a_running_row(lease_until=NOON), attempt=2), Defer)
+    assert judge(a_running_row(lease_until=NOON), attempt=2) == Watch(NOON + MILLISECOND + SKEW)
+
+
+def test_a_watchdog_that_comes_before_the_retry_is_dropped():
+    retrying = LedgerRow(state=State.RETRYING, attempt=1, due_at=NOON + MILLISECOND)
+
+    assert judge(retrying, attempt=2) == Drop("superseded by a later attempt")
+
+
+def test_deaths_of_an_attempt_before_it_do_not_bury_a_later_one():
+    row = a_running_row(rescue_count=MAX_RESCUES)
+
+    assert judge(row, attempt=2) == Rescue()
+    assert deaths_of(row, attempt=2) == 0
+    assert deaths_of(row, attempt=1) == MAX_RESCUES + 1
 
 
 def test_the_fourth_death_is_buried():
@@ -122,7 +140,7 @@ def test_a_row_outlives_every_message_that_could_meet_it():
 
 
 def judge(row: LedgerRow | None, *, attempt: int = 1) -> Verdict:
-    return judge_claim(row, attempt=attempt, owner="me", now=NOON, skew=SKEW)
+    return judge_claim(row, attempt=attempt, due_at=NOON, owner="me", now=NOON, skew=SKEW)
 
 
 def a_running_row(**overrides: Any) -> LedgerRow:

@@ -31,6 +31,15 @@ def a_line(target: str = "handler:echo", **fields) -> str:
     return json.dumps({"tenant": "acme", "target": target, **fields})
 
 
+def test_an_arn_is_submitted_as_it_is() -> None:
+    arn = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo"
+    with ApiServer() as server:
+        result = run("submit", arn, "--tenant", "acme", server=server)
+
+    assert result.exit_code == 0
+    assert server.requests[0].json == {"tenant": "acme", "target": arn}
+
+
 def test_every_option_of_a_submission_reaches_the_scheduler(tmp_path: Path) -> None:
     payload = tmp_path / "payload.json"
     payload.write_text('{"deep": [1, 2]}')
@@ -40,7 +49,9 @@ def test_every_option_of_a_submission_reaches_the_scheduler(tmp_path: Path) -> N
             *["--run-at", "2030-01-31T10:00:00+01:00", "--idempotency-key", "k", "--priority", "low"],
             *["--delivery", "at_most_once", "--precision", "exact", "--retry-strategy", "linear"],
             *["--retry-attempts", "3", "--retry-base", "2s", "--retry-cap", "PT5M", "--timeout", "90"],
-            *["--expires-after", "1d"],
+            *["--expires-after", "1d", "--retry-max-age", "6h", "--http-method", "PUT", "--header", "X-Team=billing"],
+            *["--header", "Authorization=Bearer a=b=", "--http-success", "200", "--http-success", "409"],
+            *["--http-retry-on", "404", "--asynchronous", "--tag", "team:billing", "--tag", "eu"],
             server=server,
         )
 
@@ -54,10 +65,36 @@ def test_every_option_of_a_submission_reaches_the_scheduler(tmp_path: Path) -> N
         "priority": "low",
         "delivery": "at_most_once",
         "precision": "exact",
-        "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300},
+        "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300, "max_age": 21600},
         "timeout": 90,
         "expires_after": 86400,
+        "http": {
+            "method": "PUT",
+            "headers": {"X-Team": "billing", "Authorization": "Bearer a=b="},
+            "success": [200, 409],
+            "retry_on": [404],
+        },
+        "asynchronous": True,
+        "tags": ["team:billing", "eu"],
     }
+
+
+def test_a_submission_without_options_says_nothing_of_them() -> None:
+    with ApiServer() as server:
+        run("submit", "handler:echo", "--tenant", "acme", server=server)
+
+    assert server.requests[0].json == {"tenant": "acme", "target": "handler:echo"}
+
+
+@pytest.mark.parametrize("header", ["hush", "=hush", "Authorization: hush", "Authorization: a=hush", "two words=hush"])
+def test_a_header_that_is_not_understood_is_not_repeated(header: str) -> None:
+    with ApiServer() as server:
+        result = run("submit", "https://example.com", "--tenant", "acme", "--header", header, server=server)
+
+    assert result.exit_code == 2
+    assert "is not NAME=VALUE" in result.stderr
+    assert "hush" not in result.output
+    assert server.requests == []
 
 
 def test_an_accepted_job_is_a_table_for_people() -> None:
@@ -84,6 +121,9 @@ def test_an_accepted_job_is_one_json_object_for_scripts() -> None:
         (["submit", "handler:echo", "--tenant", "a", "--delay", "soon"], "'soon' is not a duration"),
         (["submit", "handler:echo", "--tenant", "a", "--run-at", "2030-01-01T00:00:00"], "has no offset"),
         (["submit", "handler:echo", "--tenant", "a", "--priority", "urgent"], "critical, high, normal, low"),
+        (["submit", "handler:echo", "--tenant", "a", "--http-method", "HEAD"], "POST, PUT, PATCH, DELETE, GET"),
+        (["submit", "handler:echo", "--tenant", "a", "--http-success", "ok"], "'--http-success'"),
+        (["submit", "handler:echo", "--tenant", "a", "--retry-max-age", "soon"], "'soon' is not a duration"),
         (["submit", "handler:echo", "--tenant", "a", "--payload", "{oops"], "{oops"),
         (["submit", "handler:echo", "--tenant", "a", "--payload", "@/no/such/file"], "/no/such/file"),
         (["submit", "handler:echo", "--tenant", "a", "--delay", "1s", "--run-at", "2030-01-01T00:00:00Z"], "not both"),

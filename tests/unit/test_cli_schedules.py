@@ -39,7 +39,9 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
             *["--history", "20", "--target", "handler:echo", "--payload", '{"n": 1}', "--priority", "high"],
             *["--delivery", "exactly_once", "--precision", "exact", "--retry-strategy", "linear"],
             *["--retry-attempts", "3", "--retry-base", "2s", "--retry-cap", "5m", "--timeout", "10"],
-            *["--expires-after", "1d"],
+            *["--expires-after", "1d", "--retry-max-age", "6h", "--http-method", "PUT", "--header", "X-Team=billing"],
+            *["--header", "Authorization=Bearer x", "--http-success", "200", "--http-success", "409"],
+            *["--http-retry-on", "404", "--asynchronous", "--tag", "team:billing", "--tag", "eu"],
             server=server,
         )
 
@@ -78,9 +80,17 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
             "priority": "high",
             "delivery": "exactly_once",
             "precision": "exact",
-            "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300},
+            "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300, "max_age": 21600},
             "timeout": 10,
             "expires_after": 86400,
+            "http": {
+                "method": "PUT",
+                "headers": {"X-Team": "billing", "Authorization": "Bearer x"},
+                "success": [200, 409],
+                "retry_on": [404],
+            },
+            "asynchronous": True,
+            "tags": ["team:billing", "eu"],
         },
     }
 
@@ -269,6 +279,27 @@ def test_lists_are_one_json_object_for_scripts() -> None:
         result = run("schedule", "list", *ACME, "--json", server=server)
 
     assert [schedule["id"] for schedule in json.loads(result.stdout)["schedules"]] == ["a", "b"]
+
+
+def test_the_headers_of_a_schedule_are_shown_to_people_by_their_names_and_told_to_scripts() -> None:
+    http = {"method": "PUT", "headers": {"X-Key": "hush"}}
+    told = Answer(200, schedule_json(job={"target": "https://example.com", "http": http}))
+    with ApiServer(told, told) as server:
+        table = run("schedule", "show", "nightly", *ACME, server=server)
+        script = run("schedule", "show", "nightly", *ACME, "--json", server=server)
+
+    assert '"http": {"method": "PUT", "headers": ["X-Key"]}' in table.stdout
+    assert "hush" not in table.stdout
+    assert json.loads(script.stdout)["job"]["http"] == http
+
+
+def test_a_header_of_a_schedule_is_removed_by_itself() -> None:
+    with ApiServer(STORED) as server:
+        options = ["--header", "X-Key=new", "--unset", "job.http.headers.X-Team"]
+        result = run("schedule", "update", "nightly", *ACME, *options, server=server)
+
+    assert result.exit_code == 0, result.output
+    assert server.requests[0].json == {"job": {"http": {"headers": {"X-Key": "new", "X-Team": None}}}}
 
 
 def test_a_schedule_is_shown_with_its_runs_and_what_it_skipped() -> None:

@@ -1,15 +1,18 @@
 """The client against a real server: what it sends, what it makes of the answers, and when it asks again."""
 
+import inspect
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from botocore.credentials import Credentials
 
+from functions.api.requests import HttpBody, JobBody, RetryBody
 from tests.api_server import LOST, Answer, ApiServer, job_json
 from tickwheel.backoff import Backoff
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem, InvalidJob, NoCredentials, NoEndpoint, Unreachable
-from tickwheel.jobs import NewJob, Refused, RetryPolicy, Submitted, Unanswered
+from tickwheel.jobs import Http, NewJob, Refused, RetryPolicy, Submitted, Unanswered
 
 BUSY = Answer(429, {"status": 429, "code": "throttled", "title": "Too many requests"}, (("Retry-After", "7"),))
 DOWN = Answer(503, {"message": "Service Unavailable"})
@@ -52,9 +55,18 @@ def test_a_submission_sends_every_field_in_the_units_of_the_api() -> None:
             priority="high",
             delivery="at_least_once",
             precision="exact",
-            retry=RetryPolicy(strategy="fixed", attempts=2, base=timedelta(seconds=1.5), cap=timedelta(minutes=1)),
+            retry=RetryPolicy(
+                strategy="fixed",
+                attempts=2,
+                base=timedelta(seconds=1.5),
+                cap=timedelta(minutes=1),
+                max_age=timedelta(hours=6),
+            ),
             timeout=timedelta(seconds=10),
             expires_after=timedelta(hours=1),
+            http=Http(method="PUT", headers={"X-Key": "hush"}, success=[200, 409], retry_on=[404]),
+            asynchronous=True,
+            tags=["team:billing"],
         )
 
     assert server.requests[0].json == {
@@ -66,10 +78,53 @@ def test_a_submission_sends_every_field_in_the_units_of_the_api() -> None:
         "priority": "high",
         "delivery": "at_least_once",
         "precision": "exact",
-        "retry": {"strategy": "fixed", "attempts": 2, "base": 1.5, "cap": 60},
+        "retry": {"strategy": "fixed", "attempts": 2, "base": 1.5, "cap": 60, "max_age": 21600},
         "timeout": 10,
         "expires_after": 3600,
+        "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
+        "asynchronous": True,
+        "tags": ["team:billing"],
     }
+    assert NewJob.from_json(server.requests[0].json).as_json() == server.requests[0].json
+
+
+def test_the_client_has_a_field_for_each_of_the_apis() -> None:
+    assert set(NewJob.__dataclass_fields__) - {"_"} == set(JobBody.model_fields)
+    assert set(RetryPolicy.__dataclass_fields__) == set(RetryBody.model_fields)
+    assert set(Http.__dataclass_fields__) == set(HttpBody.model_fields)
+    assert set(inspect.signature(Client.submit).parameters) - {"self"} == set(JobBody.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"http": "hush"}, "http: is a JSON object"),
+        ({"http": {"header": {"X-Key": "hush"}}}, "http.header: is not a field of a job"),
+        ({"http": {"headers": ["hush"]}}, "http.headers: is a mapping of names to texts"),
+        ({"http": {"headers": {"X-Key": ["hush"]}}}, "http.headers: is a mapping of names to texts"),
+        ({"http": {"method": "HEAD"}}, "http.method: is one of POST, PUT, PATCH, DELETE, GET"),
+        ({"http": {"success": 200}}, "http.success: is a list of statuses such as 200"),
+        ({"http": {"success": ["200"]}}, "http.success: is a list of statuses such as 200"),
+        ({"http": {"retry_on": [True]}}, "http.retry_on: is a list of statuses such as 404"),
+        ({"asynchronous": "yes"}, "asynchronous: is true or false"),
+        ({"tags": "billing"}, "tags: is a list of texts"),
+        ({"tags": [7]}, "tags: is a list of texts"),
+        ({"retry": {"max_age": "soon"}}, "retry.max_age: 'soon' is not a duration"),
+    ],
+    ids=str,
+)
+def test_an_option_that_cannot_be_sent_is_refused_with_its_field(body: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidJob) as refused:
+        NewJob.from_json({"tenant": "acme", "target": "https://example.com", **body})
+
+    assert said in str(refused.value)
+    assert "hush" not in str(refused.value)
+
+
+def test_what_headers_hold_is_in_no_text_of_a_job() -> None:
+    job = a_job(http=Http(headers={"Authorization": "hush"}))
+
+    assert "hush" not in repr(job) + str(job)
 
 
 def test_an_accepted_job_is_read_with_an_aware_time() -> None:

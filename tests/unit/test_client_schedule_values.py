@@ -8,11 +8,11 @@ import pytest
 
 from functions.api.openapi import document
 from functions.api.requests import Rules
-from functions.api.schedule_bodies import ScheduleBody, read_schedule
+from functions.api.schedule_bodies import ScheduleBody, TemplateBody, read_schedule
 from functions.domain.schedule_record import encode_schedule
 from tests.builders import NOON
 from tickwheel.errors import InvalidSchedule
-from tickwheel.jobs import RetryPolicy
+from tickwheel.jobs import Http, RetryPolicy
 from tickwheel.schedule_parts import Calendar, Every, Recurrence, Window
 from tickwheel.schedules import STANDING, NewSchedule
 
@@ -46,14 +46,17 @@ def test_a_schedule_sends_every_field_in_the_units_of_the_api() -> None:
         "pause_after_failures": 5,
         "history": 20,
         "job": {
-            "target": "handler:echo",
+            "target": "https://example.com/hook",
             "payload": {"at": "{{tickwheel.fire_time}}"},
             "priority": "high",
             "delivery": "exactly_once",
             "precision": "exact",
-            "retry": {"attempts": 2},
+            "retry": {"attempts": 2, "max_age": 3600},
             "timeout": 10,
             "expires_after": 60,
+            "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200], "retry_on": [404]},
+            "asynchronous": False,
+            "tags": ["team:billing"],
         },
     }
 
@@ -97,9 +100,8 @@ def test_what_the_client_sends_the_api_takes_and_the_client_reads_what_the_api_s
 
 def test_the_client_has_a_field_for_each_of_the_apis() -> None:
     fields = set(NewSchedule.__dataclass_fields__) - {"id", "tenant"}
-    of_the_job = {"target", "payload", "priority", "delivery", "precision", "retry", "timeout", "expires_after"}
 
-    assert fields - of_the_job == set(ScheduleBody.model_fields) - {"job"}
+    assert fields == (set(ScheduleBody.model_fields) - {"job"}) | set(TemplateBody.model_fields)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,8 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
         ({"payload": float("nan")}, "payload: is not JSON"),
         ({"priority": "urgent"}, "job.priority: is one of critical, high, normal, low"),
         ({"timeout": 5}, "job.timeout: is a timedelta"),
+        ({"asynchronous": 1}, "job.asynchronous: is true or false"),
+        ({"tags": "billing"}, "job.tags: is a list of texts"),
     ],
     ids=str,
 )
@@ -154,6 +158,8 @@ def test_a_rule_is_checked_when_it_is_made() -> None:
         ({"job": {"target": "handler:echo", "payload_pointer": "x"}}, "job.payload_pointer: is not a field"),
         ({"job": {"target": "handler:echo", "timeout": "soon"}}, "job.timeout: 'soon' is not a duration"),
         ({"job": {"target": "handler:echo", "retry": {"attempts": "3"}}}, "retry.attempts: is a whole number"),
+        ({"job": {"target": "handler:echo", "http": {"headers": 7}}}, "http.headers: is a mapping of names to texts"),
+        ({"job": {"target": "handler:echo", "http": {"verb": "PUT"}}}, "http.verb: is not a field"),
         ({"cron": None, "at": "2030-01-01T00:00:00"}, "at: '2030-01-01T00:00:00' has no offset"),
         ({"cron": None, "every": "soon"}, "every: 'soon' is not a duration"),
         ({"cron": None, "every": {"phase": 1}}, "every.interval: is required"),
@@ -248,12 +254,15 @@ def a_full_schedule() -> NewSchedule:
         overlap="forbid",
         pause_after_failures=5,
         history=20,
-        target="handler:echo",
+        target="https://example.com/hook",
         payload={"at": "{{tickwheel.fire_time}}"},
         priority="high",
         delivery="exactly_once",
         precision="exact",
-        retry=RetryPolicy(attempts=2),
+        retry=RetryPolicy(attempts=2, max_age=timedelta(hours=1)),
         timeout=timedelta(seconds=10),
         expires_after=timedelta(minutes=1),
+        http=Http(method="PUT", headers={"X-Key": "hush"}, success=[200], retry_on=[404]),
+        asynchronous=False,
+        tags=["team:billing"],
     )

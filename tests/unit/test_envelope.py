@@ -25,6 +25,8 @@ from functions.domain.job import Payload, Priority, Timer
 from functions.domain.occurrence import Occurrence, Overlap
 from functions.domain.retry import RetryPolicy
 from functions.domain.schedule_state import Link
+from functions.domain.target_options import USUAL as USUAL_OPTIONS
+from functions.domain.target_options import Method, TargetOptions
 from functions.domain.timer_key import alarm_key, timer_key
 from tests.builders import NOON, a_link, a_schedule, a_template, a_timer, an_alarm, an_occurrence_timer, every
 
@@ -149,6 +151,20 @@ def test_a_packed_payload_that_tickwheel_did_not_write_is_undecodable_when_it_is
         {"p": 7},
         {"z": ["x"]},
         {"u": {}},
+        {"r": [0, 5, 2000, 3000, 999]},
+        {"f": 7},
+        {"f": [1]},
+        {"f": [1, "noon"]},
+        {"l": 7},
+        {"l": ["a b"]},
+        {"l": [7]},
+        {"x": []},
+        {"x": {"m": "HEAD"}},
+        {"x": {"h": {"Host": "x"}}},
+        {"x": {"h": {"X-Key": 7}}},
+        {"x": {"h": ["X-Key"]}},
+        {"x": {"s": [199]}},
+        {"x": {"r": 404}},
     ],
 )
 def test_a_record_that_tickwheel_did_not_write_is_undecodable(changed: dict[str, Any]):
@@ -210,6 +226,58 @@ LINK = Link(
     is_awaited=True,
     merged_count=2,
 )
+
+
+OPTIONS = TargetOptions(
+    method=Method.PUT,
+    headers=(("X-Key", "hush"), ("A", '\\ "')),
+    success_codes=(200, 409),
+    retry_codes=(404,),
+    is_async=True,
+)
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            OPTIONS,
+            *(replace(OPTIONS, **{part.name: getattr(USUAL_OPTIONS, part.name)}) for part in fields(TargetOptions)),
+            *(replace(USUAL_OPTIONS, **{part.name: getattr(OPTIONS, part.name)}) for part in fields(TargetOptions)),
+        ],
+    )
+    def test_options_are_read_as_they_were_written(self, options: TargetOptions):
+        timer = a_timer(options=options)
+
+        assert decode_timer(encode_timer(timer), tenant="acme") == timer
+
+    def test_what_is_usual_is_left_out_of_options(self):
+        record = json.loads(encode_timer(a_timer(options=TargetOptions(retry_codes=(404,)))))
+
+        assert record["x"] == {"r": [404]}
+
+    def test_tags_the_age_of_a_policy_and_the_budget_of_a_replay_are_read_as_they_were_written(self):
+        retry = RetryPolicy(max_age=timedelta(hours=6))
+        timer = replace(a_timer(tags=("b", "a"), retry=retry).replayed(due_at=NOON + MILLISECOND), spent=1)
+
+        assert decode_timer(encode_timer(timer), tenant="acme") == timer
+
+    def test_a_record_from_before_there_were_options_has_the_usual_ones(self):
+        record = {"i": "j1", "g": "handler:echo", "d": 1_803_902_400_000, "b": 1, "h": 0, "r": [3, 5, 2_000, 600_000]}
+
+        timer = decode_timer(json.dumps(record), tenant="acme")
+
+        assert (timer.job.options, timer.job.tags, timer.job.retry) == (USUAL_OPTIONS, (), RetryPolicy())
+        assert (timer.spent, timer.counted_from) == (0, None)
+
+    def test_what_the_headers_of_a_spoiled_record_hold_is_not_repeated(self):
+        record = json.loads(encode_timer(a_timer(options=OPTIONS)))
+        record["x"]["h"] = {"X-Key": "hush\n"}
+
+        with pytest.raises(Undecodable) as refused:
+            decode_timer(json.dumps(record), tenant="acme")
+
+        assert "hush" not in str(refused.value)
 
 
 class TestOccurrences:

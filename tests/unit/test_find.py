@@ -93,6 +93,16 @@ def test_an_at_least_once_job_is_scheduled_until_its_time_and_untracked_after(wo
     assert find(world, timer).state is None
 
 
+def test_an_at_least_once_job_is_untracked_after_its_time_although_its_far_row_stays(world: World):
+    timer = a_timer(due_at=LATER, delivery=Delivery.AT_LEAST_ONCE)
+    world.placer.place([timer])
+    assert find(world, timer).state is State.SCHEDULED
+
+    world.clock.tick(timedelta(hours=1))
+    assert world.rows.get(job_id_of(timer.job)) == timer
+    assert find(world, timer).state is None
+
+
 def test_a_job_whose_row_would_have_expired_is_not_found(world: World):
     timer = a_timer(due_at=NOON - LEDGER_LIFE)
     assert find(world, timer).state is State.SCHEDULED

@@ -5,8 +5,8 @@ import pytest
 
 from functions.domain.delays import delay_seconds
 from functions.domain.errors import InvalidInput, InvalidJob
-from functions.domain.job import Precision, check_target, check_tenant
-from tests.builders import NOON, a_job
+from functions.domain.job import MAX_TAGS, Precision, check_tags, check_tenant
+from tests.builders import NOON, a_job, a_template
 
 
 @pytest.mark.parametrize("tenant", ["a", "A-1_b.c", "x" * 64, ".", "-"])
@@ -28,39 +28,37 @@ def test_a_job_with_a_bad_identity_is_not_born(identity: str):
     assert refused.value.field == "identity"
 
 
+@pytest.mark.parametrize("tag", ["a", "team:billing", "env=prod", "a/b.c_d-e+9", "x" * 64])
+def test_a_tag_is_a_short_plain_text(tag: str):
+    assert check_tags((tag,)) == (tag,)
+
+
+@pytest.mark.parametrize("tag", ["", "a b", "a,b", "é", "a\n", "x" * 65, "#"])
+def test_a_job_or_a_template_with_a_bad_tag_is_not_born(tag: str):
+    for build in (a_job, a_template):
+        with pytest.raises(InvalidJob, match="must match") as refused:
+            build(tags=("good", tag))
+
+        assert (refused.value.field, refused.value.value) == ("tags", tag)
+
+
+def test_tags_keep_their_order_and_differ_from_each_other():
+    assert a_job(tags=("b", "a")).tags == ("b", "a")
+    with pytest.raises(InvalidJob, match="must differ from each other"):
+        a_job(tags=("a", "b", "a"))
+
+
+def test_there_are_at_most_ten_tags():
+    tags = tuple(f"t{number}" for number in range(MAX_TAGS + 1))
+
+    assert a_job(tags=tags[:-1]).tags == tags[:-1]
+    with pytest.raises(InvalidJob, match="must be at most 10"):
+        a_job(tags=tags)
+
+
 def test_a_job_with_a_naive_time_is_not_born():
     with pytest.raises(InvalidInput, match="has no offset from UTC"):
         replace(a_job(), scheduled_at=datetime(2027, 3, 1))  # noqa: DTZ001  the point
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        "https://example.com",
-        "https://example.com:8443/a?b=c#d",
-        "https://[::1]/x",
-        "handler:echo",
-        "handler:billing.close-month_2",
-    ],
-)
-def test_a_target_that_can_be_called_is_taken(target: str):
-    assert check_target(target, allow_plain_http=False) == target
-
-
-@pytest.mark.parametrize("target", ["HTTPS://example.com", "http://x", "file:///etc/passwd", "//x", "handler", "x"])
-def test_a_target_that_cannot_be_called_is_refused(target: str):
-    with pytest.raises(InvalidJob) as refused:
-        check_target(target, allow_plain_http=False)
-
-    assert refused.value.field == "target"
-
-
-def test_a_refused_password_is_not_repeated():
-    with pytest.raises(InvalidJob) as refused:
-        check_target("https://me:secret@example.com/x", allow_plain_http=False)
-
-    assert refused.value.value == "https://…@example.com"
-    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

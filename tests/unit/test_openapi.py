@@ -8,6 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from functions.api.answers import UNTRACKED, accepted_body, found_body
+from functions.api.breaker_requests import BreakersQuery
+from functions.api.breaker_routes import breaker_body
+from functions.api.dead_letter_requests import ListQuery
 from functions.api.find import Found
 from functions.api.manage_schedules import Backfill, Difference, Run, Standing
 from functions.api.openapi import document
@@ -25,7 +28,7 @@ from functions.domain.preview import preview
 from functions.domain.schedule import Fire
 from functions.domain.schedule_state import SkipReason
 from functions.domain.wheel import Ring
-from tests.builders import NOON, a_job, a_schedule, a_state, a_stored_schedule, a_template
+from tests.builders import NOON, a_breaker, a_job, a_schedule, a_state, a_stored_schedule, a_template
 
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 
@@ -135,6 +138,8 @@ def test_an_interval_may_be_described_by_a_plain_duration():
         ("/v1/schedules/{id}:resume", "post", TenantQuery),
         ("/v1/schedules/{id}:trigger", "post", TenantQuery),
         ("/v1/schedules/{id}:backfill", "post", TenantQuery),
+        ("/v1/dead-letters", "get", ListQuery),
+        ("/v1/breakers", "get", BreakersQuery),
     ],
 )
 def test_every_parameter_of_a_query_is_described(path: str, method: str, model: type[BaseModel]):
@@ -186,6 +191,10 @@ def test_what_is_told_of_a_submission_is_what_is_described(ring: Ring | None):
     accepted = Accepted(job_id="j1~x", tenant="acme", due_at=NOON, state=State.SCHEDULED, ring=ring)
 
     assert_described(accepted_body(accepted), "Accepted")
+
+
+def test_what_is_told_of_a_breaker_is_what_is_described():
+    assert_described(breaker_body(a_breaker()), "Breaker")
 
 
 def test_what_is_told_of_a_schedule_is_what_is_described():

@@ -24,6 +24,7 @@ from functions.domain.planning import (
 )
 from functions.domain.schedule import CronRule, Every, Misfire, Schedule, Window, WindowMode
 from functions.domain.schedule_state import Link, SkipReason
+from functions.domain.target_options import Method, TargetOptions
 from tests.builders import LOCAL_WHEEL, NOON, a_link, a_schedule, a_template, every
 
 GUARD = LOCAL_WHEEL.guard
@@ -400,6 +401,15 @@ class TestJobs:
         schedule = a_schedule(job=a_template(expires_after=expires_after), max_lateness=max_lateness)
 
         assert occurrence_job(schedule, a_link(), version=1, wheel=LOCAL_WHEEL).expires_at == expires_at
+
+    def test_a_fire_is_called_as_its_template_says_and_has_its_tags(self):
+        options = TargetOptions(method=Method.PUT, headers=(("X-Key", "hush"),))
+
+        job = occurrence_job(
+            a_schedule(job=a_template(options=options, tags=("eu",))), a_link(), version=1, wheel=LOCAL_WHEEL
+        )
+
+        assert (job.options, job.tags) == (options, ("eu",))
 
     def test_an_extra_run_expires_by_its_own_time_and_has_no_successor(self):
         schedule = a_schedule(

@@ -1,12 +1,13 @@
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 import functions.domain.errors as tree
 from functions.api.problems import TABLE, Misshapen, problem, problem_of
-from functions.api.requests import JobBody, Rules
+from functions.api.requests import BatchBody, JobBody, Rules
 from functions.api.schedule_requests import TenantQuery
 from functions.domain.errors import (
     AlreadySettled,
@@ -14,10 +15,15 @@ from functions.domain.errors import (
     InvalidInput,
     InvalidJob,
     InvalidJobId,
+    InvalidLetterId,
     InvalidSchedule,
+    JobNotFailed,
     JobNotFound,
     KeyReused,
+    LetterNotFound,
     NotPlaced,
+    NotReplayable,
+    PayloadGone,
     ScheduleBusy,
     ScheduleNotFound,
     TickwheelError,
@@ -36,6 +42,11 @@ from tests.builders import NOON
         (InvalidJobId("x"), 404, "not_a_job_id"),
         (JobNotFound("j1~x"), 404, "job_not_found"),
         (ScheduleNotFound("acme", "nightly"), 404, "schedule_not_found"),
+        (InvalidLetterId("x"), 404, "not_a_letter_id"),
+        (LetterNotFound("d1~x"), 404, "letter_not_found"),
+        (NotReplayable("d1~x", "it holds no job"), 409, "not_replayable"),
+        (PayloadGone("d1~x"), 409, "payload_gone"),
+        (JobNotFailed("d1~x", state="running"), 409, "job_not_failed"),
         (ScheduleBusy("nightly"), 409, "schedule_busy"),
         (AlreadySettled("j1~x", state="failed"), 409, "already_settled"),
         (TooLate("j1~x"), 409, "too_late"),
@@ -122,6 +133,44 @@ def test_a_refused_payload_is_never_shown_because_it_may_be_secret():
     assert "value" not in errors[0]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"http": "hush"},
+        {"http": ["hush"]},
+        {"http": {"headers": "hush"}},
+        {"http": {"headers": ["hush"]}},
+        {"http": {"headers": {"X-Key": ["hush"]}}},
+        {"http": {"headers": {"X-Key": {"hush": 1}}}},
+        {"http": {"headers": {"X-Key": "hush\n"}}},
+        {"http": {"headers": {"X-Key: hush": "x"}}},
+        {"http": {"headers": {"Host": "hush"}}},
+        {"http": {"headers": {f"X{number}": "hush" for number in range(21)}}},
+        {"http": {"header": {"X-Key": "hush"}}},
+        {"http": {"header": "X-Key: hush"}},
+        {"headers": {"X-Key": "hush"}},
+        {"authorization": "hush"},
+    ],
+    ids=str,
+)
+def test_what_a_refused_header_holds_is_never_shown(fields: dict[str, object]):
+    told = refusal_of({"tenant": "acme", "target": "https://example.com", **fields})
+
+    assert "hush" not in json.dumps(told)
+
+
+@pytest.mark.parametrize("body", ["hush", ["hush"], [{"payload": "hush"}]])
+def test_a_body_that_is_no_job_is_never_shown_because_it_may_hold_secrets(body: object):
+    assert "hush" not in json.dumps(refusal_of(body))
+
+
+def test_a_batch_of_too_many_jobs_is_not_shown():
+    with pytest.raises(ValidationError) as error:
+        BatchBody.model_validate({"jobs": [{"payload": "hush"}] * 501})
+
+    assert "hush" not in json.dumps(problem_of(error.value))
+
+
 def test_a_password_in_a_target_stays_in_its_own_request():
     error = InvalidJob("must not carry a user name or password", field="target", value="https://…@example.com")
 
@@ -155,10 +204,14 @@ def test_half_a_surrogate_pair_can_be_told():
 
 
 def refused(body: object) -> list[dict[str, str]]:
+    return refusal_of(body)["errors"]
+
+
+def refusal_of(body: object) -> dict[str, Any]:
     rules = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
     with pytest.raises(ValidationError) as error:
         JobBody.model_validate(body, context=rules)
-    return problem_of(error.value)["errors"]
+    return problem_of(error.value)
 
 
 def problem_status():

@@ -11,6 +11,8 @@ from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput
 from functions.domain.job import Delivery, Precision, Priority
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.target_options import USUAL, Method, TargetOptions
+from functions.domain.targets import AllowedTargets
 from tests.builders import NOON
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
@@ -29,6 +31,7 @@ def test_a_job_needs_only_a_tenant_and_a_target_and_is_due_now():
         Precision.DEFAULT,
     )
     assert (submission.retry, submission.timeout) == (RetryPolicy(), timedelta(seconds=30))
+    assert (submission.options, submission.tags) == (USUAL, ())
 
 
 def test_a_job_may_say_everything():
@@ -39,9 +42,11 @@ def test_a_job_may_say_everything():
         priority="critical",
         delivery="at_most_once",
         precision="exact",
-        retry={"strategy": "linear", "attempts": 9, "base": 1.5, "cap": "PT1M"},
+        retry={"strategy": "linear", "attempts": 9, "base": 1.5, "cap": "PT1M", "max_age": "PT6H"},
         timeout="PT45S",
         expires_after=3600,
+        http={"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
+        tags=["team:billing", "eu"],
     ).submission(now=NOON)
 
     assert submission.payload == '{"b":[1,"é"],"a":null}'
@@ -49,9 +54,32 @@ def test_a_job_may_say_everything():
     assert (submission.idempotency_key, submission.priority) == ("order-7", Priority.CRITICAL)
     assert (submission.delivery, submission.precision) == (Delivery.AT_MOST_ONCE, Precision.EXACT)
     assert submission.retry == RetryPolicy(
-        strategy=Strategy.LINEAR, attempts=9, base=timedelta(seconds=1.5), cap=timedelta(minutes=1)
+        strategy=Strategy.LINEAR,
+        attempts=9,
+        base=timedelta(seconds=1.5),
+        cap=timedelta(minutes=1),
+        max_age=timedelta(hours=6),
     )
     assert (submission.timeout, submission.expires_after) == (timedelta(seconds=45), timedelta(hours=1))
+    assert submission.options == TargetOptions(
+        method=Method.PUT,
+        headers=(("X-Key", "hush"),),
+        success_codes=(200, 409),
+        retry_codes=(404,),
+    )
+    assert submission.tags == ("team:billing", "eu")
+
+
+def test_options_that_mean_the_same_are_the_same():
+    one = a_body(http={"headers": {"A": "1", "B": "2"}, "success": [409, 200], "retry_on": [404, 404]})
+    other = a_body(http={"headers": {"B": "2", "A": "1"}, "success": [200, 409], "retry_on": [404]})
+
+    assert one.options() == other.options()
+
+
+@pytest.mark.parametrize("max_age", [1, "P30D"])
+def test_a_retry_may_go_on_for_a_second_or_for_a_month(max_age: Any):
+    assert a_body(retry={"max_age": max_age}).submission(now=NOON).retry.max_age is not None
 
 
 @pytest.mark.parametrize("delay", [90, 90.0, "PT90S", "PT1M30S"])
@@ -95,9 +123,39 @@ def test_a_payload_of_256_kb_is_taken():
 
 
 def test_plain_http_is_taken_where_a_stage_allows_it():
-    rules = RULES.model_copy(update={"allow_plain_http": True})
+    rules = RULES.model_copy(update={"allow_plain_http": True, "allowed": AllowedTargets(("http://*",))})
 
     assert JobBody.model_validate({"tenant": "a", "target": "http://localhost:8000/x"}, context=rules)
+
+
+def test_a_target_outside_the_list_is_refused_with_the_list():
+    rules = RULES.model_copy(update={"allowed": AllowedTargets(("https://*.example.com",))})
+
+    with pytest.raises(ValidationError) as refused:
+        JobBody.model_validate({"tenant": "a", "target": "https://example.org"}, context=rules)
+
+    (error,) = problem_of(refused.value)["errors"]
+    assert (error["field"], error["value"]) == ("target", "https://example.org")
+    assert "this stage allows, which are https://*.example.com: use one of them" in error["message"]
+
+
+def test_only_a_lambda_function_is_called_asynchronously():
+    rules = RULES.model_copy(update={"allowed": AllowedTargets(("arn:aws:lambda:*:*:function:*",))})
+    function = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
+    body = JobBody.model_validate({"tenant": "a", "target": function, "asynchronous": True}, context=rules)
+
+    assert body.options().is_async
+    assert problems_in({"tenant": "a", "target": "handler:echo", "asynchronous": True}) == [
+        {
+            "field": "asynchronous",
+            "message": "is for Lambda functions only: leave it out, or give the ARN of a function as the target",
+            "value": True,
+        }
+    ]
+
+
+def test_a_refused_target_is_one_problem_however_it_was_to_be_called():
+    assert [error["field"] for error in problems_in({"tenant": "a", "target": "x", "asynchronous": True})] == ["target"]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +168,8 @@ def test_plain_http_is_taken_where_a_stage_allows_it():
         ("tenant", "a" * 65, "must match [A-Za-z0-9._-]{1,64}"),
         ("tenant", 7, "Input should be a valid string"),
         ("tenant", None, "Input should be a valid string"),
-        ("target", "", "has an unknown scheme: known are https:// and handler:"),
-        ("target", "ftp://example.com", "has an unknown scheme: known are https:// and handler:"),
+        ("target", "", "has an unknown scheme: known are https://, handler: and arn:"),
+        ("target", "ftp://example.com", "has an unknown scheme: known are https://, handler: and arn:"),
         ("target", "http://example.com", "http:// is not allowed in this stage: use https://"),
         ("target", "https:example.com", "is not a URL with a host"),
         ("target", "https://", "is not a URL with a host"),
@@ -121,6 +179,14 @@ def test_plain_http_is_taken_where_a_stage_allows_it():
         ("target", "https://example.com:99999", "is not a URL: Port out of range 0-65535"),
         ("target", "https://[::1", "is not a URL: Invalid IPv6 URL"),
         ("target", "https://me:secret@example.com", "must not carry a user name or password"),
+        ("target", "https://example.com\\.evil", "is not a URL with a plain host: use letters, digits, dots"),
+        ("target", "arn:aws:ecs:eu-west-1:123456789012:x", "has an ARN of a service that Tickwheel does not call"),
+        (
+            "target",
+            "arn:aws:sqs:eu-west-1:123:x",
+            "is not an ARN of sqs: it looks like arn:aws:sqs:REGION:ACCOUNT:NAME",
+        ),
+        ("target", "arn:aws:sqs:eu-west-1:123456789012:x", "is not among the targets that this stage allows"),
         ("target", "handler:", "handler: must be followed by a name of [A-Za-z0-9_.-]{1,64}"),
         ("target", "handler:a/b", "handler: must be followed by a name of [A-Za-z0-9_.-]{1,64}"),
         ("target", "https://example.com/" + "a" * 2_030, "is longer than 2048 characters"),
@@ -183,6 +249,24 @@ def test_plain_http_is_taken_where_a_stage_allows_it():
         ("retry.cap", "PT13H", "must be from 1 second to 12 hours"),
         ("retry.cap", 1, "must not be smaller than base"),
         ("retry.pause", 1, "is not a field here: leave it out, or look at its name again"),
+        ("retry.max_age", 0.5, "must be from 1 second to 30 days"),
+        ("retry.max_age", "P30DT1S", "must be from 1 second to 30 days"),
+        ("http", [], "must be a JSON object"),
+        ("http.verb", "PUT", "is not a field here: leave it out, or look at its name again"),
+        ("http.method", "HEAD", "Input should be 'POST', 'PUT', 'PATCH', 'DELETE' or 'GET'"),
+        ("http.headers", {"Host": "x"}, "is a header that Tickwheel or the connection sets itself: Host"),
+        ("http.headers", {"Tickwheel-Fence": "9"}, "is a header that Tickwheel or the connection sets itself: Tick"),
+        ("http.headers", {"X-Key: 1": "x"}, "is not the name of a header: X-Key…"),
+        ("http.headers", {"X-Key": "a\nb"}, "must have a value of 1 to 512 printable ASCII characters, without space"),
+        ("http.headers", {"X-Key": "1", "x-key": "2"}, "has a header twice: x-key"),
+        ("http.headers", {f"H{number}": "x" for number in range(21)}, "has more than 20 headers: 21"),
+        ("http.success", 200, "must be a list"),
+        ("http.retry_on", "404", "must be a list"),
+        ("asynchronous", "yes", "Input should be a valid boolean"),
+        ("asynchronous", 1, "Input should be a valid boolean"),
+        ("tags", "billing", "must be a list"),
+        ("tags", ["a", "b", "a"], "must differ from each other"),
+        ("tags", [f"t{number}" for number in range(11)], "must have at most 10 entries, but has 11"),
     ],
     ids=lambda value: str(value)[:24],
 )
@@ -195,6 +279,46 @@ def test_a_bad_value_is_refused_with_its_field_and_what_is_wrong(field: str, giv
 
     assert [error["field"] for error in errors] == [field]
     assert errors[0]["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ({"http": {"success": [200, 199]}}, "http.success.1", "Input should be greater than or equal to 200"),
+        ({"http": {"retry_on": [600]}}, "http.retry_on.0", "Input should be less than or equal to 599"),
+        ({"http": {"retry_on": ["404"]}}, "http.retry_on.0", "Input should be a valid integer"),
+        (
+            {"http": {"success": [404], "retry_on": [404]}},
+            "http.retry_on",
+            "is a success: leave it out, or name the successes without it",
+        ),
+        ({"tags": ["a b"]}, "tags.0", "must match [A-Za-z0-9._:/=+-]{1,64}"),
+        ({"tags": ["a", ""]}, "tags.1", "must match [A-Za-z0-9._:/=+-]{1,64}"),
+        ({"tags": ["a" * 65]}, "tags.0", "must match [A-Za-z0-9._:/=+-]{1,64}"),
+    ],
+    ids=str,
+)
+def test_a_bad_part_of_a_list_is_named_with_its_place(body: dict[str, Any], field: str, message: str):
+    [error] = problems_in({"tenant": "acme", "target": "https://example.com/hook", **body})
+
+    assert (error["field"], error["message"]) == (field, message)
+
+
+@pytest.mark.parametrize(
+    "http", [{"method": "PUT"}, {"headers": {"X-Key": "x"}}, {"success": [200]}, {"retry_on": [404]}], ids=str
+)
+def test_what_is_for_http_targets_is_refused_for_any_other(http: dict[str, Any]):
+    message = "is for HTTP targets only: leave it out, or give a URL as the target"
+
+    assert problems_in({"tenant": "acme", "target": "handler:echo", "http": http}) == [
+        {"field": "http", "message": message}
+    ]
+
+
+def test_an_option_of_a_refused_target_is_no_problem_of_its_own():
+    body = {"tenant": "acme", "target": "gopher://x", "http": {"method": "PUT"}, "asynchronous": True}
+
+    assert [error["field"] for error in problems_in(body)] == ["target"]
 
 
 @pytest.mark.parametrize("missing", ["tenant", "target"])

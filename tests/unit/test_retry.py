@@ -3,8 +3,7 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.errors import InvalidJob
-from functions.domain.retry import MIN_BACKOFF, RetryPolicy, Strategy
-from tests.builders import NOON, a_timer
+from functions.domain.retry import MAX_AGE, MIN_BACKOFF, RetryPolicy, Strategy
 
 SECOND = timedelta(seconds=1)
 
@@ -53,6 +52,8 @@ def test_the_last_attempt_there_can_be_has_a_gap_too(strategy: Strategy):
         ("retry.base", {"base": timedelta(hours=13), "cap": timedelta(hours=13)}),
         ("retry.cap", {"cap": SECOND}),
         ("retry.cap", {"cap": timedelta(hours=12, seconds=1)}),
+        ("retry.max_age", {"max_age": MIN_BACKOFF - timedelta(milliseconds=1)}),
+        ("retry.max_age", {"max_age": MAX_AGE + timedelta(milliseconds=1)}),
     ],
 )
 def test_a_policy_that_could_outlive_its_ledger_row_or_meet_its_own_lease_or_never_end_is_refused(
@@ -64,11 +65,6 @@ def test_a_policy_that_could_outlive_its_ledger_row_or_meet_its_own_lease_or_nev
     assert refused.value.field == field
 
 
-def test_the_next_attempt_is_due_a_gap_after_the_failure_and_remembers_the_gap():
-    timer = a_timer(retry=RetryPolicy(strategy=Strategy.DECORRELATED_JITTER, base=2 * SECOND), backoff=4 * SECOND)
-
-    following = timer.next_attempt(failed_at=NOON + 5 * SECOND, jitter=0.5)
-
-    assert following is not None
-    assert (following.job, following.attempt) == (timer.job, 2)
-    assert (following.due_at, following.backoff) == (NOON + 12 * SECOND, 7 * SECOND)
+@pytest.mark.parametrize("max_age", [MIN_BACKOFF, MAX_AGE, None])
+def test_a_policy_may_go_on_for_a_second_or_for_a_month_or_as_long_as_it_has_attempts(max_age: timedelta | None):
+    assert RetryPolicy(max_age=max_age).max_age == max_age

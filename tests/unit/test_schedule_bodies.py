@@ -30,6 +30,7 @@ from functions.domain.schedule import (
     WindowMode,
 )
 from functions.domain.schedule_record import encode_schedule
+from functions.domain.target_options import Method, TargetOptions
 from tests.builders import NOON
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
@@ -106,7 +107,7 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("history", 51, "Input should be less than or equal to 50"),
     ("history", -1, "Input should be greater than or equal to 0"),
     ("job", "x", "must be a JSON object"),
-    ("job.target", "ftp://example.com", "has an unknown scheme: known are https:// and handler:"),
+    ("job.target", "ftp://example.com", "has an unknown scheme: known are https://, handler: and arn:"),
     ("job.target", "http://example.com", "http:// is not allowed in this stage: use https://"),
     (
         "job.payload",
@@ -119,6 +120,11 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("job.priority", "urgent", "must be one of critical, high, normal, low"),
     ("job.expires_after", "P15D", "must be above 0 and at most 14 days"),
     ("job.retry.attempts", 0, "Input should be greater than or equal to 1"),
+    ("job.retry.max_age", "P31D", "must be from 1 second to 30 days"),
+    ("job.http.method", "HEAD", "Input should be 'POST', 'PUT', 'PATCH', 'DELETE' or 'GET'"),
+    ("job.http.headers", {"Host": "x"}, "is a header that Tickwheel or the connection sets itself: Host"),
+    ("job.asynchronous", True, "is for Lambda functions only: leave it out"),
+    ("job.tags", ["a", "a"], "must differ from each other"),
     ("job.tenant", "acme", EXTRA),
     ("job.payload_pointer", "schedules/else/x", "is where a large payload is kept: give the payload itself"),
     ("time_zone", "UTC", EXTRA),
@@ -191,9 +197,11 @@ def test_a_schedule_may_say_everything():
             "payload": {"at": "{{tickwheel.fire_time}}"},
             "priority": "high",
             "precision": "exact",
-            "retry": {"strategy": "linear", "base": 1.5},
+            "retry": {"strategy": "linear", "base": 1.5, "max_age": "PT6H"},
             "timeout": "PT45S",
             "expires_after": 3600,
+            "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
+            "tags": ["team:billing", "eu"],
         },
     )
 
@@ -216,6 +224,11 @@ def test_a_schedule_may_say_everything():
         Precision.EXACT,
     )
     assert (job.retry.strategy, job.retry.base) == (Strategy.LINEAR, timedelta(seconds=1.5))
+    assert job.retry.max_age == timedelta(hours=6)
+    assert job.options == TargetOptions(
+        method=Method.PUT, headers=(("X-Key", "hush"),), success_codes=(200, 409), retry_codes=(404,)
+    )
+    assert job.tags == ("team:billing", "eu")
     assert (job.timeout, job.expires_after, job.delivery) == (
         timedelta(seconds=45),
         timedelta(hours=1),
@@ -230,6 +243,15 @@ def test_a_schedule_may_say_everything():
         {"every": {"interval": 90.5, "phase": 1}, "start": "2027-03-02T00:00:00.0001Z", "max_runs": 3},
         {"rrule": {"rule": "FREQ=DAILY", "starts_at": "2027-01-01T00:00"}, "calendar": {"holidays": ["US"]}},
         {"poisson": {"per_day": 5.5}, "job": {**JOB, "retry": {"base": "PT1H"}, "payload": [None, 1.0, "é"]}},
+        {
+            "at": "2027-03-02T00:00:00Z",
+            "job": {
+                **JOB,
+                "http": {"method": "GET", "headers": {"B": "2", "A": "1"}, "success": [409, 200], "retry_on": [404]},
+                "tags": ["b", "a"],
+                "retry": {"max_age": 3_600},
+            },
+        },
     ],
     ids=lambda value: next(iter(value)),
 )
@@ -369,6 +391,11 @@ def test_a_definition_that_is_no_object_is_refused_as_a_whole(body: Any):
         {"target": "https://me:hush@example.com"},
         ["hush"],
         "hush",
+        {**JOB, "http": "hush"},
+        {**JOB, "http": {"headers": {"X-Key": "hush\n"}}},
+        {**JOB, "http": {"headers": {"X-Key": ["hush"]}}},
+        {**JOB, "http": {"header": {"X-Key": "hush"}}},
+        {**JOB, "headers": {"X-Key": "hush"}},
     ],
 )
 def test_what_may_be_secret_of_a_refused_job_is_not_shown(job: Any):

@@ -8,7 +8,9 @@ from functions.api.requests import Rules
 from functions.api.schedule_patch import names_payload, patched
 from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.job import Payload
+from functions.domain.retry import RetryPolicy
 from functions.domain.schedule import Calendar, CronRule, Every, Poisson
+from functions.domain.target_options import TargetOptions
 from tests.builders import NOON, a_schedule, a_template, every
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
@@ -76,6 +78,25 @@ def test_a_payload_is_merged_like_any_other_part():
     after = patched(schedule, {"job": {"payload": {"a": None, "b": {"d": 3}}}}, RULES)
 
     assert after.job.payload == Payload(text='{"b":{"c":2,"d":3}}')
+
+
+def test_a_header_is_changed_and_removed_by_itself():
+    options = TargetOptions(headers=(("X-Key", "old"), ("X-Team", "billing")), retry_codes=(404,))
+    schedule = a_schedule(job=a_template(options=options, tags=("a", "b")))
+    patch = {"job": {"http": {"headers": {"X-Key": "new", "X-Team": None}}, "tags": ["c"]}}
+
+    after = patched(schedule, patch, RULES)
+
+    assert after.job.options == TargetOptions(headers=(("X-Key", "new"),), retry_codes=(404,))
+    assert after.job.tags == ("c",)
+
+
+def test_null_removes_what_is_said_of_http_and_of_a_retry_s_age():
+    job = a_template(options=TargetOptions(retry_codes=(404,)), retry=RetryPolicy(max_age=timedelta(hours=1)))
+
+    after = patched(a_schedule(job=job), {"job": {"http": None, "retry": {"max_age": None}}}, RULES)
+
+    assert (after.job.options, after.job.retry) == (TargetOptions(), RetryPolicy())
 
 
 def test_a_stored_payload_stays_when_the_patch_does_not_name_it():

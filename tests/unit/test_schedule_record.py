@@ -31,6 +31,7 @@ from functions.domain.schedule import (
     WindowMode,
 )
 from functions.domain.schedule_record import decode_schedule, encode_schedule
+from functions.domain.target_options import USUAL, Method, TargetOptions
 from tests.builders import NOON, a_schedule, a_template, every
 
 HOUR = timedelta(hours=1)
@@ -45,9 +46,17 @@ EVERYTHING = Schedule(
         priority=Priority.CRITICAL,
         delivery=Delivery.EXACTLY_ONCE,
         precision=Precision.EXACT,
-        retry=RetryPolicy(strategy=Strategy.LINEAR, attempts=7, base=3 * SECOND, cap=HOUR),
+        retry=RetryPolicy(strategy=Strategy.LINEAR, attempts=7, base=3 * SECOND, cap=HOUR, max_age=6 * HOUR),
         timeout=timedelta(minutes=2),
         expires_after=2 * HOUR,
+        options=TargetOptions(
+            method=Method.PUT,
+            headers=(("X-Key", "hush"),),
+            success_codes=(200, 409),
+            retry_codes=(404,),
+            is_async=True,
+        ),
+        tags=("team:billing", "eu"),
     ),
     timezone="Europe/Berlin",
     gap=Gap.SKIP,
@@ -108,9 +117,12 @@ def test_a_schedule_with_everything_is_written_as_people_write_it():
             "payload": {"für": ["{{tickwheel.index}}", None, 1.5]},
             "priority": "critical",
             "precision": "exact",
-            "retry": {"strategy": "linear", "attempts": 7, "base": "PT3S", "cap": "PT1H"},
+            "retry": {"strategy": "linear", "attempts": 7, "base": "PT3S", "cap": "PT1H", "max_age": "PT6H"},
             "timeout": "PT2M",
             "expires_after": "PT2H",
+            "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
+            "asynchronous": True,
+            "tags": ["team:billing", "eu"],
         },
     }
 
@@ -158,6 +170,23 @@ def test_tenant_and_id_are_those_of_the_row_and_not_part_of_the_definition():
     text = json.dumps(encode_schedule(a_schedule(tenant="acme", schedule_id="a")))
 
     assert decode_schedule(text, tenant="globex", schedule_id="b") == a_schedule(tenant="globex", schedule_id="b")
+
+
+def test_a_definition_from_before_there_were_options_has_the_usual_ones():
+    written = {"cron": "@daily", "job": {"target": "handler:x", "retry": {"attempts": 3}}}
+
+    job = decode_schedule(json.dumps(written), tenant="acme", schedule_id="nightly").job
+
+    assert (job.options, job.tags, job.retry.max_age) == (USUAL, (), None)
+
+
+def test_what_the_headers_of_a_spoiled_definition_hold_is_not_repeated():
+    written = {"cron": "@daily", "job": {"target": "https://x", "http": {"headers": {"X-Key": "hush\n"}}}}
+
+    with pytest.raises(Undecodable) as refused:
+        decode_schedule(json.dumps(written), tenant="acme", schedule_id="nightly")
+
+    assert "hush" not in str(refused.value)
 
 
 def test_a_payload_in_the_store_is_written_as_its_pointer():
@@ -221,6 +250,13 @@ def test_a_text_that_is_no_definition_is_undecodable(text: str):
         {"job": {"target": "handler:x", "delivery": "maybe"}},
         {"job": {"target": "handler:x", "retry": {"attempts": 0}}},
         {"job": {"target": "handler:x", "timeout": "PT"}},
+        {"job": {"target": "handler:x", "retry": {"max_age": "PT0S"}}},
+        {"job": {"target": "handler:x", "http": []}},
+        {"job": {"target": "handler:x", "http": {"method": "HEAD"}}},
+        {"job": {"target": "handler:x", "http": {"headers": {"Host": "x"}}}},
+        {"job": {"target": "handler:x", "http": {"headers": {"X-Key": 7}}}},
+        {"job": {"target": "handler:x", "http": {"success": [199]}}},
+        {"job": {"target": "handler:x", "tags": ["a b"]}},
     ],
     ids=str,
 )
@@ -281,9 +317,14 @@ JSON = st.recursive(
 PAYLOADS = JSON.map(lambda value: Payload(text=json.dumps(value, separators=(",", ":"), ensure_ascii=False))) | st.text(
     min_size=1, max_size=20
 ).map(lambda pointer: Payload(pointer=pointer))
-RETRIES = st.tuples(
-    durations(SECOND, HOUR), durations(timedelta(0), HOUR), st.integers(1, 100), st.sampled_from(Strategy)
-).map(lambda parts: RetryPolicy(base=parts[0], cap=parts[0] + parts[1], attempts=parts[2], strategy=parts[3]))
+RETRIES = st.builds(
+    lambda base, more, **parts: RetryPolicy(base=base, cap=base + more, **parts),
+    durations(SECOND, HOUR),
+    durations(timedelta(0), HOUR),
+    attempts=st.integers(1, 100),
+    strategy=st.sampled_from(Strategy),
+    max_age=st.none() | durations(SECOND, timedelta(days=30)),
+)
 TEMPLATES = of(
     payload=PAYLOADS,
     priority=st.sampled_from(Priority),
@@ -291,6 +332,15 @@ TEMPLATES = of(
     retry=RETRIES,
     timeout=durations(SECOND, HOUR),
     expires_after=durations(SECOND, timedelta(days=9)),
+    options=st.builds(
+        TargetOptions,
+        method=st.sampled_from(Method),
+        headers=st.lists(st.tuples(st.sampled_from(["A", "X-Key"]), st.just("hush")), max_size=1).map(tuple),
+        success_codes=st.lists(st.integers(200, 299), max_size=3).map(tuple),
+        retry_codes=st.lists(st.integers(400, 599), max_size=3).map(tuple),
+        is_async=st.booleans(),
+    ),
+    tags=st.lists(st.text("abc:", min_size=1, max_size=4), max_size=3, unique=True).map(tuple),
 )
 SCHEDULES = of(
     timezone=st.text(max_size=20),
@@ -302,7 +352,7 @@ SCHEDULES = of(
     jitter=durations(timedelta(0), timedelta(days=1)),
     max_runs=st.integers(1, 10**9),
     misfire=st.sampled_from(Misfire),
-    max_lateness=durations(SECOND, timedelta(days=40)),
+    max_lateness=durations(SECOND, timedelta(days=14)),
     overlap=st.sampled_from(Overlap),
     pause_after_failures=st.integers(1, 100),
     history=st.integers(0, 50),

@@ -4,8 +4,10 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
+from functions.domain.addresses import parse_networks
 from functions.domain.errors import InvalidWheel
-from functions.runtime.settings import ApiSettings, Settings, SweeperSettings
+from functions.domain.targets import AllowedTargets
+from functions.runtime.settings import ApiSettings, Settings, SweeperSettings, WorkerSettings
 from tests.builders import DEPLOYED_WHEEL
 
 CONSTANTS = {
@@ -19,15 +21,21 @@ CONSTANTS = {
 }
 API = CONSTANTS | {
     "TIMERS_TABLE": "timers",
+    "DEAD_LETTERS_TABLE": "dead_letters",
     "SHARDS_TABLE": "shards",
     "LEDGER_TABLE": "ledger",
     "PAYLOAD_BUCKET": "payloads",
+    "WEBHOOK_SECRET": "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhooks",
     "ALLOW_PLAIN_HTTP": "false",
+    "ALLOWED_TARGETS": '["https://*.example.com"]',
     "MAX_TIMEOUT_SECONDS": "50",
     "SCHEDULES_TABLE": "schedules",
     "SCHEDULE_STATE_TABLE": "schedule_state",
+    "TENANTS_TABLE": "tenants",
     "READY_QUEUE_URLS": json.dumps(["u0", "u1", "u2", "u3"]),
 }
+
+WORKER = API | {"DEAD_LETTERS_TABLE": "dead_letters", "ALLOWED_NETWORKS": "[]"}
 
 
 def test_the_environment_makes_the_wheel_of_the_stage():
@@ -39,6 +47,16 @@ def test_the_queues_are_named_as_a_json_list_in_the_order_of_the_classes():
 
     assert settings.READY_QUEUE_URLS == ("u0", "u1", "u2", "u3")
     assert not settings.ALLOW_PLAIN_HTTP
+
+
+def test_the_allowed_targets_are_a_json_list_of_patterns():
+    assert AllowedTargets(("https://*.example.com",)) == ApiSettings.model_validate(API).ALLOWED_TARGETS
+
+
+@pytest.mark.parametrize("patterns", ["https://*", '["*"]', "", "[1]", "{}"])
+def test_a_stage_whose_list_of_targets_is_none_does_not_start(patterns: str):
+    with pytest.raises(ValidationError, match="ALLOWED_TARGETS"):
+        ApiSettings.model_validate(API | {"ALLOWED_TARGETS": patterns})
 
 
 @pytest.mark.parametrize("urls", ["[]", '["u0","u1","u2"]', "u0,u1,u2,u3", ""])
@@ -59,6 +77,19 @@ def test_constants_that_would_lose_jobs_do_not_start():
 
     with pytest.raises(InvalidWheel):
         settings.wheel()
+
+
+def test_allowed_networks_are_a_json_list_of_cidrs():
+    settings = WorkerSettings.model_validate(WORKER | {"ALLOWED_NETWORKS": '["10.0.0.0/8","fd12::/32"]'})
+
+    assert parse_networks(["10.0.0.0/8", "fd12::/32"]) == settings.ALLOWED_NETWORKS
+    assert WorkerSettings.model_validate(WORKER).ALLOWED_NETWORKS == ()
+
+
+@pytest.mark.parametrize("networks", ["", "10.0.0.0/8", '["10.0.0.1/8"]', '["all"]', '["0.0.0.0/0"]'])
+def test_a_worker_that_was_told_other_networks_does_not_start(networks: str):
+    with pytest.raises(ValidationError, match="ALLOWED_NETWORKS"):
+        WorkerSettings.model_validate(WORKER | {"ALLOWED_NETWORKS": networks})
 
 
 @pytest.mark.parametrize("sample", ["-0.1", "1.1", "all"])

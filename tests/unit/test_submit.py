@@ -13,6 +13,7 @@ from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Ti
 from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.lifecycle import Event, State
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.target_options import Method, TargetOptions
 from functions.domain.wheel import Ring
 from functions.placing import Placer
 from functions.ports import Rejected
@@ -156,6 +157,16 @@ def test_each_refusal_of_a_batch_is_the_answer_of_its_own_job(world: World):
     assert [type(answer) for answer in answers] == [KeyReused, InvalidJob, Accepted]
 
 
+def test_a_job_is_placed_with_its_options_and_tags(world: World):
+    options = TargetOptions(method=Method.PUT, headers=(("X-Key", "hush"),), retry_codes=(404,))
+    retry = RetryPolicy(max_age=timedelta(hours=6))
+
+    for due_at in (SOON, LATER):
+        job = placed(world, world.submit(a_submission(due_at=due_at, options=options, tags=("eu",), retry=retry))).job
+
+        assert (job.options, job.tags, job.retry) == (options, ("eu",), retry)
+
+
 def test_an_empty_batch_is_answered_with_nothing(world: World):
     assert world.submitter().submit([]) == []
 
@@ -243,12 +254,39 @@ class TestKeys:
             {"retry": RetryPolicy(attempts=9)},
             {"timeout": timedelta(seconds=11)},
             {"expires_after": timedelta(days=1)},
+            {
+                "retry": RetryPolicy(
+                    strategy=Strategy.FIXED, attempts=3, base=timedelta(seconds=10), max_age=timedelta(hours=1)
+                )
+            },
+            {"options": TargetOptions(method=Method.PUT)},
+            {"options": TargetOptions(headers=(("X-Key", "1"),))},
+            {"options": TargetOptions(success_codes=(200,))},
+            {"options": TargetOptions(retry_codes=(404,))},
+            {"options": TargetOptions(is_async=True)},
+            {"tags": ("eu",)},
         ],
     )
     def test_whatever_differs_but_the_time_makes_another_job(self, world: World, change: dict[str, Any]):
         world.submit(a_submission(due_at=SOON, idempotency_key="order-7"))
 
         assert isinstance(refusal(world, a_submission(due_at=SOON, idempotency_key="order-7", **change)), KeyReused)
+
+    def test_another_value_of_a_header_makes_another_job_and_is_kept_as_a_hash_only(self, world: World):
+        key, other = (TargetOptions(headers=(("X-Key", value),)) for value in ("hush", "hush!"))
+        world.submit(a_submission(due_at=SOON, idempotency_key="order-7", options=key))
+
+        assert isinstance(
+            refusal(world, a_submission(due_at=SOON, idempotency_key="order-7", options=other)), KeyReused
+        )
+        assert "hush" not in repr(world.ledger.rows)
+
+    def test_what_a_key_stands_for_is_the_same_as_before_there_were_options(self, world: World):
+        world.submit(a_submission(due_at=SOON, idempotency_key="order-7"))
+
+        # As it is stored: another one would refuse the repeats of every keyed job that waits.
+        [row] = world.ledger.rows.values()
+        assert row.fingerprint == "9d3ee4acd260e29a"
 
     @pytest.mark.parametrize("late", [PAST_GRACE, timedelta(0)])
     def test_a_new_key_may_be_due_up_to_a_minute_ago(self, world: World, late: timedelta):

@@ -13,7 +13,7 @@ from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.ports import Rejected
-from functions.sweeper.sweep import PAGE, SweepReport
+from functions.sweeper.sweep import PAGE, SETTLING, SweepReport
 from tests.builders import NOON, a_schedule, a_timer, an_alarm, an_occurrence_timer
 from tests.unit.world import World
 
@@ -39,6 +39,16 @@ def test_a_row_without_a_ledger_row_is_a_straggler_and_is_sent_again(world: Worl
     assert world.ready.sent == [timer]
     assert world.events("straggler") == [{"job_id": str(job_id_of(timer.job)), "attempt": 1, "fault": ""}]
     assert world.journal.counts == {"audited": 1, "stragglers": 1}
+
+
+@pytest.mark.parametrize(("parked_until", "stragglers"), [(NOON - SETTLING + SECOND, 0), (NOON - SETTLING, 1)])
+def test_a_parked_job_is_no_straggler_until_its_own_message_is_overdue(
+    world: World, parked_until: datetime, stragglers: int
+):
+    timer = a_row(world)
+    world.ledger.park(timer, until=parked_until, now=RIPE)
+
+    assert world.sweep().stragglers == stragglers
 
 
 def test_a_straggler_is_sent_again_once(world: World):

@@ -6,11 +6,16 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from functions.api.cancel import Canceller
+from functions.api.explain import Explainer
 from functions.api.find import Finder
+from functions.api.finish import Finisher
+from functions.api.reschedule import Rescheduler
 from functions.api.submit import Accepted, Submission, Submitter
+from functions.breakers import Breakers
 from functions.dead_letters.bury import Burier
 from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
@@ -37,12 +42,14 @@ from functions.ports import (
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner, ScanReport
 from functions.schedule_changes import ScheduleChanger
+from functions.settling import Settler
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.sweep import Sweeper, SweepReport
 from functions.worker.execute import Message, Worker
 from tests.builders import LOCAL_WHEEL, a_state, a_stored_schedule
 from tests.fakes import (
     FakeClock,
+    InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryPayloadStore,
@@ -182,6 +189,7 @@ class World:
         self.shards = InMemoryShardStore()
         self.schedules = InMemoryScheduleStore()
         self.payloads = InMemoryPayloadStore()
+        self.breaker_store = InMemoryBreakerStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
         self._tokens = itertools.count(1)
@@ -261,15 +269,40 @@ class World:
             wheel=self.wheel,
             clock=self.clock,
             ledger=ledger or self.ledger,
-            placer=self.placer,
+            settler=self.settler(ledger=ledger),
+            breakers=self.breakers,
             occurrences=self.occurrences(ledger=ledger),
             ready=ready or self.ready,
-            dead_letters=self.letters,
             payloads=self.payloads,
             targets=self.targets,
             journal=self.journal,
             side_by_side=_one_after_another,
             token=self.token,
+            jitter=lambda: self.jitter,
+        )
+
+    @cached_property
+    def breakers(self) -> Breakers:
+        """Of one process, however many batches it runs."""
+        return Breakers(
+            clock=self.clock,
+            store=self.breaker_store,
+            journal=self.journal,
+            token=self.token,
+            jitter=lambda: self.jitter,
+            skew=self.wheel.skew,
+        )
+
+    def settler(self, *, ledger: Ledger | None = None) -> Settler:
+        return Settler(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=ledger or self.ledger,
+            placer=self.placer,
+            occurrences=self.occurrences(ledger=ledger),
+            dead_letters=self.letters,
+            payloads=self.payloads,
+            journal=self.journal,
             jitter=lambda: self.jitter,
         )
 
@@ -368,6 +401,32 @@ class World:
 
     def finder(self) -> Finder:
         return Finder(wheel=self.wheel, clock=self.clock, ledger=self.ledger, timers=self.timers)
+
+    def finisher(self, *, ledger: Ledger | None = None) -> Finisher:
+        return Finisher(clock=self.clock, ledger=ledger or self.ledger, settler=self.settler(ledger=ledger))
+
+    def explainer(self) -> Explainer:
+        return Explainer(
+            wheel=self.wheel,
+            clock=self.clock,
+            finder=self.finder(),
+            timers=self.timers,
+            schedules=self.schedules,
+            breakers=self.breaker_store,
+        )
+
+    def rescheduler(self) -> Rescheduler:
+        return Rescheduler(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=self.ledger,
+            timers=self.timers,
+            payloads=self.payloads,
+            placer=self.placer,
+            journal=self.journal,
+            identity=lambda: f"random-{next(self._tokens)}",
+            token=self.token,
+        )
 
     def row(self, job: Job) -> LedgerRow:
         row = self.ledger.get(job.key)

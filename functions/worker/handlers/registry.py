@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from functions.adapters.targets import Handler
+from functions.adapters.targets.handlers import Handler
 
 HANDLERS: dict[str, Handler] = {}
 

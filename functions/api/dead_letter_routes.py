@@ -1,0 +1,139 @@
+"""The routes of dead letters: each parses, calls one function, answers. A verb is what follows the last colon in a path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+from pydantic import BaseModel, ValidationError
+
+from functions.api.answers import answer, problem_answer
+from functions.api.dead_letter_answers import (
+    dry_run_body,
+    inspected_body,
+    page_body,
+    purge_body,
+    purges_body,
+    replay_body,
+    replays_body,
+)
+from functions.api.dead_letter_requests import FilterQuery, ListQuery, PurgeBody, ReplayBody
+from functions.api.dead_letters import Found, LetterFinder
+from functions.api.problems import Misshapen, problem
+from functions.api.purge import Purger
+from functions.api.replay import Replayed, Replayer
+from functions.api.requests import parse_body
+from functions.domain.errors import InvalidInput
+from functions.domain.letter_id import LetterId, parse_letter_id
+
+CONTEXT = "dead_letters"
+"""The name under which the routes find what they need in the resolver's context."""
+
+MOST_COUNTED = 5_000
+"""Letters that one request of a dry run counts."""
+
+_UNKNOWN_CALLER = "unknown"
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterDesk:
+    """What the routes need."""
+
+    finder: LetterFinder
+    replayer: Replayer
+    purger: Purger
+
+
+router = APIGatewayHttpRouter()
+
+
+@router.get("/v1/dead-letters")
+def list_letters() -> Response[str]:
+    """Tell a tenant's dead letters, newest first, page by page."""
+    query = _read(ListQuery, dict(router.current_event.query_string_parameters or {}))
+    return answer(HTTPStatus.OK, page_body(_find(query, limit=query.limit)))
+
+
+@router.get("/v1/dead-letters/<letter_id>")
+def get_letter(letter_id: str) -> Response[str]:
+    """Tell a dead letter with its payload."""
+    return answer(HTTPStatus.OK, inspected_body(_desk().finder.inspect(_parse(letter_id))))
+
+
+@router.post("/v1/dead-letters/<path>")
+def act_on_letter(path: str) -> Response[str]:
+    """Do what the verb of the path says: replay a dead letter."""
+    letter_id, _, verb = unquote(path).rpartition(":")
+    if verb != "replay":
+        detail = f"{verb[:100]!r} is nothing that can be asked of a dead letter: append :replay to its id"
+        no_route = problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route", detail=detail)
+        return problem_answer(no_route)
+    outcome = _desk().replayer.replay(parse_letter_id(letter_id), caller=_caller())
+    status = HTTPStatus.ACCEPTED if isinstance(outcome, Replayed) else HTTPStatus.OK
+    return answer(status, replay_body(outcome))
+
+
+@router.delete("/v1/dead-letters/<letter_id>")
+def purge_letter(letter_id: str) -> Response[str]:
+    """Forget a dead letter."""
+    parsed = _parse(letter_id)
+    _desk().purger.purge(parsed, caller=_caller())
+    return answer(HTTPStatus.OK, purge_body(parsed))
+
+
+@router.post("/v1/dead-letters:replay")
+def replay_letters() -> Response[str]:
+    """Replay a bounded part of the dead letters that are meant; or count them."""
+    body = _read(ReplayBody, _body())
+    if body.dry_run:
+        return answer(HTTPStatus.OK, dry_run_body(_find(body, limit=MOST_COUNTED)))
+    replayer = _desk().replayer
+    replays = replayer.replay_part(body.wanted(), after=body.after, rate=body.rate, caller=_caller())
+    return answer(HTTPStatus.OK, replays_body(replays))
+
+
+@router.post("/v1/dead-letters:purge")
+def purge_letters() -> Response[str]:
+    """Forget a bounded part of the dead letters that are meant; or count them."""
+    body = _read(PurgeBody, _body())
+    if body.dry_run:
+        return answer(HTTPStatus.OK, dry_run_body(_find(body, limit=MOST_COUNTED)))
+    return answer(
+        HTTPStatus.OK, purges_body(_desk().purger.purge_part(body.wanted(), after=body.after, caller=_caller()))
+    )
+
+
+def _desk() -> LetterDesk:
+    return router.context[CONTEXT]
+
+
+def _find(query: FilterQuery, *, limit: int) -> Found:
+    finder, wanted = _desk().finder, query.wanted()
+    return finder.find(wanted, begin=finder.begin(wanted, after=query.after), limit=limit)
+
+
+def _parse(letter_id: str) -> LetterId:
+    return parse_letter_id(unquote(letter_id))
+
+
+def _caller() -> str:
+    """The ARN of who signed the request."""
+    authorizer = router.current_event.raw_event["requestContext"].get("authorizer") or {}
+    return (authorizer.get("iam") or {}).get("userArn") or _UNKNOWN_CALLER
+
+
+def _body() -> Any:
+    return parse_body(router.current_event.body, is_base64=bool(router.current_event.is_base64_encoded))
+
+
+def _read(model: type[Model], raw: Any) -> Model:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise Misshapen(InvalidInput, error) from None

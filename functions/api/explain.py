@@ -1,0 +1,79 @@
+"""Gather what is known of a job, and tell why it has not run yet, or what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from functions.api.find import Finder, Found, attempt_id
+from functions.domain.errors import InvalidJob, TickwheelError
+from functions.domain.explanation import Explanation, Facts, explain
+from functions.domain.firing import next_fire
+from functions.domain.instants import MILLISECOND
+from functions.domain.job import Timer
+from functions.domain.job_id import JobId
+from functions.domain.lifecycle import State
+from functions.domain.occurrence import fire_of
+from functions.domain.schedule_state import ScheduleState
+from functions.domain.targets import parse_target
+from functions.domain.wheel import Wheel
+from functions.ports import BreakerStore, Clock, ScheduleStore, StoredSchedule, TimerStore
+
+_OPEN = (State.SCHEDULED, State.RETRYING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explainer:
+    """Explains jobs."""
+
+    wheel: Wheel
+    clock: Clock
+    finder: Finder
+    timers: TimerStore
+    schedules: ScheduleStore
+    breakers: BreakerStore
+
+    def explain(self, job_id: JobId) -> tuple[Found, Explanation]:
+        """What is known of a job under its last id, and why. Raises JobNotFound."""
+        found = self.finder.find(job_id)
+        is_open = found.state in _OPEN
+        stored, schedule = self._schedule_of(found.job_id) if is_open else (None, None)
+        place = attempt_id(found.job_id, found.due_at, wheel=self.wheel)
+        timer = self.timers.get(place) if is_open else None
+        target = timer.job.target if timer else stored.schedule.job.target if stored else None
+        facts = Facts(
+            job_id=found.job_id,
+            now=self.clock.now(),
+            wheel=self.wheel,
+            row=found.row if found.state is not None else None,
+            timer=timer,
+            nominal_at=_nominal_of(found.job_id, timer, stored),
+            schedule=schedule,
+            breaker_until=self._breaker_until(found.job_id.tenant, target) if target else None,
+        )
+        return found, explain(facts)
+
+    def _breaker_until(self, tenant: str, target: str) -> datetime | None:
+        try:
+            breaker = self.breakers.get(tenant, parse_target(target).destination)
+        except InvalidJob:
+            return None  # its attempt will say so
+        return breaker.until if breaker else None
+
+    def _schedule_of(self, job_id: JobId) -> tuple[StoredSchedule | None, ScheduleState | None]:
+        fire = fire_of(job_id.identity)
+        return self.schedules.get(f"{job_id.tenant}#{fire[0]}") if fire else (None, None)
+
+
+def _nominal_of(job_id: JobId, timer: Timer | None, stored: StoredSchedule | None) -> datetime | None:
+    """When the rule of a fire says that it fires, as far as that can be told."""
+    if timer is not None and timer.job.occurrence is not None:
+        return timer.job.occurrence.nominal_at
+    fire = fire_of(job_id.identity)
+    if fire is None or fire[1] is None or fire[2] or stored is None:
+        return None
+    try:
+        decided = next_fire(stored.schedule, after=fire[1] - MILLISECOND)
+    except TickwheelError:
+        return None  # a definition that cannot be computed
+    return decided.nominal_at if decided is not None and decided.at == fire[1] else None

@@ -1,0 +1,126 @@
+"""Hear from a target that goes on by itself: it is alive, it is done, or it has failed.
+
+It speaks with the fence of its attempt. Once another attempt has taken over, that is refused: whatever it does from
+then on is not settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from functions.domain.claims import LEASE_MARGIN, LedgerRow
+from functions.domain.envelope import decode_timer
+from functions.domain.errors import AlreadySettled, JobNotFound, NotHeld, NotPlaced, StaleFence, TickwheelError
+from functions.domain.job import Delivery, Timer
+from functions.domain.job_id import JobId
+from functions.domain.lifecycle import State
+from functions.ports import Applied, Clock, Failed, Ledger, Refused
+from functions.settling import Claim, Settler
+
+TARGET_FAILED = "target_failed"
+"""The class of the error of an attempt whose target went on by itself and told that it failed."""
+
+USUAL_LEASE = timedelta(seconds=60)
+"""Of a heartbeat that names none, while its worker has not noted the timeout yet."""
+
+_FAILED = (State.RETRYING, State.FAILED, State.CANCELLED)
+"""What the failure of an attempt leads to."""
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finisher:
+    """Takes the words of targets. Repeating any of them is safe, and is answered as the first was.
+
+    Raises NotHeld, StaleFence, AlreadySettled, JobNotFound.
+    """
+
+    clock: Clock
+    ledger: Ledger
+    settler: Settler
+
+    def heartbeat(self, job_id: JobId, *, fence: int, lease: timedelta | None = None) -> LedgerRow:
+        """Prolong the lease; the row, which says until when, and whether a cancel was requested meanwhile."""
+        _check_kind(job_id)
+        if lease is None:
+            row = self.ledger.get(job_id.key)
+            is_held = row is not None and bool(row.held)
+            lease = _timer_of(job_id, row).job.timeout + LEASE_MARGIN if is_held and row else USUAL_LEASE
+        now = self.clock.now()
+        answer = self.ledger.extend(
+            job_id.key, fence=fence, lease_until=now + lease, now=now, scheduled_at=max(now, job_id.due_at)
+        )
+        if isinstance(answer, Refused):
+            raise _objection(job_id, answer.row, fence=fence)
+        return answer
+
+    def complete(self, job_id: JobId, *, fence: int, result: str) -> None:
+        """The target has taken the job. result: a JSON text, of which the row keeps the beginning."""
+        _check_kind(job_id)
+        for _ in range(_TRIES):
+            row = self.ledger.get(job_id.key)
+            if row is not None and (row.state, row.fence) == (State.SUCCEEDED, fence):
+                return
+            running = _running(job_id, row, fence=fence)
+            if running.held:
+                is_ended = self.settler.succeed(_timer_of(job_id, running), _claim_of(running), result)
+            else:
+                # Its worker has not noted yet that it goes on by itself; then it notes this end, as its own.
+                answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())
+                is_ended = isinstance(answer, Applied)
+            if is_ended:
+                return
+        raise NotPlaced([f"the row of {job_id} kept changing"])
+
+    def fail(self, job_id: JobId, *, fence: int, failure: Failed) -> State:
+        """The target has failed: it is tried again as the policy says, or is a dead letter. The state that follows."""
+        _check_kind(job_id)
+        for _ in range(_TRIES):
+            row = self.ledger.get(job_id.key)
+            if row is not None and row.state in _FAILED and row.fence == fence:
+                return row.state
+            running = _running(job_id, row, fence=fence)
+            if not running.held:
+                raise NotHeld(
+                    str(job_id),
+                    "is still in the hands of its worker, which is about to note that it goes on by itself: ask again",
+                    is_soon=True,
+                )
+            if self.settler.fail(_timer_of(job_id, running), _claim_of(running), failure):
+                row = self.ledger.get(job_id.key)
+                # Its next attempt may have begun already.
+                return row.state if row is not None and row.fence == fence else State.RETRYING
+        raise NotPlaced([f"the row of {job_id} kept changing"])
+
+
+def _check_kind(job_id: JobId) -> None:
+    if job_id.delivery is not Delivery.EXACTLY_ONCE:
+        raise NotHeld(
+            str(job_id), f"is {job_id.delivery}: only an exactly_once job is told how it ended by its target later"
+        )
+
+
+def _running(job_id: JobId, row: LedgerRow | None, *, fence: int) -> LedgerRow:
+    if row is None or row.state is not State.RUNNING or row.fence != fence:
+        raise _objection(job_id, row, fence=fence)
+    return row
+
+
+def _objection(job_id: JobId, row: LedgerRow | None, *, fence: int) -> TickwheelError:
+    """Why the attempt with this fence is not the one that is running."""
+    if row is None:
+        return JobNotFound(str(job_id))
+    if row.is_settled:
+        return AlreadySettled(str(job_id), state=row.state)
+    return StaleFence(str(job_id), fence=fence, state=row.state)
+
+
+def _timer_of(job_id: JobId, row: LedgerRow) -> Timer:
+    return decode_timer(row.held, tenant=job_id.tenant)
+
+
+def _claim_of(row: LedgerRow) -> Claim:
+    assert row.lease_until is not None  # a running row has one
+    return Claim(owner=row.owner, fence=row.fence, lease_until=row.lease_until)

@@ -1,0 +1,246 @@
+"""Give jobs that have failed for good another budget of attempts.
+
+The ledger lets the job go on, then its next attempt is placed, then its letter is forgotten. A death in between leaves a
+letter that can be replayed again: the ledger lets an attempt be claimed once, however often it was placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.api.dead_letters import Found, LetterFilter, LetterFinder, obstacle_of
+from functions.domain.claims import LedgerRow
+from functions.domain.errors import (
+    InvalidInput,
+    JobNotFailed,
+    LetterNotFound,
+    NotPlaced,
+    NotReplayable,
+    PayloadGone,
+    TickwheelError,
+)
+from functions.domain.instants import SECOND, from_ms, to_ms
+from functions.domain.job import Timer
+from functions.domain.letter_id import LetterId
+from functions.domain.lifecycle import State
+from functions.placing import Placer
+from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
+
+MOST_LETTERS = 200
+"""That one request replays or purges."""
+
+WORKING_TIME = timedelta(seconds=10)
+"""How long one request goes on; API Gateway ends it after 30 seconds."""
+
+FARTHEST = timedelta(hours=12)
+"""How far ahead a staggered replay may be due."""
+
+_CHUNK = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The job goes on: its next attempt is due then."""
+
+    letter_id: LetterId
+    job_id: str
+    attempt: int
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyReplayed:
+    """The job has gone on before, and is in this state by now."""
+
+    letter_id: LetterId
+    job_id: str
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotReplayed:
+    """Nothing follows, for this reason; the letter stays."""
+
+    letter_id: LetterId
+    error: TickwheelError
+
+
+Outcome = Replayed | AlreadyReplayed | NotReplayed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replays:
+    """What came of a part of the letters that are meant. found: that part, as far as it was worked through."""
+
+    found: Found
+    outcomes: Sequence[Outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayer:
+    """Replays dead letters. token: a fresh owner token.
+
+    side_by_side: maps a function over items at the same time, answers in order. caller: who asks, for the audit line.
+    """
+
+    clock: Clock
+    finder: LetterFinder
+    dead_letters: DeadLetters
+    ledger: Ledger
+    placer: Placer
+    payloads: PayloadStore
+    journal: Journal
+    token: Callable[[], str]
+    side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+    def replay(self, letter_id: LetterId, *, caller: str) -> Replayed | AlreadyReplayed:
+        """Replay one letter, now.
+
+        Raises LetterNotFound, NotReplayable, PayloadGone, JobNotFailed, NotPlaced.
+        """
+        letter = self.dead_letters.get(letter_id)
+        if letter is None:
+            return self._answer_again(letter_id)
+        outcome = self._replay([(letter, self.clock.now())])[0]
+        self._note([outcome], tenant=letter_id.tenant, caller=caller)
+        if isinstance(outcome, NotReplayed):
+            raise outcome.error
+        return outcome
+
+    def replay_part(self, wanted: LetterFilter, *, after: str, rate: float | None, caller: str) -> Replays:
+        """Replay a bounded part of the letters that are meant; repeating it replays nothing twice.
+
+        rate: jobs a second, None for all at once. Raises InvalidInput, also when none would be due soon enough.
+        """
+        begin, now = self.finder.begin(wanted, after=after), self.clock.now()
+        first_due_at = max(begin.due_at or now, now)
+        gap = SECOND / rate if rate is not None else timedelta(0)
+        if first_due_at > now + FARTHEST:
+            raise InvalidInput(
+                f"at this rate the next replay would be due in more than {FARTHEST // SECOND // 3_600} hours: ask again "
+                "later, or with a higher rate; what was replayed so far stays so"
+            )
+        limit = min(MOST_LETTERS, (now + FARTHEST - first_due_at) // gap + 1) if gap else MOST_LETTERS
+        found = self.finder.find(wanted, begin=begin, limit=limit)
+        outcomes: list[Outcome] = []
+        for letters in chunks_of(found.letters, clock=self.clock):
+            due_at = first_due_at + len(outcomes) * gap
+            outcomes += self._replay([(letter, due_at + count * gap) for count, letter in enumerate(letters)])
+        found = found.cut(len(outcomes), due_at=first_due_at + len(outcomes) * gap if gap else None)
+        self._note(outcomes, tenant=wanted.tenant, caller=caller, filter=wanted.describe())
+        return Replays(found=found, outcomes=outcomes)
+
+    def _replay(self, letters: Sequence[tuple[DeadLetter, datetime]]) -> list[Outcome]:
+        """Each letter with the instant at which its job is due."""
+        prepared = self.side_by_side(self._let_go_on_safely, letters)
+        timers = [timer for timer in prepared if isinstance(timer, Timer)]
+        placements = iter(self.placer.place(timers))
+        outcomes: list[Outcome] = []
+        for (letter, _), timer in zip(letters, prepared, strict=True):
+            if not isinstance(timer, Timer):
+                outcomes.append(timer)
+                continue
+            placement = next(placements)
+            outcomes.append(
+                _replayed(letter, timer)
+                if placement.ring is not None
+                else NotReplayed(letter_id=letter.letter_id, error=NotPlaced([placement.fault]))
+            )
+        self.side_by_side(self._forget, [outcome for outcome in outcomes if not isinstance(outcome, NotReplayed)])
+        return outcomes
+
+    def _let_go_on_safely(self, asked: tuple[DeadLetter, datetime]) -> Timer | AlreadyReplayed | NotReplayed:
+        """One letter's fault must not keep the others back."""
+        letter, due_at = asked
+        try:
+            return self._let_go_on(letter, due_at)
+        except TickwheelError as error:
+            return NotReplayed(letter_id=letter.letter_id, error=error)
+        except Exception as error:  # noqa: BLE001  told to the one that it belongs to
+            self.journal.event("replay_failed", letter=str(letter.letter_id), error=f"{type(error).__name__}: {error}")
+            fault = NotPlaced([f"a store failed: {type(error).__name__}"])
+            return NotReplayed(letter_id=letter.letter_id, error=fault)
+
+    def _let_go_on(self, letter: DeadLetter, due_at: datetime) -> Timer | AlreadyReplayed:
+        """The attempt that is to be placed."""
+        obstacle = obstacle_of(letter)
+        if letter.timer is None or obstacle:
+            raise NotReplayable(str(letter.letter_id), obstacle)
+        timer = letter.timer.replayed(due_at=due_at)
+        job = timer.job
+        if job.payload.pointer is not None and self.payloads.get(job.payload.pointer) is None:
+            row = self.ledger.get(job.key) if job.is_ledgered else None
+            if row is not None and _has_gone_on(row, letter.timer):
+                return _already(letter, row)
+            raise PayloadGone(str(letter.letter_id))
+        if not job.is_ledgered:
+            return timer
+        answer = self.ledger.replay(timer, owner=self.token(), now=self.clock.now())
+        if isinstance(answer, Applied) or _is_waiting(answer.row, letter.timer):
+            return timer
+        if answer.row is None:
+            raise NotPlaced(["its row has changed"])
+        if _has_gone_on(answer.row, letter.timer):
+            return _already(letter, answer.row)
+        raise JobNotFailed(str(letter.letter_id), state=answer.row.state)
+
+    def _forget(self, outcome: Replayed | AlreadyReplayed) -> None:
+        try:
+            self.dead_letters.delete(outcome.letter_id)
+        except Exception as error:  # noqa: BLE001  the job goes on; a repeat finds out, and forgets the letter then
+            self.journal.event("letter_stays", letter=str(outcome.letter_id), error=type(error).__name__)
+
+    def _answer_again(self, letter_id: LetterId) -> AlreadyReplayed:
+        """A repeat, because the first answer was lost, meets no letter any more."""
+        row = self.ledger.get(f"{letter_id.tenant}#{letter_id.identity}")
+        if row is None or row.state is State.FAILED:
+            raise LetterNotFound(str(letter_id))
+        return AlreadyReplayed(letter_id=letter_id, job_id=row.job_id, state=row.state)
+
+    def _note(self, outcomes: Sequence[Outcome], *, tenant: str, caller: str, **asked: object) -> None:
+        """One line for the audit."""
+        replayed = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, Replayed)]
+        already = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, AlreadyReplayed)]
+        self.journal.count("dead_letters_replayed", len(replayed))
+        self.journal.event(
+            "dead_letters_replayed",
+            caller=caller,
+            tenant=tenant,
+            **asked,
+            matched=len(outcomes),
+            replayed=len(replayed),
+            already_replayed=len(already),
+            failed=len(outcomes) - len(replayed) - len(already),
+            letters=replayed,
+        )
+
+
+def chunks_of(letters: Sequence[DeadLetter], *, clock: Clock) -> Iterator[Sequence[DeadLetter]]:
+    """The letters in chunks, as many as there is time for: at least one chunk."""
+    started = clock.monotonic()
+    for first in range(0, len(letters), _CHUNK):
+        yield letters[first : first + _CHUNK]
+        if clock.monotonic() - started >= WORKING_TIME.total_seconds():
+            return
+
+
+def _has_gone_on(row: LedgerRow, timer: Timer) -> bool:
+    """Whether the job of a letter, which failed at this timer's attempt, has been let go on since."""
+    return row.attempt > timer.attempt or (row.is_settled and row.state is not State.FAILED)
+
+
+def _is_waiting(row: LedgerRow | None, timer: Timer) -> bool:
+    """Whether it goes on by another replay that is due sooner: any later message may come for the same attempt."""
+    return row is not None and row.state is State.RETRYING and row.attempt == timer.attempt
+
+
+def _already(letter: DeadLetter, row: LedgerRow) -> AlreadyReplayed:
+    return AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=row.state)
+
+
+def _replayed(letter: DeadLetter, timer: Timer) -> Replayed:
+    due_at = from_ms(to_ms(timer.due_at))
+    return Replayed(letter_id=letter.letter_id, job_id=letter.job_id, attempt=timer.attempt, due_at=due_at)

@@ -1,0 +1,230 @@
+"""Change a job that waits: let it run now, at another time, or with another content.
+
+A job that runs now keeps its id: the same timer is placed once more, and the ledger drops whichever message comes second.
+At another time, or with another content, it goes on under a new id: in one transaction the row of the old one says so,
+which settles it for every message of it, and the far row of the new one is put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from functions.api.find import attempt_id
+from functions.api.moves import last_of
+from functions.api.submit import Submission, job_of
+from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.envelope import INLINE_LIMIT, unpack, written_size
+from functions.domain.errors import (
+    AlreadySettled,
+    ClockSkewed,
+    InvalidJob,
+    JobNotFound,
+    Moved,
+    NotChangeable,
+    NotPlaced,
+    TooLate,
+)
+from functions.domain.instants import format_instant
+from functions.domain.job import Job, Payload, Timer
+from functions.domain.job_id import JobId, job_id_of
+from functions.domain.lifecycle import State
+from functions.domain.occurrence import fire_of
+from functions.domain.wheel import Wheel
+from functions.placing import Placer
+from functions.ports import Clock, Journal, Ledger, PayloadStore, Refused, TimerStore
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A job as it is to be. keeps_payload: that is not what changes, and the submission has none."""
+
+    submission: Submission
+    keeps_payload: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A job that waits, under the id that it has now. state: scheduled or retrying."""
+
+    job_id: JobId
+    due_at: datetime
+    state: State = State.SCHEDULED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescheduler:
+    """Changes jobs. identity: a fresh random identity; token: a fresh owner token.
+
+    Raises NotChangeable (a fire of a schedule, an at_least_once job), AlreadySettled, TooLate, JobNotFound, NotPlaced.
+    """
+
+    wheel: Wheel
+    clock: Clock
+    ledger: Ledger
+    timers: TimerStore
+    payloads: PayloadStore
+    placer: Placer
+    journal: Journal
+    identity: Callable[[], str]
+    token: Callable[[], str]
+
+    def run_now(self, job_id: JobId) -> Waiting:
+        """Run a job that waits in the far ring, or the next attempt of one that is retried, at once."""
+        job_id, row = last_of(self.ledger, job_id)
+        _check_kind(job_id, instead="run it with POST /v1/schedules/{schedule}:trigger")
+        _check_waits(job_id, row)
+        due_at = row.due_at if row is not None and row.state is State.RETRYING else job_id.due_at
+        assert due_at is not None  # a retry has an instant
+        now = self.clock.now()
+        if row is None and due_at + LEDGER_LIFE < now:
+            raise JobNotFound(str(job_id))
+        if due_at <= now:
+            raise TooLate(str(job_id), f"it was due at {format_instant(due_at)}, and comes as soon as a worker is free")
+        place = attempt_id(job_id, due_at, wheel=self.wheel)
+        timer = self._far_timer(job_id, place, now=now)
+        # Its age counts from now: the policy of a job that was to run in a month must not go on for a month.
+        hastened = replace(timer, due_at=now, counted_from=timer.counted_from or now)
+        if row is not None and row.state is State.RETRYING:
+            self._hasten(job_id, hastened, row, now=now)
+        placement = self.placer.place([hastened])[0]
+        if placement.ring is None:
+            raise NotPlaced([placement.fault])
+        # Housekeeping: the ledger alone keeps the job from running twice.
+        self.timers.delete(place)
+        self.journal.event("job_hastened", job_id=str(job_id), attempt=timer.attempt)
+        return Waiting(job_id, now, State.RETRYING if timer.attempt > 1 else State.SCHEDULED)
+
+    def change(self, job_id: JobId, edit: Callable[[Job, str | None], Edited]) -> Waiting:
+        """Change what `edit` changes of a job and the JSON text of its payload. What changes nothing leaves it its id.
+
+        Raises InvalidJob when the new time is too near, and what `edit` raises.
+        """
+        asked = job_id
+        for _ in range(_TRIES):
+            job_id, row = last_of(self.ledger, asked)
+            _check_kind(job_id, instead="change it with PATCH /v1/schedules/{schedule}")
+            _check_waits(job_id, row)
+            now = self.clock.now()
+            if row is not None and (row.fence or row.state is State.RETRYING):
+                # Its target knows it by its idempotency key, which a new identity would change.
+                raise TooLate(str(job_id), f"attempt {row.attempt} of it has begun before: run it now, or cancel it")
+            if row is None and job_id.due_at + LEDGER_LIFE < now:
+                raise JobNotFound(str(job_id))
+            if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
+                raise TooLate(
+                    str(job_id),
+                    f"it is due at {format_instant(job_id.due_at)}, and can be changed until {_seconds(self._reach)} s "
+                    "before that",
+                )
+            timer = self._far_timer(job_id, job_id, now=now)
+            if (waiting := self._move(job_id, timer.job, edit, now=now)) is not None:
+                return waiting
+        raise NotPlaced([f"the row of {job_id} kept changing"])
+
+    def _move(
+        self, job_id: JobId, job: Job, edit: Callable[[Job, str | None], Edited], *, now: datetime
+    ) -> Waiting | None:
+        """None when somebody else was faster: it is looked at again."""
+        text = self._text_of(job_id, job.payload)
+        edited = edit(job, text)
+        wanted = text if edited.keeps_payload else edited.submission.payload
+        moved = job_of(edited.submission, identity=self.identity(), wheel=self.wheel)
+        if wanted == text and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job:
+            return Waiting(job_id, job.scheduled_at)
+        if not self.wheel.is_surely_far(moved.scheduled_at, now=now + REQUEST_LIMIT):
+            raise InvalidJob(
+                f"must be at least {_seconds(self._reach)} s ahead, it is now {format_instant(now)}: for an earlier time, "
+                "run it now, or cancel it and submit it again",
+                field="run_at",
+                value=format_instant(moved.scheduled_at),
+            )
+        if abs(self.clock.offset()) > self.wheel.skew / 2:
+            raise NotPlaced([str(ClockSkewed(offset=self.clock.offset(), limit=self.wheel.skew / 2))])
+        # An object of its own: that of the old id goes with what is left of it.
+        moved = replace(moved, payload=self._stored(moved, wanted))
+        timer = Timer(job=moved, due_at=moved.scheduled_at)
+        if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now), Refused):
+            self._forget(moved.payload)
+            return None
+        self._settle_move(job_id, job, timer)
+        return Waiting(job_id_of(moved), moved.scheduled_at)
+
+    def _settle_move(self, job_id: JobId, job: Job, timer: Timer) -> None:
+        placement = self.placer.confirm(timer)
+        if placement.ring is None:
+            raise NotPlaced([placement.fault])
+        # Housekeeping: its ledger row alone keeps the old job from running.
+        self.timers.delete(job_id)
+        self._forget(job.payload)
+        self.journal.event("job_moved", job_id=str(job_id), moved_to=str(job_id_of(timer.job)))
+
+    def _hasten(self, job_id: JobId, timer: Timer, row: LedgerRow, *, now: datetime) -> None:
+        """From here on a message that is due now may be claimed; without it, it would be dropped."""
+        answer = self.ledger.hasten(timer, row=row, owner=self.token(), now=now)
+        if isinstance(answer, Refused):
+            _check_waits(job_id, answer.row)
+            raise TooLate(str(job_id), "its next attempt has been changed by somebody else: look at it again")
+
+    def _far_timer(self, job_id: JobId, place: JobId, *, now: datetime) -> Timer:
+        timer = self.timers.get(place)
+        if timer is not None:
+            return timer
+        due_at = format_instant(place.due_at)
+        if self.wheel.is_surely_far(place.due_at, now=now):
+            raise TooLate(str(job_id), f"it was due at {due_at}, and somebody has let it run now")
+        raise TooLate(str(job_id), f"it is due at {due_at}, and is in the ready queue")
+
+    def _text_of(self, job_id: JobId, payload: Payload) -> str | None:
+        if payload.pointer is None:
+            return unpack(payload)
+        text = self.payloads.get(payload.pointer)
+        if text is None:
+            # It goes with the end of its job, or with a move of it.
+            raise TooLate(str(job_id), "it is being changed by somebody else, or has come to its end: look at it again")
+        return text
+
+    def _stored(self, job: Job, text: str | None) -> Payload:
+        if text is None or written_size(text) <= INLINE_LIMIT:
+            return Payload(text=text)
+        return Payload(pointer=self.payloads.put(job, text))
+
+    def _forget(self, payload: Payload) -> None:
+        if payload.pointer is not None:
+            self.payloads.delete(payload.pointer)
+
+    @property
+    def _reach(self) -> timedelta:
+        """How far away both the old and the new time must be."""
+        return self.wheel.guard + self.wheel.skew + REQUEST_LIMIT
+
+
+def _check_kind(job_id: JobId, *, instead: str) -> None:
+    """instead: what to do with a `{schedule}`."""
+    if (fire := fire_of(job_id.identity)) is not None:
+        raise NotChangeable(str(job_id), f"is a fire of schedule {fire[0]}: {instead.format(schedule=fire[0])}")
+    if not job_id.is_ledgered:
+        raise NotChangeable(
+            str(job_id), f"is {job_id.delivery}, so nothing would stop its old timer: cancel it and submit it again"
+        )
+
+
+def _check_waits(job_id: JobId, row: LedgerRow | None) -> None:
+    """Raises when no attempt of the job waits for its time."""
+    if row is None:
+        return
+    if row.state is State.MOVED:
+        raise Moved(str(job_id), moved_to=row.moved_to)
+    if row.is_settled:
+        raise AlreadySettled(str(job_id), state=row.state)
+    if row.state is State.RUNNING:
+        raise TooLate(str(job_id), f"attempt {row.attempt} of it is running")
+    if row.cancel_requested:
+        raise TooLate(str(job_id), "its cancel was requested")
+
+
+def _seconds(duration: timedelta) -> str:
+    return f"{duration.total_seconds():g}"

@@ -1,0 +1,57 @@
+"""Ids of dead letters that locate their rows: to look at one, to replay it or to purge it is one key access.
+
+An id reads `d1~{tenant}~{dead at}~{identity}`: milliseconds in base 36; the tenant is empty where Tickwheel did not write
+what failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from functions.domain.errors import InvalidInput, InvalidLetterId
+from functions.domain.instants import LATEST, from_ms, to_ms
+from functions.domain.job import check_tenant
+from functions.domain.job_id import base36, read_base36
+from functions.domain.timer_key import NO_TENANT
+
+LETTER_LIFE = timedelta(days=90)
+"""How long a dead letter is kept."""
+
+VERSION = "d1"
+MAX_LENGTH = 1_200
+"""Characters; what Tickwheel did not write may have any name that a key can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterId:
+    """Where the row of a dead letter is. dead_at: whole milliseconds, as it is stored.
+
+    With an empty identity it is a place between letters: everything that died before this instant lies behind it.
+    """
+
+    tenant: str
+    dead_at: datetime
+    identity: str
+
+    def __str__(self) -> str:
+        tenant = "" if self.tenant == NO_TENANT else self.tenant
+        return "~".join((VERSION, tenant, base36(to_ms(self.dead_at)), self.identity))
+
+
+def parse_letter_id(text: str) -> LetterId:
+    """The id that a text spells. Raises InvalidLetterId for any text that `str(letter_id)` does not write."""
+    try:
+        if len(text) > MAX_LENGTH:
+            raise InvalidLetterId(text)
+        version, tenant, dead_at, identity = text.split("~", 3)
+        letter_id = LetterId(
+            tenant=check_tenant(tenant) if tenant else NO_TENANT,
+            dead_at=from_ms(read_base36(dead_at)),
+            identity=identity,
+        )
+    except (ValueError, OverflowError, InvalidInput):
+        raise InvalidLetterId(text) from None
+    if version != VERSION or not identity or letter_id.dead_at > LATEST or str(letter_id) != text:
+        raise InvalidLetterId(text)
+    return letter_id

@@ -1,0 +1,128 @@
+"""What every store of breakers keeps: one row a destination that is not closed, changed only by whoever saw it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from functions.domain.breaker import BREAKER_LIFE, MAX_OPEN_FOR, BreakerState
+from functions.domain.instants import MILLISECOND
+from functions.ports import Applied, BreakerStore, Changed
+from tests.builders import NOON, a_breaker
+from tests.contract.conftest import BreakerSubject
+
+HOST = "https://example.com"
+
+
+def test_a_breaker_that_nobody_opened_is_closed(breakers: BreakerStore):
+    assert breakers.get("acme", HOST) is None
+
+
+def test_a_breaker_is_kept_as_it_was_put(breakers: BreakerStore):
+    breaker = a_breaker(
+        destination="arn:aws:sqs:eu-west-1:123456789012:bills.fifo",
+        state=BreakerState.HALF_OPEN,
+        until=NOON + 7 * MILLISECOND,
+        open_for=MAX_OPEN_FOR,
+        opened_at=NOON - timedelta(days=3),
+        error_class="throttled",
+    )
+
+    assert breakers.put(breaker, seen=None) == Applied()
+    assert breakers.get("acme", breaker.destination) == breaker
+
+
+def test_instants_are_kept_to_the_millisecond_and_never_earlier(breakers: BreakerStore):
+    breaker = a_breaker(until=NOON + timedelta(microseconds=1))
+    breakers.put(breaker, seen=None)
+
+    assert breakers.get("acme", HOST) == replace(breaker, until=NOON + MILLISECOND)
+
+
+def test_two_that_open_at_once_open_it_once_and_the_other_meets_the_first(breakers: BreakerStore):
+    first, second = a_breaker(), a_breaker(error_class="timeout")
+
+    assert breakers.put(first, seen=None) == Applied()
+    assert breakers.put(second, seen=None) == Changed(first)
+    assert breakers.get("acme", HOST) == first
+
+
+def test_a_write_whose_answer_was_lost_recognises_itself(breakers: BreakerStore):
+    opened = a_breaker()
+    probed = replace(opened, owner="probe", state=BreakerState.HALF_OPEN)
+
+    assert [breakers.put(opened, seen=None) for _ in range(2)] == [Applied(), Applied()]
+    assert [breakers.put(probed, seen=opened) for _ in range(2)] == [Applied(), Applied()]
+    assert [breakers.close(probed) for _ in range(2)] == [Applied(), Applied()]
+
+
+def test_of_two_that_saw_the_same_row_one_replaces_it(breakers: BreakerStore):
+    seen = a_breaker()
+    first, second = replace(seen, owner="first"), replace(seen, owner="second")
+    breakers.put(seen, seen=None)
+
+    assert breakers.put(first, seen=seen) == Applied()
+    assert breakers.put(second, seen=seen) == Changed(first)
+    assert breakers.get("acme", HOST) == first
+
+
+def test_a_row_that_is_gone_is_not_replaced(breakers: BreakerStore):
+    seen = a_breaker()
+
+    assert breakers.put(replace(seen, owner="late"), seen=seen) == Changed(None)
+    assert breakers.get("acme", HOST) is None
+
+
+def test_whoever_saw_the_row_closes_it(breakers: BreakerStore):
+    breaker = a_breaker()
+    breakers.put(breaker, seen=None)
+
+    assert breakers.close(breaker) == Applied()
+    assert breakers.get("acme", HOST) is None
+
+
+def test_a_row_that_another_has_written_since_is_not_closed(breakers: BreakerStore):
+    seen = a_breaker()
+    newer = replace(seen, owner="newer")
+    breakers.put(seen, seen=None)
+    breakers.put(newer, seen=seen)
+
+    assert breakers.close(seen) == Changed(newer)
+    assert breakers.get("acme", HOST) == newer
+
+
+def test_a_reset_closes_whatever_stands_there_and_tells_whether_it_did(breakers: BreakerStore):
+    breakers.put(a_breaker(), seen=None)
+
+    assert breakers.reset("acme", HOST)
+    assert not breakers.reset("acme", HOST)
+    assert breakers.get("acme", HOST) is None
+
+
+def test_tenants_and_destinations_have_breakers_of_their_own(breakers: BreakerStore):
+    mine = a_breaker()
+    breakers.put(mine, seen=None)
+
+    assert breakers.get("globex", HOST) is None
+    assert breakers.get("acme", f"{HOST}:8443") is None
+    assert not breakers.reset("globex", HOST)
+    assert breakers.get("acme", HOST) == mine
+
+
+def test_a_tenants_breakers_are_listed_page_by_page_in_the_order_of_their_destinations(breakers: BreakerStore):
+    listed = [a_breaker(destination=name) for name in ("arn:aws:sqs:b", "handler:a", "https://a", "https://a:81")]
+    for breaker in (listed[2], listed[0], listed[3], listed[1], a_breaker(tenant="globex")):
+        breakers.put(breaker, seen=None)
+
+    assert breakers.page("acme", after="", limit=2) == (listed[:2], True)
+    assert breakers.page("acme", after="handler:a", limit=2) == (listed[2:], False)
+    assert breakers.page("acme", after="https://a", limit=9) == (listed[3:], False)
+    assert breakers.page("acme", after="https://zzz", limit=9) == ([], False)
+    assert breakers.page("acme", after="\x00", limit=9) == (listed, False)
+    assert breakers.page("initech", after="", limit=9) == ([], False)
+
+
+def test_a_row_may_go_a_day_after_its_time(breaker_subject: BreakerSubject):
+    breaker = a_breaker()
+    breaker_subject.breakers.put(breaker, seen=None)
+
+    if breaker_subject.expires_at is not None:
+        assert breaker_subject.expires_at() == breaker.until + BREAKER_LIFE

@@ -1,0 +1,56 @@
+"""How the tests of targets call them."""
+
+from datetime import timedelta
+from typing import Any
+
+from functions.adapters.targets.caller import TargetCaller
+from functions.adapters.targets.guard import Guard
+from functions.adapters.targets.handlers import Handler
+from functions.domain.addresses import parse_networks
+from functions.domain.instants import SECOND
+from functions.domain.target_options import USUAL, TargetOptions
+from functions.ports import Failed, Invocation, Outcome
+from tests.builders import NOON
+from tests.fakes import FakeClock, GivenWebhookKeys
+
+LOOPBACK = parse_networks(["127.0.0.0/8", "::1/128"])
+SHORT = timedelta(milliseconds=200)
+NO_ANSWER = Failed("Timeout: no answer within 0.2 s", error_class="timeout")
+INVOCATION = Invocation(
+    job_id="j1~acme~2e~a0~1~b0~x",
+    tenant="acme",
+    idempotency_key="acme#x",
+    attempt=2,
+    fence=7,
+    scheduled_at=NOON,
+    deadline=NOON + 10 * SECOND,
+)
+
+
+def a_caller(handlers: dict[str, Handler] | None = None, **parts: Any) -> TargetCaller:
+    """A caller that may call this machine."""
+    return TargetCaller(
+        handlers or {},
+        **{"clock": FakeClock(), "guard": Guard(LOOPBACK), "keys": GivenWebhookKeys(), **parts},
+    )
+
+
+def call(
+    target: str,
+    payload: str | None = "1",
+    *,
+    caller: TargetCaller | None = None,
+    handlers: dict[str, Handler] | None = None,
+    invocation: Invocation = INVOCATION,
+    timeout: timedelta = timedelta(seconds=60),
+    **options: Any,
+) -> Outcome:
+    """One call; its options by name."""
+    caller = caller or a_caller(handlers)
+    given = TargetOptions(**options) if options else USUAL
+    return caller.call(target, payload, invocation, options=given, timeout=timeout)
+
+
+def failure_of(outcome: Outcome) -> Failed:
+    assert isinstance(outcome, Failed)
+    return outcome

@@ -1,0 +1,157 @@
+"""`tickwheel verify` on the command line: how it is asked, what it prints, and how it exits."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.properties import mutations
+from tickwheel import verify_command
+from tickwheel.cli import app
+from tickwheel.errors import NotACheckout
+from verification.checker import Invariant
+from verification.faults import FROM_OUTSIDE, Fault
+from verification.run import seeds_of
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["verify", *arguments], catch_exceptions=False)
+
+
+def test_the_same_episode_is_the_same_run() -> None:
+    first, second = run("--episode", "77", "--json"), run("--episode", "77", "--json")
+
+    assert first.exit_code == 0
+    assert first.stdout == second.stdout
+    found = json.loads(first.stdout)
+    assert found["jobs"] == 100
+    assert found["all"]["checks"].keys() == set(Invariant)
+    assert found["all"]["struck"] > 0
+
+
+def test_an_episode_does_not_depend_on_the_process_that_it_runs_in() -> None:
+    command = [sys.executable, "-m", "tickwheel.cli", "verify", "--episode", "77", "--json"]
+    told = [
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
+        for seed in ("1", "2")
+    ]
+
+    assert told[0].stdout == told[1].stdout == run("--episode", "77", "--json").stdout
+
+
+def test_only_the_faults_that_are_named_strike() -> None:
+    found = json.loads(run("--jobs", "500", "--seed", "1", "--faults", "skew, stalls", "--json").stdout)
+
+    assert found["episodes"] == 5
+    assert found["faults"].keys() == {"skew", "stalls", "none", "all"}
+    assert found["faults"]["skew"]["struck"] > 0
+
+
+def test_the_table_names_faults_and_invariants_and_the_seed() -> None:
+    result = run("--jobs", "300", "--seed", "1")
+
+    assert result.exit_code == 0
+    assert "300 jobs" in result.stdout
+    words = ("fault", "struck", "nothing", "effect", "fences", "letters", "all")
+    assert all(word in result.stdout for word in words)
+    assert "every promise was kept; seed 1" in result.stdout
+
+
+def test_a_broken_promise_is_told_with_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutations.fails_without_a_letter(monkeypatch)
+
+    result = run("--jobs", "100", "--seed", "1", "--faults", "none")
+
+    (seed,) = seeds_of(1, jobs=100)
+    assert result.exit_code == 1
+    assert "✘ dead_letters_accounted: " in result.stdout
+    assert f"repeat it with: tickwheel verify --faults none --episode {seed}" in result.stdout
+    assert "every promise was kept" not in result.stdout
+
+
+def test_an_episode_that_is_repeated_tells_its_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutations.fails_without_a_letter(monkeypatch)
+
+    result = run("--episode", str(seeds_of(1, jobs=100)[0]), "--faults", "none")
+
+    assert result.exit_code == 1
+    assert ": ledger.fail " in result.stdout
+
+
+def test_a_broken_promise_is_told_to_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutations.fails_without_a_letter(monkeypatch)
+
+    result = run("--jobs", "100", "--seed", "1", "--faults", "none", "--json")
+
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1
+    named = [violation["invariant"] for violation in found["violations"]]
+    assert "dead_letters_accounted" in named
+    assert found["all"]["violations"]["dead_letters_accounted"] == named.count("dead_letters_accounted")
+    assert found["violations"][0]["command"].endswith(f"--episode {found['violations'][0]['seed']}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--faults", "skew,gremlins"], "'gremlins'"),
+        (["--faults", "skew", "--on", "local"], "'skew'"),
+        (["--episode", "1", "--jobs", "5"], "--episode repeats one episode"),
+        (["--episode", "1", "--on", "local"], "--episode repeats one episode"),
+        (["--jobs", "0"], "--jobs"),
+        (["--on", "mars"], "--on"),
+    ],
+)
+def test_wrong_usage_is_refused_before_anything_runs(arguments: list[str], complaint: str) -> None:
+    result = run(*arguments)
+
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+
+
+def test_without_a_checkout_it_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find() -> None:
+        raise NotACheckout("not here")
+
+    monkeypatch.setattr(verify_command, "find_checkout", find)
+
+    result = run("--jobs", "1")
+
+    assert result.exit_code == 1
+    assert "clone the repository, run `make setup`" in result.stderr
+
+
+def test_without_the_packages_of_a_checkout_it_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise ModuleNotFoundError(name="cronsim")
+
+    monkeypatch.setattr(verify_command.importlib, "import_module", fail)
+
+    result = run("--jobs", "1")
+
+    assert result.exit_code == 1
+    assert "cronsim is not installed here: run `make setup`" in result.stderr
+
+
+def test_neighbouring_seeds_have_no_episode_in_common() -> None:
+    assert len({*seeds_of(1, jobs=1_000), *seeds_of(2, jobs=1_000)}) == 20
+    assert len(seeds_of(1, jobs=101)) == 2
+
+
+def test_the_page_explains_every_fault_and_every_invariant() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verification.md").read_text()
+
+    rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    assert rows == {*Fault, *Invariant}
+    local = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and line.endswith("| yes |")]
+    assert local == list(FROM_OUTSIDE)

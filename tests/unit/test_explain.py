@@ -1,0 +1,177 @@
+"""What the API gathers to explain a job, over the stores."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.breaker import opened
+from functions.domain.errors import JobNotFound
+from functions.domain.explanation import Explanation, Reason
+from functions.domain.firing import next_fire
+from functions.domain.instants import SECOND
+from functions.domain.job import Delivery, Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
+from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.schedule_state import Status
+from functions.ports import Failed, Pending
+from tests.builders import NOON, a_schedule, a_template, a_timer, an_occurrence_timer
+from tests.unit.test_reschedule import a_placed, change, run_now
+from tests.unit.world import World
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+LATER = NOON + HOUR
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_far_job_waits_for_its_bucket(world: World):
+    assert explain(world, a_placed(world)).reason is Reason.WAITING
+
+
+def test_a_promoted_job_is_in_the_ready_queue_although_its_far_row_stays(world: World):
+    timer = a_placed(world)
+    world.clock.tick(HOUR + MINUTE)
+    world.scan(0)
+    world.scan(1)
+
+    explanation = explain(world, timer)
+
+    assert (explanation.reason, explanation.at) == (Reason.IN_READY_QUEUE, LATER)
+    assert "60 s" in explanation.detail
+
+
+def test_a_parked_job_is_told_by_the_breaker_of_its_destination(world: World):
+    timer = a_placed(world)
+    world.clock.tick(HOUR)
+    open_breaker(world, timer.job.target)
+
+    explanation = explain(world, timer)
+
+    assert (explanation.reason, explanation.at) == (Reason.PARKED, world.clock.now() + 30 * SECOND)
+
+
+def test_a_job_whose_target_nobody_can_call_is_explained_all_the_same(world: World):
+    timer = a_placed(world, target="gopher://x")
+    world.clock.tick(HOUR)
+
+    assert explain(world, timer).reason is Reason.IN_READY_QUEUE
+
+
+def test_a_retry_that_is_far_is_told_with_its_time(world: World):
+    timer = a_placed(world, due_at=NOON, retry=RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=HOUR, cap=HOUR))
+    world.targets.answer = lambda *_: Failed("busy")
+    world.receive_and_work()
+
+    explanation = explain(world, timer)
+
+    assert (explanation.reason, explanation.at) == (Reason.RETRYING, LATER)
+    assert "busy" in explanation.detail
+
+
+def test_a_held_job_is_told_with_its_lease(world: World):
+    timer = a_placed(world, due_at=NOON)
+    world.targets.answer = lambda *_: Pending()
+    world.receive_and_work()
+
+    assert explain(world, timer).reason is Reason.HELD
+
+
+def test_a_job_that_was_let_run_now_has_succeeded(world: World):
+    timer = a_placed(world)
+    run_now(world, timer)
+    world.receive_and_work()
+
+    assert explain(world, timer).reason is Reason.SUCCEEDED
+
+
+def test_a_moved_job_is_explained_under_its_new_id(world: World):
+    timer = a_placed(world)
+    moved = change(world, timer, delay=7_200)
+
+    found, explanation = world.explainer().explain(job_id_of(timer.job))
+
+    assert found.job_id == moved.job_id
+    assert (explanation.reason, explanation.at) == (Reason.WAITING, moved.due_at)
+
+
+def test_an_at_least_once_job_is_untracked_once_it_is_due(world: World):
+    timer = a_placed(world, delivery=Delivery.AT_LEAST_ONCE)
+    assert explain(world, timer).reason is Reason.WAITING
+
+    world.clock.tick(HOUR)
+    assert explain(world, timer).reason is Reason.UNTRACKED
+
+
+def test_a_job_that_was_cancelled_without_a_row_is_not_found(world: World):
+    with pytest.raises(JobNotFound):
+        explain(world, a_timer(due_at=LATER, delivery=Delivery.AT_LEAST_ONCE))
+
+
+class TestFires:
+    def test_a_fire_that_its_schedule_spreads_tells_of_both_instants(self, world: World):
+        schedule = a_schedule(spread=timedelta(minutes=30))
+        world.store(schedule)
+        fire = next_fire_of(schedule)
+        timer = an_occurrence_timer(schedule, fire_at=fire)
+        world.clock.tick(fire - NOON - MINUTE)
+
+        explanation = explain(world, timer)
+
+        assert (explanation.reason, explanation.at) == (Reason.SPREAD_OR_JITTERED, fire)
+        assert "says 2027-03-01T1" in explanation.detail
+
+    def test_a_fire_that_nothing_moved_is_on_its_way(self, world: World):
+        schedule = a_schedule()
+        world.store(schedule)
+        world.clock.tick(HOUR - MINUTE)
+
+        assert explain(world, an_occurrence_timer(schedule, fire_at=LATER)).reason is Reason.IN_READY_QUEUE
+
+    def test_a_fire_of_a_paused_schedule_will_be_skipped(self, world: World):
+        schedule = a_schedule()
+        world.store(schedule, status=Status.PAUSED)
+
+        assert explain(world, an_occurrence_timer(schedule, fire_at=NOON + MINUTE)).reason is Reason.PAUSED
+
+    def test_a_fire_of_a_schedule_that_is_gone_will_be_skipped(self, world: World):
+        assert explain(world, an_occurrence_timer(fire_at=NOON + MINUTE)).reason is Reason.PAUSED
+
+    def test_a_fire_that_is_due_and_parked_is_told_by_the_target_of_its_schedule(self, world: World):
+        schedule = a_schedule(job=a_template(target="https://example.com/other"))
+        world.store(schedule)
+        open_breaker(world, "https://example.com/")
+
+        assert explain(world, an_occurrence_timer(schedule, fire_at=NOON)).reason is Reason.PARKED
+
+    def test_a_fire_that_has_run_needs_no_schedule(self, world: World):
+        timer = an_occurrence_timer(fire_at=NOON)
+        world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
+        row = world.row(timer.job)
+        world.ledger.rows[timer.job.key] = replace(row, state=State.SUCCEEDED)
+
+        assert explain(world, timer).reason is Reason.SUCCEEDED
+
+
+def open_breaker(world: World, target: str) -> None:
+    destination = "https://example.com"
+    assert target.startswith(destination)
+    breaker = opened("acme", destination, owner="w", now=world.clock.now(), error_class="http_500", retry_after=None)
+    world.breaker_store.put(breaker, seen=None)
+
+
+def next_fire_of(schedule: Any) -> Any:
+    fire = next_fire(schedule, after=NOON)
+    assert fire is not None
+    assert fire.at != fire.nominal_at
+    return fire.at
+
+
+def explain(world: World, timer: Timer) -> Explanation:
+    return world.explainer().explain(job_id_of(timer.job))[1]

@@ -1,0 +1,186 @@
+"""Each reason from the facts that it is told for, and each state with a reason."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.claims import LedgerRow
+from functions.domain.explanation import Explanation, Facts, Reason, explain
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job import Delivery, Job
+from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
+from functions.domain.occurrence import fire_of, identity_of
+from functions.domain.schedule_state import Status
+from tests.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occurrence_timer
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+LATER = NOON + HOUR
+FAR = a_timer(due_at=LATER)
+NEAR = a_timer(due_at=NOON + MINUTE)
+DUE = a_timer(due_at=NOON - MINUTE)
+FIRE = an_occurrence_timer(fire_at=NOON + MINUTE)
+ASKED_FOR = a_timer(due_at=NOON + MINUTE, identity=identity_of("nightly", NOON, "b1"))
+UNLEDGERED = a_timer(due_at=NOON - MINUTE, delivery=Delivery.AT_LEAST_ONCE)
+
+
+def a_row(state: State, **overrides: Any) -> LedgerRow:
+    fields: dict[str, Any] = {"attempt": 2, "fence": 3, "due_at": NOON - MINUTE, "updated_at": NOON - SECOND}
+    return LedgerRow(state=state, **{**fields, **overrides})
+
+
+def facts(job: Job, **overrides: Any) -> Facts:
+    return Facts(**{"job_id": job_id_of(job), "now": NOON, "wheel": LOCAL_WHEEL, **overrides})
+
+
+RUNNING = a_row(State.RUNNING, lease_until=NOON + MINUTE)
+
+TABLE = [
+    (Reason.WAITING, facts(FAR.job, timer=FAR), LATER, "due at 2027-03-01T13:00:00.000Z"),
+    (Reason.IN_READY_QUEUE, facts(NEAR.job), NOON + MINUTE, "due at 2027-03-01T12:01:00.000Z"),
+    (Reason.IN_READY_QUEUE, facts(DUE.job), NOON - MINUTE, "since 60 s"),
+    (Reason.IN_READY_QUEUE, facts(DUE.job, timer=DUE), NOON - MINUTE, "since 60 s"),
+    (
+        Reason.IN_READY_QUEUE,
+        facts(DUE.job, row=a_row(State.SCHEDULED)),
+        NOON - SECOND,
+        "attempt 2 was given back, because",
+    ),
+    (
+        Reason.SPREAD_OR_JITTERED,
+        facts(FIRE.job, schedule=a_state(), nominal_at=NOON),
+        NOON + MINUTE,
+        "nightly says 2027-03-01T12:00:00.000Z",
+    ),
+    (Reason.IN_READY_QUEUE, facts(FIRE.job, schedule=a_state(), nominal_at=NOON + MINUTE), NOON + MINUTE, "due at"),
+    (Reason.LEASED, facts(DUE.job, row=RUNNING), NOON + MINUTE, "attempt 2, until 2027-03-01T12:01:00.000Z"),
+    (
+        Reason.LEASED,
+        facts(DUE.job, row=replace(RUNNING, lease_until=NOON - LOCAL_WHEEL.skew - MILLISECOND)),
+        NOON - LOCAL_WHEEL.skew - MILLISECOND,
+        "attempt 2 has died",
+    ),
+    (
+        Reason.HELD,
+        facts(DUE.job, row=replace(RUNNING, held="{}")),
+        NOON + MINUTE,
+        "last heard of at 2027-03-01T11:59:59",
+    ),
+    (
+        Reason.RETRYING,
+        facts(DUE.job, row=a_row(State.RETRYING, due_at=LATER, error="HTTP 500.")),
+        LATER,
+        "Attempt 3 is due at 2027-03-01T13:00:00.000Z, after attempt 2 failed: HTTP 500.",
+    ),
+    (Reason.PARKED, facts(DUE.job, breaker_until=LATER), LATER, "waits until 2027-03-01T13:00:00.000Z"),
+    (
+        Reason.PARKED,
+        facts(DUE.job, row=a_row(State.SCHEDULED, fence=0, attempt=0, parked_until=LATER)),
+        LATER,
+        "breaker",
+    ),
+    (Reason.PARKED, facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER)), LATER, "breaker"),
+    (
+        Reason.BUFFERED,
+        facts(
+            FIRE.job,
+            schedule=a_state(waiting=str(job_id_of(FIRE.job)), waiting_since=NOON, holder="j1~x", status=Status.PAUSED),
+        ),
+        NOON,
+        "to come to its end: j1~x",
+    ),
+    (
+        Reason.PAUSED,
+        facts(FIRE.job, schedule=a_state(status=Status.PAUSED, note="maintenance")),
+        NOON - HOUR,
+        "nightly is paused (maintenance)",
+    ),
+    (Reason.PAUSED, facts(FIRE.job, schedule=a_state(status=Status.DELETED)), NOON - HOUR, "nightly is deleted"),
+    (Reason.PAUSED, facts(FIRE.job), None, "nightly is deleted"),
+    (Reason.IN_READY_QUEUE, facts(ASKED_FOR.job, schedule=a_state(status=Status.PAUSED)), NOON + MINUTE, "due at"),
+    (
+        Reason.CANCEL_REQUESTED,
+        facts(DUE.job, row=replace(RUNNING, cancel_requested=True, held="{}")),
+        NOON + MINUTE,
+        "while it was running",
+    ),
+    (
+        Reason.CANCEL_REQUESTED,
+        facts(UNLEDGERED.job, row=a_row(State.SCHEDULED, cancel_requested=True)),
+        None,
+        "while it was scheduled",
+    ),
+    (Reason.UNTRACKED, facts(UNLEDGERED.job), NOON - MINUTE, "keeps no row"),
+    (Reason.SUCCEEDED, facts(DUE.job, row=a_row(State.SUCCEEDED)), NOON - SECOND, "with attempt 2"),
+    (Reason.DEAD, facts(DUE.job, row=a_row(State.FAILED, error="HTTP 404")), NOON - SECOND, "attempt 2: HTTP 404."),
+    (Reason.CANCELLED, facts(DUE.job, row=a_row(State.CANCELLED)), NOON - SECOND, "cancelled"),
+    (Reason.EXPIRED, facts(DUE.job, row=a_row(State.EXPIRED)), NOON - SECOND, "too late"),
+    (Reason.ATTEMPTED, facts(DUE.job, row=a_row(State.ATTEMPTED)), NOON - SECOND, "started once"),
+    (Reason.SKIPPED, facts(FIRE.job, row=a_row(State.SKIPPED, error="overlap: x")), NOON - SECOND, "overlap: x"),
+    (Reason.MOVED, facts(DUE.job, row=a_row(State.MOVED, moved_to="j1~y")), NOON - SECOND, "as job j1~y"),
+]
+
+
+@pytest.mark.parametrize(("reason", "known", "at", "said"), TABLE)
+def test_a_job_is_explained_by_what_is_known_of_it(reason: Reason, known: Facts, at: Any, said: str):
+    explanation = explain(known)
+
+    assert (explanation.reason, explanation.at) == (reason, at)
+    assert said in explanation.detail
+    assert is_a_sentence(explanation.detail)
+    assert is_a_sentence(explanation.would_change_it)
+
+
+def test_every_reason_is_told():
+    assert {reason for reason, *_ in TABLE} == set(Reason)
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_has_a_reason(state: State):
+    assert isinstance(explain(facts(DUE.job, row=LedgerRow(state=state))), Explanation)
+
+
+def test_a_far_job_is_in_the_ready_queue_once_its_bucket_is_open():
+    opens_at = LATER - LOCAL_WHEEL.lookahead
+
+    assert explain(facts(FAR.job, timer=FAR, now=opens_at - MILLISECOND)).reason is Reason.WAITING
+    assert explain(facts(FAR.job, timer=FAR, now=opens_at)).reason is Reason.IN_READY_QUEUE
+
+
+def test_an_at_least_once_job_is_on_its_way_until_it_is_due():
+    job = a_job(due_at=NOON + MILLISECOND, delivery=Delivery.AT_LEAST_ONCE)
+
+    assert explain(facts(job)).reason is Reason.IN_READY_QUEUE
+    assert explain(facts(job, now=NOON + MILLISECOND)).reason is Reason.UNTRACKED
+
+
+@pytest.mark.parametrize(
+    "known", [{"breaker_until": NOON}, {"row": a_row(State.SCHEDULED, fence=0, attempt=0, parked_until=NOON)}]
+)
+def test_a_breaker_that_has_been_open_parks_nothing(known: dict[str, Any]):
+    assert explain(facts(DUE.job, **known)).reason is Reason.IN_READY_QUEUE
+
+
+def test_a_job_that_is_not_due_waits_for_its_time_and_not_for_a_breaker():
+    assert explain(facts(NEAR.job, breaker_until=LATER)).reason is Reason.IN_READY_QUEUE
+
+
+@pytest.mark.parametrize(("suffix", "found"), [("", ""), ("b1", "b1"), ("b1:x", "b1:x")])
+def test_the_identity_of_a_fire_tells_of_which_schedule_it_is(suffix: str, found: str):
+    assert fire_of(identity_of("night.ly-1", NOON, suffix)) == ("night.ly-1", NOON, found)
+
+
+def test_a_run_that_was_triggered_tells_its_schedule_and_no_time():
+    assert fire_of("nightly:trigger:k0123") == ("nightly", None, "trigger:k0123")
+
+
+@pytest.mark.parametrize("identity", ["job-1", "k0123", "0f8c", "a.b_c-d+e"])
+def test_the_identity_of_any_other_job_tells_of_none(identity: str):
+    assert fire_of(identity) is None
+
+
+def is_a_sentence(text: str) -> bool:
+    return text[0].isupper() and text.endswith(".")

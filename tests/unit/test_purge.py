@@ -1,0 +1,210 @@
+"""A purged dead letter is gone with the payload that only it needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.api.dead_letters import LetterFilter, LetterFinder
+from functions.api.purge import Purger
+from functions.api.replay import MOST_LETTERS
+from functions.domain.claims import LedgerRow
+from functions.domain.job import Delivery, Payload
+from functions.domain.letter_id import LetterId
+from functions.domain.lifecycle import State
+from functions.domain.occurrence import Occurrence
+from functions.ports import DeadLetter
+from tests.builders import NOON, a_timer
+from tests.unit.test_replay import a_letter
+from tests.unit.world import DeathError, Watched, World
+
+SECOND = timedelta(seconds=1)
+ACME = LetterFilter(tenant="acme")
+POINTER = "jobs/acme/x"
+LARGE = Payload(pointer=POINTER)
+
+
+class Operator(World):
+    """The scheduler on fakes, with somebody who tidies up what failed in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.payloads.objects[POINTER] = '"large"'
+
+    def purger(self, *, before: Callable[[str], None] = lambda _: None) -> Purger:
+        def side_by_side(rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+            return [rule(item) for item in items]
+
+        letters: Any = Watched(self.letters, "letters", before, lambda _: None)
+        finder = LetterFinder(
+            wheel=self.wheel,
+            clock=self.clock,
+            dead_letters=letters,
+            payloads=self.payloads,
+            side_by_side=side_by_side,
+        )
+        return Purger(
+            clock=self.clock,
+            finder=finder,
+            dead_letters=letters,
+            ledger=self.ledger,
+            payloads=self.payloads,
+            journal=self.journal,
+            side_by_side=side_by_side,
+        )
+
+    def put(self, *, row: LedgerRow | None = None, dead_at: Any = NOON, **job: Any) -> DeadLetter:
+        timer = a_timer(attempt=3, **job)
+        letter = a_letter(timer, dead_at=dead_at)
+        self.letters.put(letter)
+        if row is not None:
+            self.ledger.rows[timer.job.key] = row
+        return letter
+
+    def purge(self, letter: DeadLetter) -> None:
+        self.purger().purge(letter.letter_id, caller="ann")
+
+    @property
+    def audit(self) -> list[dict[str, object]]:
+        return self.events("dead_letters_purged")
+
+
+@pytest.fixture
+def world() -> Operator:
+    return Operator()
+
+
+FAILED = LedgerRow(state=State.FAILED, attempt=3)
+
+
+@pytest.mark.parametrize("row", [FAILED, LedgerRow(state=State.FAILED, attempt=0), None])
+def test_a_letter_is_gone_with_its_payload(world: Operator, row: LedgerRow | None):
+    other = world.put()
+
+    world.purge(world.put(row=row, payload=LARGE))
+
+    assert (world.buried, world.payloads.objects) == ([other], {})
+
+
+def test_purging_again_changes_nothing(world: Operator):
+    letter = world.put(payload=LARGE)
+
+    for _ in range(2):
+        world.purge(letter)
+
+    assert [line["purged"] for line in world.audit] == [1, 0]
+
+
+def test_the_payload_of_a_fire_stays_for_the_others(world: Operator):
+    fire = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON)
+
+    world.purge(world.put(row=FAILED, payload=LARGE, occurrence=fire))
+
+    assert (world.buried, set(world.payloads.objects)) == ([], {POINTER})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        LedgerRow(state=State.RETRYING, attempt=3),
+        LedgerRow(state=State.RUNNING, attempt=4),
+        LedgerRow(state=State.FAILED, attempt=4),
+        LedgerRow(state=State.SCHEDULED),
+    ],
+    ids=["replayed", "running again", "failed again, with a letter of its own", "submitted again"],
+)
+def test_the_payload_of_a_job_that_has_gone_on_stays_for_it(world: Operator, row: LedgerRow):
+    world.purge(world.put(row=row, payload=LARGE))
+
+    assert (world.buried, set(world.payloads.objects)) == ([], {POINTER})
+
+
+def test_an_at_least_once_job_has_no_row_that_counts(world: Operator):
+    registered = LedgerRow(state=State.SCHEDULED)
+
+    world.purge(world.put(row=registered, payload=LARGE, delivery=Delivery.AT_LEAST_ONCE))
+
+    assert (world.buried, world.payloads.objects) == ([], {})
+
+
+def test_a_purge_that_dies_can_be_repeated(world: Operator):
+    letter = world.put(row=FAILED, payload=LARGE)
+
+    def die(call: str) -> None:
+        if call == "letters.delete":
+            raise DeathError
+
+    with pytest.raises(DeathError):
+        world.purger(before=die).purge(letter.letter_id, caller="ann")
+    world.purge(letter)
+
+    assert (world.buried, world.payloads.objects) == ([], {})
+
+
+def test_many_are_purged_by_a_filter_and_the_others_stay(world: Operator):
+    for number in range(MOST_LETTERS + 5):
+        world.put(tags=("eu",), dead_at=NOON - number * SECOND)
+    other = world.put(tags=("us",))
+    wanted = replace(ACME, tag="eu")
+
+    first = world.purger().purge_part(wanted, after="", caller="ann")
+    assert first.found.goes_on is not None
+    second = world.purger().purge_part(wanted, after=str(first.found.goes_on), caller="ann")
+
+    assert [len(part.found.letters) for part in (first, second)] == [MOST_LETTERS, 5]
+    assert (second.found.goes_on, world.buried) == (None, [other])
+    assert world.journal.counts["dead_letters_purged"] == MOST_LETTERS + 5
+
+
+def test_a_letter_that_could_not_be_purged_is_told_and_does_not_hold_up_the_others(world: Operator):
+    first, last = world.put(), world.put(dead_at=NOON - SECOND)
+    calls: list[str] = []
+
+    def fail_once(call: str) -> None:
+        calls.append(call)
+        if call == "letters.delete" and calls.count(call) == 1:
+            raise TimeoutError
+
+    part = world.purger(before=fail_once).purge_part(ACME, after="", caller="ann")
+
+    assert [(failed.letter_id, failed.fault) for failed in part.failed] == [(first.letter_id, "TimeoutError")]
+    assert world.buried == [first]
+    [line] = world.audit
+    assert (line["matched"], line["purged"], line["failed"], line["letters"]) == (2, 1, 1, [str(last.letter_id)])
+
+
+def test_each_purge_leaves_one_line_with_who_and_what(world: Operator):
+    letter = world.put()
+
+    world.purger().purge(letter.letter_id, caller="arn:aws:iam::1:user/ann")
+    world.purger().purge_part(replace(ACME, error_class="timeout"), after="", caller="bob")
+
+    assert world.audit == [
+        {
+            "caller": "arn:aws:iam::1:user/ann",
+            "tenant": "acme",
+            "matched": 1,
+            "purged": 1,
+            "failed": 0,
+            "letters": [str(letter.letter_id)],
+        },
+        {
+            "caller": "bob",
+            "tenant": "acme",
+            "filter": {"error_class": "timeout"},
+            "matched": 0,
+            "purged": 0,
+            "failed": 0,
+            "letters": [],
+        },
+    ]
+
+
+def test_a_letter_that_never_was_is_purged_like_any_other(world: Operator):
+    world.purger().purge(LetterId(tenant="acme", dead_at=NOON, identity="x"), caller="ann")
+
+    assert world.audit[0]["purged"] == 0

@@ -1,0 +1,756 @@
+"""A job that has failed for good is given another budget of attempts: once, whoever asks and whenever somebody dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.api.dead_letters import LetterFilter, LetterFinder
+from functions.api.replay import (
+    FARTHEST,
+    MOST_LETTERS,
+    AlreadyReplayed,
+    NotReplayed,
+    Replayed,
+    Replayer,
+    Replays,
+)
+from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.errors import (
+    InvalidInput,
+    JobNotFailed,
+    LetterNotFound,
+    NotPlaced,
+    NotReplayable,
+    PayloadGone,
+)
+from functions.domain.job import Delivery, Job, Payload, Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.letter_id import LetterId
+from functions.domain.lifecycle import State
+from functions.domain.occurrence import Overlap
+from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.schedule_state import Status
+from functions.domain.timer_key import NO_TENANT
+from functions.ports import DeadLetter, Failed, Invocation, Outcome, Rejected, Succeeded
+from tests.builders import NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
+from tests.unit.world import DeathError, Watched, World
+
+SECOND = timedelta(seconds=1)
+ONCE = RetryPolicy(strategy=Strategy.FIXED, attempts=1, base=timedelta(seconds=10))
+TWICE = replace(ONCE, attempts=2)
+ACME = LetterFilter(tenant="acme")
+STEPS = ("ledger.replay", "ready.send", "letters.delete")
+DEATHS = [(step, when) for step in STEPS for when in ("before", "after")]
+
+
+class Operator(World):
+    """The scheduler on fakes, with somebody who mends what failed in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_mended = False
+        self.targets.answer = self.answer
+
+    def answer(self, _: str, __: Invocation) -> Outcome:
+        return Succeeded() if self.is_mended else Failed("HTTP 500", "http_500")
+
+    def replayer(self, *, watch: Callable[[str, Any], Any] = lambda _, port: port) -> Replayer:
+        """watch: puts something around a port, by its name."""
+        letters, ledger, ready = (
+            watch("letters", self.letters),
+            watch("ledger", self.ledger),
+            watch("ready", self.ready),
+        )
+        finder = LetterFinder(
+            wheel=self.wheel,
+            clock=self.clock,
+            dead_letters=letters,
+            payloads=self.payloads,
+            side_by_side=_one_after_another,
+        )
+        return Replayer(
+            clock=self.clock,
+            finder=finder,
+            dead_letters=letters,
+            ledger=ledger,
+            placer=replace(self.placer, ready=ready),
+            payloads=self.payloads,
+            journal=self.journal,
+            token=self.token,
+            side_by_side=_one_after_another,
+        )
+
+    def dying(self, step: str, when: str) -> Replayer:
+        """Whose process dies at a step."""
+
+        def die(at: str) -> Callable[[str], None]:
+            def look(call: str) -> None:
+                if (call, at) == (step, when):
+                    raise DeathError
+
+            return look
+
+        return self.replayer(watch=lambda name, port: Watched(port, name, die("before"), die("after")))
+
+    def fail(self, *jobs: Job) -> list[DeadLetter]:
+        """Submit jobs, and run them until each is a dead letter; in the order of the jobs."""
+        known = set(self.letters.letters)
+        self.ready.send([Timer(job=job, due_at=job.scheduled_at) for job in jobs])
+        self.run()
+        new = [letter for key, letter in self.letters.letters.items() if key not in known]
+        by_identity = {letter.identity: letter for letter in new}
+        assert len(new) == len(jobs)
+        return [by_identity[job.identity] for job in jobs]
+
+    def run(self) -> None:
+        """Deliver until no message is left, moving the clock on to each."""
+        while self.ready.messages:
+            upcoming = min(message.visible_at for message in self.ready.messages.values())
+            self.clock.tick(upcoming - self.clock.instant)
+            self.receive_and_work()
+
+    def replay(self, letter: DeadLetter) -> Replayed | AlreadyReplayed:
+        return self.replayer().replay(letter.letter_id, caller="arn:aws:iam::1:user/ann")
+
+    def replay_part(self, wanted: LetterFilter = ACME, *, after: str = "", rate: float | None = None) -> Replays:
+        return self.replayer().replay_part(wanted, after=after, rate=rate, caller="ann")
+
+    def replay_all(self, wanted: LetterFilter = ACME, *, rate: float | None = None) -> list[Replays]:
+        """As the client goes on until nothing is left."""
+        parts = [self.replay_part(wanted, rate=rate)]
+        while (goes_on := parts[-1].found.goes_on) is not None:
+            parts.append(self.replay_part(wanted, after=str(goes_on), rate=rate))
+        return parts
+
+    @property
+    def audit(self) -> list[dict[str, object]]:
+        return self.events("dead_letters_replayed")
+
+
+def _one_after_another(rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [rule(item) for item in items]
+
+
+@pytest.fixture
+def world() -> Operator:
+    return Operator()
+
+
+def test_a_replayed_job_runs_again_and_its_letter_is_gone(world: Operator):
+    job = a_job(retry=TWICE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+
+    outcome = world.replay(letter)
+    replayed_at = world.clock.now()
+    world.run()
+
+    assert outcome == Replayed(letter_id=letter.letter_id, job_id=str(job_id_of(job)), attempt=3, due_at=replayed_at)
+    assert [call.attempt for call in world.calls] == [1, 2, 3]
+    assert {call.idempotency_key for call in world.calls} == {job.key}
+    assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
+
+
+def test_until_its_next_attempt_a_replayed_job_is_retrying(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+
+    world.replay(letter)
+
+    assert (world.row(job).state, world.row(job).due_at) == (State.RETRYING, world.clock.now())
+
+
+def test_a_replayed_job_has_a_budget_of_its_own_and_then_another_letter(world: Operator):
+    job = a_job(retry=TWICE)
+    [letter] = world.fail(job)
+
+    world.replay(letter)
+    world.run()
+
+    assert [call.attempt for call in world.calls] == [1, 2, 3, 4]
+    [second] = world.buried
+    assert (second.attempt, world.row(job).state) == (4, State.FAILED)
+    world.is_mended = True
+    assert isinstance(world.replay(second), Replayed)
+    world.run()
+    assert world.row(job).state is State.SUCCEEDED
+
+
+def test_a_job_that_has_expired_since_runs_all_the_same(world: Operator):
+    job = a_job(retry=ONCE, expires_at=NOON + timedelta(minutes=1))
+    [letter] = world.fail(job)
+    world.clock.tick(timedelta(hours=1))
+    world.is_mended = True
+
+    world.replay(letter)
+    world.run()
+
+    assert world.row(job).state is State.SUCCEEDED
+
+
+def test_a_job_whose_ledger_row_has_expired_is_replayed_too(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.clock.tick(LEDGER_LIFE + timedelta(days=1))
+    world.ledger.expire(world.clock.now())
+    assert world.ledger.get(job.key) is None
+    world.is_mended = True
+
+    world.replay(letter)
+    world.run()
+
+    assert (world.row(job).state, world.calls[-1].attempt) == (State.SUCCEEDED, 2)
+
+
+@pytest.mark.parametrize(("step", "when"), DEATHS)
+def test_whenever_a_replay_dies_it_can_be_repeated_and_the_job_runs_once_more(world: Operator, step: str, when: str):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying(step, when).replay(letter.letter_id, caller="ann")
+    world.clock.tick(SECOND)
+
+    world.replay(letter)
+    world.run()
+
+    assert [call.attempt for call in world.calls] == [1, 2]
+    assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
+
+
+@pytest.mark.parametrize(("step", "when"), DEATHS)
+def test_whenever_a_replay_dies_the_job_may_have_run_before_it_is_repeated(world: Operator, step: str, when: str):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying(step, when).replay(letter.letter_id, caller="ann")
+    world.run()
+
+    outcome = world.replay(letter)
+    world.run()
+
+    was_placed = (step, when) in DEATHS[3:]
+    assert isinstance(outcome, AlreadyReplayed if was_placed else Replayed)
+    assert [call.attempt for call in world.calls] == [1, 2]
+    assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
+
+
+@pytest.mark.parametrize(("step", "when"), DEATHS)
+@pytest.mark.parametrize(("other_step", "other_when"), DEATHS)
+def test_two_replays_at_once_of_which_one_dies_lose_nothing_and_run_nothing_twice(
+    world: Operator, step: str, when: str, other_step: str, other_when: str
+):
+    """The other stands at any of its steps while the first goes from its beginning to its death; then it goes on."""
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+    dying = world.dying(step, when)
+
+    def meanwhile(at: str) -> Callable[[str], None]:
+        def look(call: str) -> None:
+            if (call, at) == (other_step, other_when):
+                # Its clock is ahead: what it wrote must not be put off.
+                world.clock.tick(SECOND)
+                with pytest.raises(DeathError):
+                    dying.replay(letter.letter_id, caller="bob")
+
+        return look
+
+    if (other_step, other_when) == ("letters.delete", "after"):
+        world.replay(letter)
+    else:
+        other = world.replayer(watch=lambda name, port: Watched(port, name, meanwhile("before"), meanwhile("after")))
+        other.replay(letter.letter_id, caller="ann")
+    world.run()
+
+    assert [call.attempt for call in world.calls] == [1, 2]
+    assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
+
+
+def test_a_letter_whose_job_has_succeeded_since_is_forgotten_and_the_answer_says_so(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+    world.replay(letter)
+    world.run()
+    world.letters.put(letter)
+
+    outcome = world.replay(letter)
+
+    assert outcome == AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=State.SUCCEEDED)
+    assert (world.buried, world.ready.messages) == ([], {})
+
+
+def test_a_letter_whose_job_has_failed_again_is_forgotten_and_the_next_one_stays(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.clock.tick(SECOND)
+    world.replay(letter)
+    world.run()
+    [second] = world.buried
+    world.letters.put(letter)
+
+    outcome = world.replay(letter)
+
+    assert isinstance(outcome, AlreadyReplayed)
+    assert (outcome.state, world.buried, world.ready.messages) == (State.FAILED, [second], {})
+
+
+def test_a_replayed_job_that_was_cancelled_is_not_replayed_again(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.replay(letter)
+    assert world.canceller().cancel(job_id_of(job))
+    world.letters.put(letter)
+
+    outcome = world.replay(letter)
+    world.run()
+
+    assert isinstance(outcome, AlreadyReplayed)
+    assert (outcome.state, len(world.calls)) == (State.CANCELLED, 1)
+
+
+def test_asking_again_after_a_lost_answer_says_that_the_job_goes_on(world: Operator):
+    [letter] = world.fail(a_job(retry=ONCE))
+    world.replay(letter)
+
+    outcome = world.replay(letter)
+
+    assert outcome == AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=State.RETRYING)
+    assert len(world.ready.messages) == 1
+
+
+def test_a_letter_that_was_purged_is_not_found(world: Operator):
+    [letter] = world.fail(a_job(retry=ONCE))
+    world.letters.delete(letter.letter_id)
+
+    with pytest.raises(LetterNotFound):
+        world.replay(letter)
+
+
+def test_a_letter_that_never_was_is_not_found(world: Operator):
+    with pytest.raises(LetterNotFound):
+        world.replayer().replay(LetterId(tenant=NO_TENANT, dead_at=NOON, identity="x"), caller="ann")
+
+
+@pytest.mark.parametrize("state", [State.SCHEDULED, State.RUNNING, State.RETRYING])
+def test_a_job_that_is_under_way_by_another_submission_is_left_alone(world: Operator, state: State):
+    timer = a_timer(attempt=3)
+    letter = a_letter(timer)
+    world.letters.put(letter)
+    row = LedgerRow(state=state, attempt=1 if state is not State.SCHEDULED else 0, due_at=NOON)
+    world.ledger.rows[timer.job.key] = row
+
+    with pytest.raises(JobNotFailed, match=f"is {state}: it was submitted again"):
+        world.replay(letter)
+
+    assert (world.row(timer.job), world.buried, world.ready.messages) == (row, [letter], {})
+
+
+def test_a_job_whose_payload_is_gone_is_refused_and_nothing_changes(world: Operator):
+    job = a_job(retry=ONCE, payload=Payload(pointer="acme/x"))
+    world.payloads.objects["acme/x"] = '"large"'
+    [letter] = world.fail(job)
+    world.payloads.delete("acme/x")
+    row = world.row(job)
+
+    with pytest.raises(PayloadGone, match="submit it anew"):
+        world.replay(letter)
+
+    assert (world.row(job), world.buried, world.ready.messages) == (row, [letter], {})
+
+
+def test_a_job_that_has_succeeded_since_misses_no_payload(world: Operator):
+    job = a_job(retry=ONCE, payload=Payload(pointer="acme/x"))
+    world.payloads.objects["acme/x"] = '"large"'
+    [letter] = world.fail(job)
+    world.is_mended = True
+    world.replay(letter)
+    world.run()
+    assert world.payloads.objects == {}
+    world.letters.put(letter)
+
+    assert isinstance(world.replay(letter), AlreadyReplayed)
+
+
+def test_a_job_with_a_large_payload_is_replayed_with_it(world: Operator):
+    job = a_job(retry=ONCE, payload=Payload(pointer="acme/x"))
+    world.payloads.objects["acme/x"] = '"large"'
+    [letter] = world.fail(job)
+    world.is_mended = True
+
+    world.replay(letter)
+    world.run()
+
+    assert [payload for _, _, payload, _ in world.targets.effects] == ['"large"'] * 2
+
+
+def test_what_tickwheel_did_not_write_cannot_be_replayed(world: Operator):
+    foreign = DeadLetter(tenant=NO_TENANT, identity="m", dead_at=NOON, error="undecodable", raw="?")
+    world.letters.put(foreign)
+
+    with pytest.raises(NotReplayable, match="holds no job"):
+        world.replay(foreign)
+
+    assert world.buried == [foreign]
+
+
+def test_an_at_most_once_job_is_never_tried_again(world: Operator):
+    letter = a_letter(a_timer(delivery=Delivery.AT_MOST_ONCE))
+    world.letters.put(letter)
+
+    with pytest.raises(NotReplayable, match="at_most_once"):
+        world.replay(letter)
+
+    assert (world.buried, world.ledger.rows, world.ready.messages) == ([letter], {}, {})
+
+
+def test_an_at_least_once_job_is_placed_again_without_a_row(world: Operator):
+    [letter] = world.fail(a_job(retry=ONCE, delivery=Delivery.AT_LEAST_ONCE))
+    world.is_mended = True
+
+    assert isinstance(world.replay(letter), Replayed)
+    world.run()
+
+    assert ([call.attempt for call in world.calls], world.buried, world.ledger.rows) == ([1, 2], [], {})
+
+
+@pytest.mark.parametrize(("step", "when"), DEATHS[2:])
+def test_whenever_the_replay_of_an_at_least_once_job_dies_it_runs_at_least_once(world: Operator, step: str, when: str):
+    [letter] = world.fail(a_job(retry=ONCE, delivery=Delivery.AT_LEAST_ONCE))
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying(step, when).replay(letter.letter_id, caller="ann")
+
+    world.replay_all()
+    world.run()
+
+    assert len(world.calls) >= 2
+    assert world.buried == []
+
+
+def test_an_at_least_once_job_without_its_payload_is_refused(world: Operator):
+    letter = a_letter(a_timer(delivery=Delivery.AT_LEAST_ONCE, payload=Payload(pointer="acme/x")))
+    world.letters.put(letter)
+
+    with pytest.raises(PayloadGone):
+        world.replay(letter)
+
+    assert (world.buried, world.ready.messages) == ([letter], {})
+
+
+def test_a_job_that_no_queue_takes_keeps_its_letter_and_can_be_replayed_later(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+    world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+    with pytest.raises(NotPlaced, match="throttled"):
+        world.replay(letter)
+    assert world.buried == [letter]
+    world.ready.refuses = lambda _: None
+
+    world.replay(letter)
+    world.run()
+
+    assert world.row(job).state is State.SUCCEEDED
+
+
+def test_a_fire_is_not_admitted_again_and_leaves_its_schedule_paused(world: Operator):
+    schedule = a_schedule(overlap=Overlap.FORBID, pause_after_failures=1, job=a_template(retry=ONCE))
+    world.store(schedule)
+    timer = an_occurrence_timer(schedule)
+    [letter] = world.fail(timer.job)
+    assert world.state(schedule).status is Status.PAUSED
+    world.is_mended = True
+
+    world.replay(letter)
+    world.run()
+
+    assert world.row(timer.job).state is State.SUCCEEDED
+    assert world.state(schedule).status is Status.PAUSED
+
+
+def test_a_run_that_succeeds_after_its_replay_ends_a_row_of_failures(world: Operator):
+    schedule = a_schedule(pause_after_failures=2, job=a_template(retry=ONCE))
+    world.store(schedule)
+    [letter] = world.fail(an_occurrence_timer(schedule).job)
+    assert len(world.state(schedule).failures) == 1
+    world.is_mended = True
+
+    world.replay(letter)
+    world.run()
+
+    assert len(world.state(schedule).failures) == 0
+
+
+def test_a_failure_is_counted_once_however_often_its_run_is_replayed(world: Operator):
+    schedule = a_schedule(pause_after_failures=2, job=a_template(retry=ONCE))
+    world.store(schedule)
+    [letter] = world.fail(an_occurrence_timer(schedule).job)
+
+    world.replay(letter)
+    world.run()
+
+    assert len(world.buried) == 1
+    assert (world.state(schedule).status, len(world.state(schedule).failures)) == (Status.ACTIVE, 1)
+
+
+def test_a_replayed_run_has_the_slot_again_that_nobody_took(world: Operator):
+    schedule = a_schedule(overlap=Overlap.FORBID, job=a_template(retry=ONCE))
+    world.store(schedule)
+    [letter] = world.fail(an_occurrence_timer(schedule).job)
+    world.replay(letter)
+    following = an_occurrence_timer(schedule, fire_at=NOON + timedelta(hours=1), index=1)
+
+    world.ready.messages.clear()
+    world.clock.tick(timedelta(hours=1))
+    world.ready.send([following])
+    world.run()
+
+    assert world.row(following.job).state is State.SKIPPED
+
+
+def test_many_are_replayed_by_a_filter_and_the_others_stay(world: Operator):
+    meant = [a_job(retry=ONCE, tags=("eu",)) for _ in range(3)]
+    others = [a_job(retry=ONCE), a_job(retry=ONCE, tags=("eu",), tenant="globex")]
+    letters = world.fail(*meant, *others)
+    world.is_mended = True
+
+    [part] = world.replay_all(replace(ACME, tag="eu"))
+    world.run()
+
+    assert [type(outcome) for outcome in part.outcomes] == [Replayed] * 3
+    assert [world.row(job).state for job in meant] == [State.SUCCEEDED] * 3
+    assert world.buried == letters[3:]
+
+
+def test_a_request_replays_a_bounded_number_and_the_next_goes_on(world: Operator):
+    letters = [a_letter(a_timer(), dead_at=NOON - number * SECOND) for number in range(MOST_LETTERS + 7)]
+    for letter in letters:
+        world.letters.put(letter)
+
+    parts = world.replay_all()
+
+    assert [len(part.outcomes) for part in parts] == [MOST_LETTERS, 7]
+    assert {outcome.letter_id for part in parts for outcome in part.outcomes} == {
+        letter.letter_id for letter in letters
+    }
+    assert (world.buried, len(world.ready.messages)) == ([], MOST_LETTERS + 7)
+
+
+def test_a_request_that_takes_long_ends_early_and_the_next_goes_on(world: Operator):
+    for number in range(120):
+        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+    world.ready.send_takes = timedelta(seconds=11)
+
+    parts = world.replay_all()
+
+    assert [len(part.outcomes) for part in parts] == [50, 50, 20]
+    assert (world.buried, len(world.ready.messages)) == ([], 120)
+
+
+def test_replaying_many_again_replays_nothing_twice(world: Operator):
+    jobs = [a_job(retry=ONCE) for _ in range(5)]
+    letters = world.fail(*jobs)
+    world.is_mended = True
+    world.replay_all()
+    for letter in letters:
+        world.letters.put(letter)  # as if it had died before it forgot them
+
+    [again] = world.replay_all()
+    world.run()
+    for letter in letters:
+        world.letters.put(letter)
+    [and_again] = world.replay_all()
+    world.run()
+
+    assert {type(outcome) for outcome in again.outcomes} == {Replayed}
+    assert {type(outcome) for outcome in and_again.outcomes} == {AlreadyReplayed}
+    assert len(world.calls) == 2 * len(jobs)
+    assert world.buried == []
+
+
+def test_two_operators_at_once_replay_nothing_twice(world: Operator):
+    jobs = [a_job(retry=ONCE) for _ in range(5)]
+    world.fail(*jobs)
+    world.is_mended = True
+
+    def meanwhile(call: str) -> None:
+        if call == "ready.send" and not world.audit:
+            world.clock.tick(SECOND)
+            world.replay_all()
+
+    mine = world.replayer(watch=lambda name, port: Watched(port, name, meanwhile, lambda _: None))
+    mine.replay_part(ACME, after="", rate=None, caller="ann")
+    world.run()
+
+    assert sorted(call.attempt for call in world.calls) == [1] * 5 + [2] * 5
+    assert {world.row(job).state for job in jobs} == {State.SUCCEEDED}
+    assert world.buried == []
+
+
+def test_one_letter_that_cannot_be_replayed_does_not_hold_up_the_others(world: Operator):
+    good = a_job(retry=ONCE)
+    world.fail(good)
+    gone = a_letter(a_timer(payload=Payload(pointer="acme/gone")), dead_at=NOON - SECOND)
+    world.letters.put(gone)
+
+    [part] = world.replay_all()
+
+    assert [type(outcome) for outcome in part.outcomes] == [Replayed, NotReplayed]
+    assert world.buried == [gone]
+
+
+def test_a_store_that_fails_is_told_of_the_letter_that_it_failed_for(world: Operator):
+    letter = a_letter(a_timer())
+    world.letters.put(letter)
+
+    def fail(call: str) -> None:
+        if call == "ledger.replay":
+            raise TimeoutError
+
+    replayer = world.replayer(watch=lambda name, port: Watched(port, name, fail, lambda _: None))
+    part = replayer.replay_part(ACME, after="", rate=None, caller="ann")
+
+    [outcome] = part.outcomes
+    assert isinstance(outcome, NotReplayed)
+    assert "a store failed: TimeoutError" in str(outcome.error)
+    assert world.buried == [letter]
+
+
+def test_a_letter_that_could_not_be_forgotten_has_been_replayed_all_the_same(world: Operator):
+    [letter] = world.fail(a_job(retry=ONCE))
+    world.is_mended = True
+
+    def fail(call: str) -> None:
+        if call == "letters.delete":
+            raise TimeoutError
+
+    replayer = world.replayer(watch=lambda name, port: Watched(port, name, fail, lambda _: None))
+    assert isinstance(replayer.replay(letter.letter_id, caller="ann"), Replayed)
+    world.run()
+
+    assert isinstance(world.replay(letter), AlreadyReplayed)
+    assert (len(world.calls), world.buried) == (2, [])
+
+
+def test_replays_are_staggered_over_all_the_requests_of_an_operation(world: Operator):
+    count = MOST_LETTERS + 50
+    for number in range(count):
+        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+    rate = 4.0
+
+    parts = world.replay_all(rate=rate)
+
+    due_ats = [outcome.due_at for part in parts for outcome in part.outcomes if isinstance(outcome, Replayed)]
+    assert [due_at - NOON for due_at in due_ats] == [number * SECOND / rate for number in range(count)]
+
+
+def test_a_staggered_replay_that_is_far_ahead_waits_in_the_far_ring(world: Operator):
+    jobs = [a_job(retry=ONCE) for _ in range(2)]
+    world.fail(*jobs)
+
+    [part] = world.replay_all(rate=1 / 600)
+
+    assert len(world.ready.messages) == 1
+    [far] = [timer for puts in world.timers.puts for timer in puts]
+    assert (far.attempt, far.due_at - world.clock.now()) == (2, timedelta(minutes=10))
+    assert len(part.outcomes) == 2
+
+
+def test_a_pause_between_two_requests_is_not_made_up_for(world: Operator):
+    for number in range(MOST_LETTERS + 1):
+        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+    first = world.replay_part(rate=100)
+    world.clock.tick(timedelta(hours=1))
+
+    last = world.replay_part(after=str(first.found.goes_on), rate=100)
+
+    [outcome] = last.outcomes
+    assert isinstance(outcome, Replayed)
+    assert outcome.due_at == NOON + timedelta(hours=1)
+
+
+def test_nothing_is_replayed_further_ahead_than_twelve_hours(world: Operator):
+    for number in range(30):
+        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+    rate = 1 / 3_600
+
+    first = world.replay_part(rate=rate)
+    with pytest.raises(InvalidInput, match="more than 12 hours"):
+        world.replay_part(after=str(first.found.goes_on), rate=rate)
+
+    assert len(first.outcomes) == FARTHEST // timedelta(hours=1) + 1
+    assert len(world.buried) == 30 - len(first.outcomes)
+    world.clock.tick(timedelta(hours=6))
+    later = world.replay_part(after=str(first.found.goes_on), rate=rate)
+    assert len(later.outcomes) == 6
+
+
+def test_each_replay_leaves_one_line_with_who_and_what(world: Operator):
+    [letter] = world.fail(a_job(retry=ONCE))
+
+    world.replay(letter)
+
+    [line] = world.audit
+    assert line == {
+        "caller": "arn:aws:iam::1:user/ann",
+        "tenant": "acme",
+        "matched": 1,
+        "replayed": 1,
+        "already_replayed": 0,
+        "failed": 0,
+        "letters": [str(letter.letter_id)],
+    }
+    assert world.journal.counts["dead_letters_replayed"] == 1
+
+
+def test_a_replay_that_is_refused_leaves_a_line_too(world: Operator):
+    foreign = DeadLetter(tenant=NO_TENANT, identity="m", dead_at=NOON, error="undecodable", raw="?")
+    world.letters.put(foreign)
+
+    with pytest.raises(NotReplayable):
+        world.replay(foreign)
+
+    [line] = world.audit
+    assert (line["tenant"], line["failed"], line["letters"]) == (NO_TENANT, 1, [])
+
+
+def test_the_line_of_many_tells_the_filter_without_what_may_be_a_secret(world: Operator):
+    letters = world.fail(*(a_job(retry=ONCE, target="https://example.com/hook?key=s3cret") for _ in range(2)))
+    wanted = replace(ACME, since=NOON - SECOND, target="https://example.com/hook?key=s3cret", error_class="http_500")
+
+    world.replay_part(wanted)
+
+    [line] = world.audit
+    assert line["filter"] == {
+        "since": "2027-03-01T11:59:59.000Z",
+        "target": "https://example.com",
+        "error_class": "http_500",
+    }
+    assert (line["matched"], line["replayed"]) == (2, 2)
+    assert line["letters"] == [str(letter.letter_id) for letter in sorted(letters, key=_newest_first, reverse=True)]
+    assert "s3cret" not in str(world.journal.events)
+
+
+def _newest_first(letter: DeadLetter) -> Any:
+    return letter.dead_at, letter.identity
+
+
+def a_letter(timer: Timer, *, dead_at: Any = NOON) -> DeadLetter:
+    return DeadLetter(
+        tenant=timer.job.tenant,
+        identity=timer.job.identity,
+        dead_at=dead_at,
+        error="HTTP 500",
+        error_class="http_500",
+        attempt=timer.attempt,
+        job_id=str(job_id_of(timer.job)),
+        timer=timer,
+    )

@@ -1,0 +1,245 @@
+"""The checker on histories made by hand: a good one of each kind, and what each invariant finds in a bad one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.domain.job import Delivery
+from functions.domain.lifecycle import State
+from functions.domain.occurrence import identity_of
+from tests.builders import NOON
+from verification.checker import Invariant, judge
+from verification.history import Answer, Call, Cancel, Fires, History, Job, Letter, Row
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+KEY = "acme#invoice"
+FIRE = f"acme#{identity_of('nightly', NOON)}"
+AT_LEAST, AT_MOST = Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE
+
+
+def a_job(delivery: Delivery = Delivery.EXACTLY_ONCE, **overrides: Any) -> Job:
+    return Job(**{"key": KEY, "tenant": "acme", "delivery": delivery, "due_at": NOON, "payload": "1", **overrides})
+
+
+def fires(**overrides: Any) -> Fires:
+    fields = {"delivery": Delivery.EXACTLY_ONCE, "payload": "1", "due": frozenset({NOON})}
+    return Fires(**{"key": "acme#nightly", "tenant": "acme", **fields, **overrides})
+
+
+def a_call(number: int = 1, answer: Answer = Answer.EFFECT, **overrides: Any) -> Call:
+    """The call of that attempt, under a fence of the same number, as many seconds after the job was due."""
+    fields = {
+        "key": KEY,
+        "tenant": "acme",
+        "attempt": number,
+        "fence": number,
+        "scheduled_at": NOON,
+        "called_at": NOON + number * SECOND,
+        "until": NOON + (number + 0.5) * SECOND,
+        "payload": "1",
+        "answer": answer,
+    }
+    return Call(**{**fields, **overrides})
+
+
+def a_row(state: State = State.SUCCEEDED, number: int = 1, **overrides: Any) -> Row:
+    fields = {"key": KEY, "state": state, "attempt": number, "fence": number}
+    return Row(**{**fields, "settled_at": NOON + (number + 0.5) * SECOND, **overrides})
+
+
+def a_history(asked: Job | Fires, calls: Sequence[Call] = (), row: Row | None = None, **overrides: Any) -> History:
+    """Of one job, or one schedule."""
+    fields: dict[str, Any] = {"letters": (), "cancels": (), "ended_at": NOON + timedelta(hours=1)}
+    return History(
+        **{
+            **fields,
+            "jobs": [asked] if isinstance(asked, Job) else [],
+            "fires": [asked] if isinstance(asked, Fires) else [],
+            "calls": calls,
+            "rows": {row.key: row} if row else {},
+            **overrides,
+        }
+    )
+
+
+STUMBLE = a_call(1, Answer.FAILED)
+LETTER = Letter(KEY, "http_503")
+CANCELLED = Cancel(KEY, NOON + SECOND / 2, is_final=True)
+STOPPED = replace(CANCELLED, is_final=False)
+OF_FIRE: dict[str, Any] = {"key": FIRE}
+
+GOOD = {
+    "succeeds": a_history(a_job(), [a_call()], a_row()),
+    "succeeds at the second attempt": a_history(a_job(), [STUMBLE, a_call(2)], a_row(number=2)),
+    "is rescued after its effect": a_history(
+        a_job(),
+        [a_call(1), a_call(2, Answer.KNOWN, attempt=1)],
+        a_row(number=2, attempt=1),
+        disturbed=frozenset({KEY}),
+    ),
+    "has a zombie whom its target refuses": a_history(
+        a_job(), [a_call(2, attempt=1), a_call(3, Answer.STALE, attempt=1, fence=1)], a_row(number=2, attempt=1)
+    ),
+    "fails for good": a_history(a_job(), [STUMBLE], a_row(State.FAILED), letters=[LETTER]),
+    "kills its workers": a_history(
+        a_job(), [a_call(1, Answer.NONE)], a_row(State.FAILED), letters=[LETTER], disturbed=frozenset({KEY})
+    ),
+    "meets a breaker": a_history(a_job(), [], a_row(State.FAILED), letters=[Letter(KEY, "breaker_open")]),
+    "expires": a_history(a_job(), [], a_row(State.EXPIRED)),
+    "is cancelled": a_history(a_job(), [], a_row(State.CANCELLED), cancels=[CANCELLED]),
+    "is asked to stop while it runs": a_history(a_job(), [a_call()], a_row(), cancels=[STOPPED]),
+    "was not accepted": a_history(a_job(is_accepted=False)),
+    "comes by a clock that is ahead": a_history(a_job(), [a_call(called_at=NOON - SECOND, ahead=SECOND)], a_row()),
+    "keeps no row": a_history(a_job(AT_LEAST), [a_call(), a_call(2, Answer.KNOWN, attempt=1)]),
+    "keeps no row and fails": a_history(a_job(AT_LEAST), [STUMBLE], letters=[LETTER]),
+    "keeps no row and expires": a_history(a_job(AT_LEAST, expires_at=NOON + MINUTE)),
+    "keeps no row and is cancelled in silence": a_history(
+        a_job(AT_LEAST), cancels=[replace(CANCELLED, answered_at=None)]
+    ),
+    "is started once": a_history(a_job(AT_MOST), [a_call(fence=0)], a_row(State.ATTEMPTED, fence=0)),
+    "is started by a worker that dies": a_history(
+        a_job(AT_MOST), [], a_row(State.ATTEMPTED, fence=0), disturbed=frozenset({KEY})
+    ),
+    "is a fire": a_history(fires(), [a_call(**OF_FIRE)], a_row(**OF_FIRE)),
+    "is a fire that is skipped": a_history(fires(), [], a_row(State.SKIPPED, 0, **OF_FIRE)),
+    "is a fire that need not be": a_history(
+        fires(due=frozenset(), possible=frozenset({NOON})), [a_call(**OF_FIRE)], a_row(**OF_FIRE)
+    ),
+    "is a fire without a row": a_history(fires(delivery=AT_LEAST), [a_call(**OF_FIRE)]),
+}
+
+BAD = {
+    "has no row": (Invariant.NOTHING_LOST, a_history(a_job())),
+    "waits for ever": (Invariant.NOTHING_LOST, a_history(a_job(), [STUMBLE], a_row(State.RETRYING, settled_at=None))),
+    "keeps no row and is not called": (Invariant.NOTHING_LOST, a_history(a_job(AT_LEAST))),
+    "keeps no row and is given up": (Invariant.NOTHING_LOST, a_history(a_job(AT_LEAST), [STUMBLE])),
+    "comes early": (Invariant.NOTHING_EARLY, a_history(a_job(), [a_call(called_at=NOON - SECOND)], a_row())),
+    "comes earlier than its clock is ahead": (
+        Invariant.NOTHING_EARLY,
+        a_history(a_job(), [a_call(called_at=NOON - 2 * SECOND, ahead=SECOND)], a_row()),
+    ),
+    "names another time": (Invariant.NOTHING_EARLY, a_history(a_job(), [a_call(scheduled_at=NOON - SECOND)], a_row())),
+    "is called when it is settled": (
+        Invariant.ONE_EFFECT,
+        a_history(
+            a_job(),
+            [a_call(1), a_call(2, Answer.KNOWN, attempt=1)],
+            a_row(attempt=1, fence=2),
+            disturbed=frozenset({KEY}),
+        ),
+    ),
+    "succeeds twice for no reason": (
+        Invariant.ONE_EFFECT,
+        a_history(a_job(), [a_call(1), a_call(2, Answer.KNOWN, attempt=1)], a_row(number=2, attempt=1)),
+    ),
+    "is started twice": (
+        Invariant.ONE_EFFECT,
+        a_history(
+            a_job(AT_MOST),
+            [a_call(1), a_call(2, Answer.KNOWN)],
+            a_row(State.ATTEMPTED),
+            disturbed=frozenset({KEY}),
+        ),
+    ),
+    "is called while it runs": (
+        Invariant.ONE_AT_A_TIME,
+        a_history(
+            a_job(),
+            [a_call(1, Answer.NONE, until=NOON + MINUTE), a_call(2)],
+            a_row(number=2),
+            disturbed=frozenset({KEY}),
+        ),
+    ),
+    "is called with the same fence": (
+        Invariant.FENCES_GROW,
+        a_history(a_job(), [STUMBLE, a_call(2, fence=1)], a_row(number=2)),
+    ),
+    "goes back to an attempt before": (
+        Invariant.FENCES_GROW,
+        a_history(
+            a_job(),
+            [a_call(1, Answer.FAILED, attempt=2), a_call(2, Answer.FAILED, attempt=1)],
+            a_row(State.FAILED, 2),
+            letters=[LETTER],
+        ),
+    ),
+    "fails without a letter": (Invariant.DEAD_LETTERS_ACCOUNTED, a_history(a_job(), [STUMBLE], a_row(State.FAILED))),
+    "fails with two": (
+        Invariant.DEAD_LETTERS_ACCOUNTED,
+        a_history(a_job(), [STUMBLE], a_row(State.FAILED), letters=[LETTER, LETTER]),
+    ),
+    "succeeds with a letter": (
+        Invariant.DEAD_LETTERS_ACCOUNTED,
+        a_history(a_job(), [a_call()], a_row(), letters=[LETTER]),
+    ),
+    "has the payload of another": (Invariant.TENANTS_APART, a_history(a_job(), [a_call(payload="2")], a_row())),
+    "is called for another tenant": (Invariant.TENANTS_APART, a_history(a_job(), [a_call(tenant="umbrella")], a_row())),
+    "calls for nobody": (
+        Invariant.TENANTS_APART,
+        a_history(a_job(), [a_call(), a_call(key="acme#other")], a_row()),
+    ),
+    "has a row of nobody's": (
+        Invariant.TENANTS_APART,
+        a_history(a_job(), [a_call()], rows={KEY: a_row(), "acme#other": a_row(key="acme#other")}),
+    ),
+    "runs after its cancel": (Invariant.CANCELS_KEPT, a_history(a_job(), [a_call()], a_row(), cancels=[CANCELLED])),
+    "keeps no row and runs after its cancel": (
+        Invariant.CANCELS_KEPT,
+        a_history(a_job(AT_LEAST), [a_call()], cancels=[CANCELLED]),
+    ),
+    "goes on when it was asked to stop": (
+        Invariant.CANCELS_KEPT,
+        a_history(a_job(), [STUMBLE, a_call(2)], a_row(number=2), cancels=[STOPPED]),
+    ),
+    "has succeeded without a call": (Invariant.ENDS_AGREE, a_history(a_job(), [], a_row())),
+    "has succeeded after a failure": (Invariant.ENDS_AGREE, a_history(a_job(), [STUMBLE], a_row())),
+    "is behind its target": (Invariant.ENDS_AGREE, a_history(a_job(), [a_call(attempt=1, fence=2)], a_row())),
+    "is a dead letter that was never called": (
+        Invariant.ENDS_AGREE,
+        a_history(a_job(), [], a_row(State.FAILED), letters=[LETTER]),
+    ),
+    "is a dead letter after its effect": (
+        Invariant.ENDS_AGREE,
+        a_history(a_job(), [a_call()], a_row(State.FAILED), letters=[LETTER]),
+    ),
+    "has expired after its effect": (Invariant.ENDS_AGREE, a_history(a_job(), [a_call()], a_row(State.EXPIRED))),
+    "is attempted without a call": (Invariant.ENDS_AGREE, a_history(a_job(AT_MOST), [], a_row(State.ATTEMPTED))),
+    "is a fire that does not come": (Invariant.SCHEDULES_KEPT, a_history(fires())),
+    "is a fire without a row that does not come": (Invariant.SCHEDULES_KEPT, a_history(fires(delivery=AT_LEAST))),
+    "is a fire that nobody owes": (
+        Invariant.SCHEDULES_KEPT,
+        a_history(fires(due=frozenset()), [a_call(**OF_FIRE)], a_row(**OF_FIRE)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_nothing_is_found_when_a_job(case: str) -> None:
+    assert judge(GOOD[case]).violations == []
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_just_that_invariant_is_broken_when_a_job(case: str) -> None:
+    invariant, history = BAD[case]
+
+    assert [violation.invariant for violation in judge(history).violations] == [invariant]
+
+
+def test_every_invariant_is_broken_by_one_of_them_and_looked_at_in_a_good_one() -> None:
+    assert {invariant for invariant, _ in BAD.values()} == set(Invariant)
+    assert {invariant for history in GOOD.values() for invariant in judge(history).checks} == set(Invariant)
+
+
+def test_a_violation_tells_what_was_seen() -> None:
+    (violation,) = judge(BAD["has succeeded after a failure"][1]).violations
+
+    assert violation.key == KEY
+    assert violation.text == (
+        "is succeeded at attempt 1, fence 1, ''; its target saw attempt 1 with fence 1 at 12:00:01.000000 (failed)"
+    )
