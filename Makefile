@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-fast demo up down bench deploy destroy clean pins
+.PHONY: help setup check format test test-fast demo up down bench verify deploy destroy clean pins
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -60,6 +60,9 @@ down: setup ## stop the local cloud
 
 bench: setup ## measure units, next fires, promotion and lag, and hold them to the budgets
 	@python -m bench
+
+verify: setup ## 10,000 jobs and their schedules under faults, on stores in memory: every promise is kept, or exit code 1
+	@tickwheel verify
 
 deploy: setup ## deploy to AWS: make deploy STAGE=dev
 	@cdk deploy --all --context stage=$(STAGE)

@@ -8,6 +8,7 @@ from typing import Any
 
 from functions.api.submit import Submission
 from functions.domain.alarm import Alarm
+from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.planning import occurrence_job, shard_of
 from functions.domain.retry import RetryPolicy, Strategy
@@ -175,3 +176,18 @@ def an_occurrence_timer(
     """The timer of a fire of a schedule. link: what else is known of the fire."""
     job = occurrence_job(schedule or a_schedule(), a_link(fire_at, **link), version=version, wheel=wheel)
     return Timer(job=job, due_at=job.scheduled_at, attempt=attempt)
+
+
+def a_breaker(**overrides: Any) -> Breaker:
+    """The breaker of tenant acme for example.com, opened at noon."""
+    fields: dict[str, Any] = {
+        "tenant": "acme",
+        "destination": "https://example.com",
+        "state": BreakerState.OPEN,
+        "owner": f"token-{next(_numbers)}",
+        "until": NOON + OPEN_FOR,
+        "open_for": OPEN_FOR,
+        "opened_at": NOON,
+        "error_class": "http_500",
+    }
+    return Breaker(**{**fields, **overrides})

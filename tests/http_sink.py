@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,15 +33,30 @@ class HttpSink:
 
 def answering(status: int, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
     """An empty answer with this status and these headers."""
+    return saying(b"", status, **headers)
+
+
+def saying(body: bytes, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    """An answer with this body."""
 
     def respond(request: BaseHTTPRequestHandler) -> None:
         request.send_response(status)
         for name, value in headers.items():
             request.send_header(name.replace("_", "-"), value)
-        request.send_header("Content-Length", "0")
+        request.send_header("Content-Length", str(len(body)))
         request.end_headers()
+        request.wfile.write(body)
 
     return respond
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever is cut off resets its connection: that is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager
@@ -59,13 +75,12 @@ def http_sink() -> Iterator[HttpSink]:
             except ConnectionError:
                 self.close_connection = True
 
-        do_GET = do_POST = _receive  # noqa: N815  names that http.server looks for
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _receive  # noqa: N815  names that http.server looks for
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name in http.server
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     sink.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from functions import settling
 from functions.api.cancel import Canceller
 from functions.api.submit import Submitter, _accepted
 from functions.domain import claims
@@ -29,18 +30,18 @@ Lambdas = dict[type, type]
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-class _SettlesBeforeItPlaces(execute.Worker):
-    def _fail(self, timer: Timer, claim: Any, failure: Failed) -> None:
-        if timer.job.delivery is Delivery.EXACTLY_ONCE and timer.attempt < timer.job.retry.attempts:
-            following = timer.next_attempt(failed_at=self.clock.now(), jitter=self.jitter())
-            self._settle(timer, claim, Event.RETRY, error=failure.error, following=following)
-            self._place(following)
-        else:
-            super()._fail(timer, claim, failure)
+class _SettlesBeforeItPlaces(settling.Settler):
+    def fail(self, timer: Timer, claim: Any, failure: Failed) -> bool:
+        following = timer.next_attempt(failed_at=self.clock.now(), jitter=self.jitter())
+        if timer.job.delivery is not Delivery.EXACTLY_ONCE or following is None:
+            return super().fail(timer, claim, failure)
+        is_settled = self._settle(timer, claim, Event.RETRY, failure=failure, following=following)
+        self.place(following)
+        return is_settled
 
 
 def settles_before_it_places(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {execute.Worker: _SettlesBeforeItPlaces}
+    return {settling.Settler: _SettlesBeforeItPlaces}
 
 
 class _DefersByAcknowledging(execute.Worker):
@@ -159,13 +160,13 @@ def places_no_replay(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {Submitter: _PlacesNoReplay}
 
 
-class _IgnoresWhatWasNotPlaced(execute.Worker):
-    def _place(self, timer: Timer) -> None:
+class _IgnoresWhatWasNotPlaced(settling.Settler):
+    def place(self, timer: Timer) -> None:
         self.placer.place([timer])
 
 
 def ignores_what_was_not_placed(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {execute.Worker: _IgnoresWhatWasNotPlaced}
+    return {settling.Settler: _IgnoresWhatWasNotPlaced}
 
 
 def retries_what_should_stop(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
@@ -224,8 +225,8 @@ def cancels_what_is_fresh(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 def forgets_its_token(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     may_claim = claims.may_claim
 
-    def may_claim_as_a_stranger(row: Any, *, attempt: int, owner: str) -> bool:
-        return may_claim(row, attempt=attempt, owner="")
+    def may_claim_as_a_stranger(row: Any, **given: Any) -> bool:
+        return may_claim(row, **{**given, "owner": ""})
 
     monkeypatch.setattr(claims, "may_claim", may_claim_as_a_stranger)
     monkeypatch.setattr(fake_ledger, "may_claim", may_claim_as_a_stranger)

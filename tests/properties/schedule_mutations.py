@@ -22,6 +22,7 @@ from functions.scanner.ring import Ringer
 from functions.sweeper.heal import Healer
 from functions.worker import execute
 from tests import fakes
+from tests.fakes import ledger as fake_ledger
 from tests.properties.mutations import Lambdas, retries_what_should_stop
 
 __all__ = ["retries_what_should_stop"]
@@ -213,8 +214,8 @@ def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> La
     return {ScheduleManager: _AsksForAnything}
 
 
-def loses_its_own_fence(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    monkeypatch.setattr(execute, "_moved_fence", lambda *_: None)
+def claims_again_what_it_has(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(fake_ledger, "is_own", lambda *_, **__: False)
     return {}
 
 

@@ -9,6 +9,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -21,7 +22,15 @@ from functions.domain.claims import LEDGER_LIFE, expires_at
 from functions.domain.cursor import ClassCursor, Cursors, Position, decode_cursors, encode_cursors
 from functions.domain.delays import delay_seconds
 from functions.domain.envelope import decode_envelope, decode_timer, encode_envelope, encode_timer, unpack, written_size
-from functions.domain.errors import InvalidInput, InvalidJob, InvalidJobId, InvalidWheel, Undecodable
+from functions.domain.errors import (
+    InvalidInput,
+    InvalidJob,
+    InvalidJobId,
+    InvalidLetterId,
+    InvalidPattern,
+    InvalidWheel,
+    Undecodable,
+)
 from functions.domain.instants import (
     MILLISECOND,
     SECOND,
@@ -33,15 +42,20 @@ from functions.domain.instants import (
     to_ms,
     to_seconds,
 )
-from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer, check_target, check_tenant
+from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer, check_tenant
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
-from functions.domain.retry import MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.letter_id import parse_letter_id
+from functions.domain.retry import MAX_AGE, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.target_options import STATUS_CODES, USUAL_SUCCESSES, Method, TargetOptions
+from functions.domain.targets import AllowedTargets, parse_target
 from functions.domain.timer_key import NO_TENANT, class_bounds, key_of, owner_of
 from functions.domain.wheel import Ring, Wheel
+from functions.ports import DeadLetter
 from tests.builders import NOON, a_job
 
 TENANT_LETTERS = string.ascii_letters + string.digits + "._-"
 IDENTITY_LETTERS = TENANT_LETTERS + ":+"
+HEADER_LETTERS = string.ascii_letters + string.digits + "!#$%&'*+.^_`|~-"
 
 instants = st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 whole_ms = instants.map(lambda instant: from_ms(to_ms(instant)))
@@ -55,6 +69,10 @@ json_values = st.recursive(
 )
 texts = json_values.map(compact_json).map(Payload)
 any_payload = texts | st.just(Payload()) | st.builds(Payload, pointer=st.text(min_size=1))
+tags = st.lists(st.text(TENANT_LETTERS + ":/=+", min_size=1, max_size=64), max_size=10, unique=True).map(tuple)
+header_names = st.text(HEADER_LETTERS, min_size=1, max_size=62).map("X-".__add__)
+header_values = st.text(string.printable[:95], min_size=1, max_size=60).map(str.strip).filter(bool)
+header_lists = st.lists(st.tuples(header_names, header_values), max_size=4, unique_by=lambda header: header[0].lower())
 any_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -109,7 +127,26 @@ def wheels(draw: st.DrawFn) -> Wheel:
 def policies(draw: st.DrawFn) -> RetryPolicy:
     base = draw(st.integers(MIN_BACKOFF // MILLISECOND, MAX_BACKOFF // MILLISECOND)) * MILLISECOND
     cap = draw(st.integers(base // MILLISECOND, MAX_BACKOFF // MILLISECOND)) * MILLISECOND
-    return RetryPolicy(strategy=draw(st.sampled_from(Strategy)), attempts=draw(st.integers(1, 100)), base=base, cap=cap)
+    return RetryPolicy(
+        strategy=draw(st.sampled_from(Strategy)),
+        attempts=draw(st.integers(1, 100)),
+        base=base,
+        cap=cap,
+        max_age=draw(st.none() | seconds(MIN_BACKOFF // SECOND, MAX_AGE // SECOND)),
+    )
+
+
+@st.composite
+def options(draw: st.DrawFn) -> TargetOptions:
+    success = draw(st.sets(st.sampled_from(STATUS_CODES), max_size=3))
+    retry_on = draw(st.sets(st.sampled_from(STATUS_CODES), max_size=3)) - (success or set(USUAL_SUCCESSES))
+    return TargetOptions(
+        method=draw(st.sampled_from(Method)),
+        headers=tuple(draw(header_lists)),
+        success_codes=tuple(success),
+        retry_codes=tuple(retry_on),
+        is_async=draw(st.booleans()),
+    )
 
 
 @st.composite
@@ -128,6 +165,8 @@ def jobs(draw: st.DrawFn, payloads: st.SearchStrategy[Payload] | None = None) ->
         retry=draw(policies()),
         timeout=draw(milliseconds),
         expires_at=draw(st.none() | whole_ms),
+        options=draw(options()),
+        tags=draw(tags),
     )
 
 
@@ -135,7 +174,15 @@ def jobs(draw: st.DrawFn, payloads: st.SearchStrategy[Payload] | None = None) ->
 def timers(draw: st.DrawFn, payloads: st.SearchStrategy[Payload] | None = None) -> Timer:
     attempt = draw(st.integers(1, 100))
     backoff = draw(milliseconds) if attempt > 1 else timedelta(0)
-    return Timer(job=draw(jobs(payloads)), due_at=draw(whole_ms), attempt=attempt, backoff=backoff)
+    spent, counted_from = draw(st.just((0, None)) | st.tuples(st.integers(0, attempt - 1), whole_ms))
+    return Timer(
+        job=draw(jobs(payloads)),
+        due_at=draw(whole_ms),
+        attempt=attempt,
+        backoff=backoff,
+        spent=spent,
+        counted_from=counted_from,
+    )
 
 
 class TestWheel:
@@ -324,6 +371,24 @@ class TestJobIds:
             assert changed != text
 
 
+class TestLetterIds:
+    @given(
+        tenants | st.just(NO_TENANT),
+        instants,
+        st.text(min_size=1, max_size=200),
+    )
+    def test_an_id_is_read_back_as_it_was_written(self, tenant: str, dead_at: datetime, identity: str):
+        letter = DeadLetter(tenant=tenant, identity=identity, dead_at=dead_at, error="it hurts")
+
+        assert parse_letter_id(str(letter.letter_id)) == letter.letter_id
+
+    @given(st.text() | st.text("~d1j0azZ9-_+ ", max_size=60) | st.from_regex(r"\Ad1~[a-z?]{0,3}~-?[0-9a-z]{1,14}~.*\Z"))
+    @example("d1~~0~x")
+    def test_a_text_is_the_id_that_it_spells_or_is_refused(self, text: str):
+        with suppress(InvalidLetterId):
+            assert str(parse_letter_id(text)) == text
+
+
 class TestEnvelopes:
     @given(timers())
     def test_a_timer_is_read_back_as_it_was_written(self, timer: Timer):
@@ -370,7 +435,7 @@ class TestEnvelopes:
             with suppress(Undecodable):
                 decode(text)
 
-    @given(timers(), st.sampled_from("igdbhscmqroeakuzp"), any_json)
+    @given(timers(), st.sampled_from("igdbhscmqroeakuzpxlfn"), any_json)
     def test_a_record_with_any_part_forged_is_a_timer_or_undecodable(self, timer: Timer, part: str, forged: Any):
         record = json.loads(encode_timer(timer)) | {part: forged}
         with suppress(Undecodable):
@@ -412,16 +477,21 @@ class TestRetries:
             attempt=1, previous=longer, jitter=jitter
         )
 
-    @given(timers(), whole_ms, st.floats(0, 1, exclude_max=True))
+    @given(timers(), whole_ms, st.floats(0, 1, exclude_max=True), st.none() | seconds(0, 1_000_000))
     def test_a_next_attempt_is_due_after_the_failure_and_within_the_ledger_s_memory(
-        self, timer: Timer, failed_at: datetime, jitter: float
+        self, timer: Timer, failed_at: datetime, jitter: float, retry_after: timedelta | None
     ):
-        following = timer.next_attempt(failed_at=failed_at, jitter=jitter)
+        retry, first_at = timer.job.retry, timer.counted_from or timer.job.scheduled_at
+        following = timer.next_attempt(failed_at=failed_at, jitter=jitter, retry_after=retry_after)
 
-        assert (following is None) is (timer.attempt >= timer.job.retry.attempts)
+        if retry.max_age is None or failed_at + MAX_BACKOFF - first_at <= retry.max_age:
+            assert (following is None) is (timer.attempt - timer.spent >= retry.attempts)
         if following is None:
             return
         assert following.attempt == timer.attempt + 1
+        assert not following.is_beyond_policy
+        assert retry.max_age is None or following.due_at - first_at <= retry.max_age
+        assert retry_after is None or following.due_at >= failed_at + min(retry_after, MAX_BACKOFF)
         assert failed_at <= following.due_at <= failed_at + MAX_BACKOFF
         assert following.due_at >= failed_at + MIN_BACKOFF
         assert following.due_at < expires_at(now=failed_at, due_at=following.due_at, lease_until=None) - LEDGER_LIFE / 2
@@ -481,6 +551,9 @@ class TestInstants:
             assert parse_duration(value) >= timedelta(0)
 
 
+PARTS_OF_ARNS = ["arn", "aws", "sqs", "lambda", "function", "eu-west-1", "1" * 12, "x", ""]
+
+
 class TestNames:
     @given(tenants)
     def test_every_name_of_the_alphabet_is_a_tenant(self, tenant: str):
@@ -494,10 +567,22 @@ class TestNames:
             with pytest.raises(InvalidJob):
                 check_tenant(text)
 
-    @given(st.text() | st.text().map("https://".__add__) | st.text(":/?#[]@!a1.%", max_size=30).map("https:".__add__))
+    @given(
+        st.text()
+        | st.text().map("https://".__add__)
+        | st.text(":/?#[]@!a1.%\\", max_size=30).map("https:".__add__)
+        | st.lists(st.sampled_from(PARTS_OF_ARNS)).map(":".join)
+    )
     def test_a_text_is_a_target_or_refused_and_nothing_worse(self, text: str):
         with suppress(InvalidJob):
-            assert check_target(text, allow_plain_http=False) == text
+            assert parse_target(text).text == text
+
+    @given(st.text("ab-*?.", max_size=12), st.from_regex(r"[ab-]{1,8}", fullmatch=True))
+    def test_what_a_pattern_of_arns_allows_iam_s_pattern_matches_too(self, name: str, queue: str):
+        pattern = f"arn:aws:sqs:*:*:{name}"
+        with suppress(InvalidPattern):
+            if AllowedTargets((pattern,)).is_allowed(parse_target(f"arn:aws:sqs:eu-west-1:{'1' * 12}:{queue}")):
+                assert fnmatchcase(queue, name)
 
 
 positions = st.builds(Position, st.integers(0, 2**40), st.text())

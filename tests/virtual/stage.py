@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.api.manage_schedules import ScheduleManager
+from functions.breakers import Breakers
 from functions.domain.envelope import decode_envelope
 from functions.domain.schedule import Schedule
 from functions.domain.target_options import TargetOptions
@@ -25,11 +26,13 @@ from functions.ports import Invocation, Outcome, Receipt, Succeeded
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
+from functions.settling import Settler
 from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Message, Worker
 from tests.fakes import (
     FakeClock,
+    InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryPayloadStore,
@@ -117,24 +120,42 @@ class VirtualStage:
             journal=self.journal,
             token=self._token,
         )
+        occurrences = Occurrences(
+            wheel=wheel,
+            clock=self.clock,
+            schedules=self.schedules,
+            ledger=self.ledger,
+            placer=placer,
+            changer=changer,
+            materialiser=materialiser,
+            journal=self.journal,
+            token=self._token,
+        )
         self._worker = Worker(
             wheel=wheel,
             clock=self.clock,
             ledger=self.ledger,
-            placer=placer,
-            occurrences=Occurrences(
+            settler=Settler(
                 wheel=wheel,
                 clock=self.clock,
-                schedules=self.schedules,
                 ledger=self.ledger,
                 placer=placer,
-                changer=changer,
-                materialiser=materialiser,
+                occurrences=occurrences,
+                dead_letters=letters,
+                payloads=payloads,
+                journal=self.journal,
+                jitter=lambda: 0.0,
+            ),
+            breakers=Breakers(
+                clock=self.clock,
+                store=InMemoryBreakerStore(),
                 journal=self.journal,
                 token=self._token,
+                jitter=lambda: 0.0,
+                skew=wheel.skew,
             ),
+            occurrences=occurrences,
             ready=self.ready,
-            dead_letters=letters,
             payloads=payloads,
             targets=self.targets,
             journal=self.journal,

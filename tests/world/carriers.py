@@ -17,6 +17,7 @@ from functions.domain.job import Priority, Timer
 from functions.domain.lifecycle import State
 from functions.domain.timer_key import is_alarm_key
 from tests.fakes import InMemoryReadyQueue, InMemoryShardStore, InMemoryTimerStore
+from tests.fakes.kept import kept
 
 
 @lru_cache(maxsize=4_096)
@@ -69,11 +70,13 @@ def alarms_ahead(timers: InMemoryTimerStore, shards: InMemoryShardStore) -> list
     return [alarm_of(record, key.split("#")[1]) for key, record in _ahead(timers, shards) if is_alarm_key(key)]
 
 
-def leads_on(attempt: int, row: LedgerRow | None) -> bool:
-    """Whether a message with this attempt can still run a job whose ledger row stands so."""
+def leads_on(timer: Timer, row: LedgerRow | None) -> bool:
+    """Whether a message of this timer can still run a job whose ledger row stands so."""
     if row is None:
         return True
-    return attempt > row.attempt if row.state is State.RETRYING else attempt >= row.attempt
+    if row.state is State.RETRYING:
+        return timer.attempt > row.attempt and (row.due_at is None or kept(timer.due_at) >= row.due_at)
+    return timer.attempt >= row.attempt
 
 
 def _ahead(timers: InMemoryTimerStore, shards: InMemoryShardStore) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from functions.api.cancel import Canceller
 from functions.api.manage_schedules import ScheduleManager
+from functions.api.moves import follow
 from functions.api.submit import Accepted, Submission, Submitter
 from functions.domain.errors import AlreadySettled, TooLate
 from functions.domain.job_id import parse_job_id
@@ -43,10 +44,11 @@ class Clients(Host):
 
         def request() -> None:
             try:
-                if canceller.cancel(parse_job_id(job_id)):
-                    self.promises.cancelled(job_id)
+                last, is_cancelled = follow(canceller.cancel, parse_job_id(job_id))
+                if is_cancelled:
+                    self.promises.cancelled(str(last))
                 else:
-                    self.promises.cancel_requested(job_id)
+                    self.promises.cancel_requested(str(last))
             except (AlreadySettled, TooLate):
                 removed_by.discard(process.name)
                 raise

@@ -38,15 +38,20 @@ _POLICIES = {
 
 @dataclass
 class Run:
-    """One call of a target."""
+    """One call of a target. ended_at: by the world's clock."""
 
     job_id: str
     attempt: int
     fence: int
     clock: ProcessClock
     lease_until: datetime
-    has_ended: bool = False
+    ended_at: datetime | None = None
     is_success: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its caller has heard of its end."""
+        return self.ended_at is not None
 
     @property
     def is_live(self) -> bool:

@@ -44,6 +44,7 @@ class Lambdas(Host):
         messages = self.ready.receive(batch)
         if not messages:
             return None
+        counts = [message.receive_count for message in messages]
         process = self.process("work", conditions)
         timers = [timer for message in messages for timer in timers_of(message.body)]
         worker = self.build(
@@ -53,8 +54,9 @@ class Lambdas(Host):
 
         def deliver() -> None:
             returned = worker.execute([_delivery(message) for message in messages], ends_at=ends_at)
-            for message in messages:
-                if message.message_id not in returned:
+            for message, count in zip(messages, counts, strict=True):
+                # The handle of an earlier receive deletes nothing.
+                if message.message_id not in returned and message.receive_count == count:
                     self.ready.delete(message.message_id)
 
         return self.begin(process, deliver, conditions)

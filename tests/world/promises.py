@@ -13,6 +13,7 @@ from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
 from functions.domain.cursor import Cursors
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId, parse_job_id
+from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import TRANSITIONS, State
 from functions.domain.wheel import Wheel
 from functions.ports import Invocation
@@ -83,6 +84,10 @@ class Promises:
         self._held_up: set[str] = set()
         self._in_company: set[tuple[str, int]] = set()
         self._releases: Counter[str] = Counter()
+        self._completed: set[str] = set()
+        self._told_to_have_failed: set[str] = set()
+        self._replays: Counter[str] = Counter()
+        self._held: list[Run] = []
 
     def expect(self, is_true: bool, violation: str) -> None:
         """Note a violation."""
@@ -117,6 +122,39 @@ class Promises:
         if expected.last_attempt is None and row is not None:
             expected.last_attempt = row.attempt
 
+    def held(self, run: Run) -> None:
+        """A target goes on by itself."""
+        self._held.append(run)
+
+    def running(self) -> list[Run]:
+        """What targets go on with by themselves."""
+        return [run for run in self._held if not run.has_ended]
+
+    def completed(self, run: Run) -> None:
+        """A target was told that it has succeeded."""
+        key = parse_job_id(run.job_id).key
+        row = self._stores.ledger.get(key)
+        is_its_own = row is not None and row.fence == run.fence
+        self.expect(is_its_own, f"a stale fence was heard: {run.job_id} with {run.fence}, its row is {row}")
+        self._completed.add(key)
+
+    def has_failed(self, run: Run) -> None:
+        """A target tells that it has failed."""
+        self._told_to_have_failed.add(parse_job_id(run.job_id).key)
+
+    def replayed(self, letter_id: LetterId) -> None:
+        """An operator asks for another budget of attempts."""
+        key = f"{letter_id.tenant}#{letter_id.identity}"
+        self._replays[key] += 1
+        for expected in self.jobs.values():
+            if expected.job_id.key == key:
+                expected.last_attempt = None  # a cancel that came too late is forgotten
+
+    def _moved(self, key: str, row: LedgerRow) -> None:
+        """It goes on under another id, whether its client hears of that or not."""
+        for expected in [expected for expected in self.jobs.values() if expected.job_id.key == key]:
+            self.jobs[row.moved_to] = Expected(parse_job_id(row.moved_to), expected.submission)
+
     def ledger_changed(self, before: Mapping[str, LedgerRow], after: Mapping[str, LedgerRow], process: Process) -> None:
         """The rows around one call: states change by the lifecycle's table, and fences only grow."""
         for key, row in after.items():
@@ -126,6 +164,8 @@ class Promises:
             state, fence = (old.state, old.fence) if old else (State.ABSENT, 0)
             self.expect((state, row.state) in _MOVES, f"the lifecycle was left: {key} from {state} to {row.state}")
             self.expect(row.fence >= fence, f"the fence did not grow: {key}")
+            if row.state is State.MOVED and state is not State.MOVED:
+                self._moved(key, row)
             if row.state is State.SUCCEEDED and state is not State.SUCCEEDED:
                 self._successes[key] += 1
                 self.expect(self._successes[key] == 1, f"settled twice: {key}")
@@ -229,9 +269,16 @@ class Promises:
             row = stores.ledger.get(expected.job_id.key)
             if self._has_ended(expected, row, is_buried=job_id in buried):
                 continue
-            attempts = {timer.attempt for timer in on_their_way.get(expected.job_id.key, ())}
-            is_carried = not is_over and any(leads_on(attempt, row) for attempt in attempts)
-            self.expect(is_carried, f"lost: {job_id} is {row}, on its way: {sorted(attempts)}")
+            timers = on_their_way.get(expected.job_id.key, ())
+            is_carried = not is_over and any(leads_on(timer, row) for timer in timers)
+            # A replay that died on the way leaves its letter: it can be asked for again.
+            is_carried = is_carried or (expected.job_id.key in self._replays and job_id in buried)
+            attempts = sorted({timer.attempt for timer in timers})
+            self.expect(is_carried, f"lost: {job_id} is {row}, on its way: {attempts}")
+        for key in self._completed:
+            row = stores.ledger.get(key)
+            is_kept = row is not None and row.state is State.SUCCEEDED
+            self.expect(is_kept, f"its target was told that it is done: {key} is {row}")
 
     def _has_ended(self, expected: Expected, row: LedgerRow | None, *, is_buried: bool) -> bool:
         if expected.is_cancelled:
@@ -253,8 +300,10 @@ class Promises:
         for key, row in self._stores.ledger.rows.items():
             has_failed = row.state is State.FAILED
             self.expect(not has_failed or letters[key] > 0, f"failed without a dead letter: {key}")
-            self.expect(has_failed or not letters[key], f"a dead letter without having failed: {key} is {row}")
-            self.expect(letters[key] <= 1, f"two dead letters: {key}")
+            # The letter of a replay that died before its end stays.
+            is_fair = has_failed or not letters[key] or key in self._replays
+            self.expect(is_fair, f"a dead letter without having failed: {key} is {row}")
+            self.expect(letters[key] <= 1 + self._replays[key], f"two dead letters: {key}")
         for timer in timers:
             self.expect(self._deserves(timer), f"buried without deaths: {timer.job.key}")
 
@@ -263,6 +312,9 @@ class Promises:
         key = timer.job.key
         has_failed = any(run.has_ended and not run.is_success for run in self.runs.get(key, ()))
         has_lapsed = self._lapses[key] > 0 or key in self._held_up or not timer.job.is_ledgered
+        # Of a target that goes on by itself: it has said so, or was silent.
+        fell_silent = any(parse_job_id(run.job_id).key == key and not run.is_success for run in self._held)
+        has_failed = has_failed or fell_silent or key in self._told_to_have_failed
         return "poison" in timer.job.target or has_failed or key in self.refused_keys or has_lapsed
 
     def note_refusal(self, timer: Timer) -> None:

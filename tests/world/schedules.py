@@ -158,7 +158,7 @@ class SchedulePromises:
             if self._is_over(owed, row):
                 del self.owed[key]
                 continue
-            on_its_way = [timer for timer in carried.get(key, ()) if leads_on(timer.attempt, row)]
+            on_its_way = [timer for timer in carried.get(key, ()) if leads_on(timer, row)]
             is_carried = any(timer.attempt > 1 or self.counts(timer) for timer in on_its_way)
             self._expect(is_carried, f"lost: {key} of version {owed.version} is {row}, on its way: {len(on_its_way)}")
         if is_quiet:

@@ -1,4 +1,4 @@
-"""What the jobs of one worker call: fine, flaky, broken, or the death of whoever calls it."""
+"""What the jobs of one worker call: fine, flaky, broken, the death of whoever calls it, or going on by itself."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.job import Timer
+from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.target_options import TargetOptions
-from functions.ports import Failed, Invocation, Outcome, Succeeded
+from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
 from tests.world.process import Process
 from tests.world.promises import Promises
 
@@ -36,8 +36,11 @@ class Targets:
             return Failed("the target has seen a larger fence")
         if "poison" in target:
             self.process.die()
-        answer = self.process.through("target.end", lambda: _answer(target, invocation), Failed("no answer"), [timer])
-        run.has_ended, run.is_success = True, isinstance(answer, Succeeded)
+        answer = self.process.through("target.end", lambda: answer_of(target, invocation), Failed("no answer"), [timer])
+        if isinstance(answer, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
+            self.promises.held(run)
+            return answer
+        run.ended_at, run.is_success = self.process.surroundings.clock.instant, isinstance(answer, Succeeded | Pending)
         return answer
 
     def _timer(self, invocation: Invocation) -> Timer:
@@ -50,7 +53,8 @@ class Targets:
         return min(mine, key=lambda timer: (not self.promises.schedules.counts(timer), timer.due_at))
 
 
-def _answer(target: str, invocation: Invocation) -> Succeeded | Failed:
+def answer_of(target: str, invocation: Invocation) -> Outcome:
+    """What a target says, whether its caller lives to hear it or not."""
     if "broken" in target or ("flaky" in target and invocation.attempt == 1):
         return Failed("the target said no")
-    return Succeeded("{}")
+    return Pending() if "lasting" in target else Succeeded("{}")

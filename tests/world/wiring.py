@@ -7,11 +7,13 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
+from functions.api.dead_letters import LetterFinder
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.placing import Placer
 from functions.scanner.ring import Ringer
 from functions.schedule_changes import ScheduleChanger
+from functions.settling import Settler
 from tests.world.port import Port
 from tests.world.process import Process
 
@@ -20,6 +22,8 @@ _PARTS: dict[str, type] = {
     "changer": ScheduleChanger,
     "materialiser": Materialiser,
     "occurrences": Occurrences,
+    "settler": Settler,
+    "finder": LetterFinder,
     "alarms": Ringer,
 }
 

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.breakers import Breakers
 from functions.domain.claims import MESSAGE_LIFE
 from functions.domain.cursor import first_cursors
 from functions.domain.errors import (
     AlreadySettled,
     ClockSkewed,
+    InvalidJob,
     InvalidSchedule,
+    JobNotFailed,
+    JobNotFound,
     KeyReused,
+    LetterNotFound,
+    Moved,
+    NotChangeable,
+    NotHeld,
     NotPlaced,
+    NotReplayable,
+    PayloadGone,
     ScheduleBehind,
     ScheduleBusy,
     ScheduleNotFound,
+    StaleFence,
     TooLate,
 )
 from functions.domain.job import Priority, Timer
@@ -32,6 +44,7 @@ from functions.sweeper.sweep import SETTLING
 from tests.builders import LOCAL_WHEEL
 from tests.fakes import (
     FakeClock,
+    InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryPayloadStore,
@@ -42,6 +55,7 @@ from tests.fakes import (
 )
 from tests.world.carriers import carriers, cursors_of
 from tests.world.clients import Clients
+from tests.world.controls import Controls
 from tests.world.history import History
 from tests.world.host import FUNCTION_LIMIT
 from tests.world.passing import TICK, Passing
@@ -55,19 +69,29 @@ MOST_DRAINED = timedelta(hours=2)
 _REFUSALS = (
     AlreadySettled,
     ClockSkewed,
+    InvalidJob,
     InvalidSchedule,
+    JobNotFailed,
+    JobNotFound,
     KeyReused,
+    LetterNotFound,
+    Moved,
+    NotChangeable,
+    NotHeld,
     NotPlaced,
+    NotReplayable,
+    PayloadGone,
     ScheduleBehind,
     ScheduleBusy,
     ScheduleNotFound,
+    StaleFence,
     TooLate,
     Unavailable,
 )
 
 
 @dataclass
-class World(Clients, Passing):
+class World(Clients, Controls, Passing):
     """lambdas: classes that stand in for the real ones. is_new: no shard has ever been scanned."""
 
     wheel: Wheel = LOCAL_WHEEL
@@ -84,6 +108,8 @@ class World(Clients, Passing):
         self.shards = InMemoryShardStore()
         self.schedules = WatchedSchedules()
         self.payloads = InMemoryPayloadStore()
+        self.breakers = InMemoryBreakerStore()
+        self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
         self.journal = RecordingJournal()
         self.history = History()
         self.promises = Promises(self)
@@ -108,7 +134,7 @@ class World(Clients, Passing):
         self._drain_schedules()
         ends_at = self.clock.instant + MOST_DRAINED
         while self.clock.instant < ends_at and not self._is_idle():
-            self.pass_a_minute()
+            self._pass_a_minute_of_health()
         self.promises.expect(not self.ready.messages and not self.ready.dead, "messages go round for ever")
 
     def forget(self, duration: timedelta) -> None:
@@ -176,10 +202,27 @@ class World(Clients, Passing):
             "token": lambda: f"{process.name} {self._number():05}",
             "identity": lambda: f"job-{self._number():05}",
             "jitter": self._random.random,
+            "breakers": self._breakers(process),
         }
         stores = {name: getattr(self, name) for name in names}
         wiring = Wiring(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)
         return wiring.build(wanted, **special)
+
+    def _breakers(self, process: Process) -> Breakers:
+        """All workers of a world remember as one process does, so that jobs are parked within a short history.
+
+        Nothing goes wrong with their store: its contract and its own state machine look at that.
+        """
+        breakers = Breakers(
+            clock=process.clock,
+            store=self.breakers,
+            journal=self.journal,
+            token=lambda: f"{process.name} {self._number():05}",
+            jitter=self._random.random,
+            skew=self.wheel.skew,
+        )
+        object.__setattr__(breakers, "_known", self._known_breakers)
+        return breakers
 
     def _watch(self, process: Process, call: str, make: Callable[[], Any]) -> Any:
         """Make a call with the clock of its process, and look at what it did."""
@@ -231,10 +274,16 @@ class World(Clients, Passing):
             return
         until, ends_at = self.clock.instant + PASS_INTERVAL + TICK, self.clock.instant + MOST_DRAINED
         while self.clock.instant < ends_at and not (self.clock.instant > until and promised.is_caught_up(until)):
-            self.pass_a_minute()
+            self._pass_a_minute_of_health()
         promised.check_caught_up(until)
         for key in promised.truth.keys(Status.ACTIVE, Status.PAUSED):
             self.delete(key)
+
+    def _pass_a_minute_of_health(self) -> None:
+        """A destination that stays down would keep its jobs for days: an operator closes its breaker."""
+        self.breakers.rows.clear()
+        self._known_breakers.clear()
+        self.pass_a_minute()
 
     def _is_idle(self) -> bool:
         """Nothing waits, and whatever was written has been audited."""

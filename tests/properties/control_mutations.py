@@ -1,0 +1,133 @@
+"""What breaks jobs in the hands of their targets, owners and operators. Each leaves out one rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions import settling
+from functions.api import finish, replay
+from functions.api.finish import Finisher
+from functions.api.replay import Replayer
+from functions.api.reschedule import Rescheduler
+from functions.domain import claims
+from functions.domain.claims import Drop
+from functions.domain.job import Timer
+from functions.domain.wheel import Ring
+from functions.placing import Placement
+from functions.ports import Applied
+from functions.worker import execute
+from tests import fakes
+
+Lambdas = dict[type, type]
+
+
+class _HoldsWithoutAWatchdog(settling.Settler):
+    def hold(self, timer: Timer, claim: Any) -> None:
+        super(_HoldsWithoutAWatchdog, replace(self, placer=_PlacesNothing())).hold(timer, claim)
+
+
+class _PlacesNothing:
+    def place(self, timers: Any) -> Any:
+        return [Placement(Ring.NEAR) for _ in timers]
+
+
+def holds_without_a_watchdog(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {settling.Settler: _HoldsWithoutAWatchdog}
+
+
+def drops_a_watchdog_that_finds_a_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    judge = claims.judge_claim
+
+    def judge_claim(row: Any, **given: Any) -> Any:
+        verdict = judge(row, **given)
+        return Drop("leased") if isinstance(verdict, claims.Watch) else verdict
+
+    monkeypatch.setattr(execute, "judge_claim", judge_claim)
+    return {}
+
+
+def listens_to_stale_fences(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(finish, "_running", lambda job_id, row, *, fence: row)
+    return {}
+
+
+def prolongs_whatever_runs(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    extend = fakes.InMemoryLedger.extend
+
+    def extend_anyway(ledger: Any, key: str, *, fence: int, **given: Any) -> Any:
+        row = ledger.rows.get(key)
+        return extend(ledger, key, fence=row.fence if row else fence, **given)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "extend", extend_anyway)
+    return {}
+
+
+class _ForgetsTheLetterFirst(Replayer):
+    def _let_go_on(self, letter: Any, due_at: Any) -> Any:
+        self.dead_letters.delete(letter.letter_id)
+        return super()._let_go_on(letter, due_at)
+
+
+def forgets_the_letter_before_its_replay(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Replayer: _ForgetsTheLetterFirst}
+
+
+def puts_a_replay_off(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    """To an instant whose message may never be placed."""
+    ask = fakes.InMemoryLedger.replay
+
+    def replay_anyway(ledger: Any, timer: Timer, **given: Any) -> Any:
+        row = ledger.rows.get(timer.job.key)
+        if row is not None and row.state == "retrying" and row.attempt == timer.attempt - 1:
+            ledger.rows[timer.job.key] = replace(row, due_at=timer.due_at)
+        return ask(ledger, timer, **given)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "replay", replay_anyway)
+    monkeypatch.setattr(replay, "_is_waiting", lambda *_: True)
+    return {}
+
+
+class _MovesInTwoSteps(Rescheduler):
+    def _settle_move(self, job_id: Any, job: Any, timer: Timer) -> None:
+        self.timers.put([timer])
+        super()._settle_move(job_id, job, timer)
+
+
+def moves_in_two_steps(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    move = fakes.InMemoryLedger.move
+
+    def move_alone(ledger: Any, *args: Any, **given: Any) -> Any:
+        put, ledger.put_far = ledger.put_far, lambda _: None
+        try:
+            return move(ledger, *args, **given)
+        finally:
+            ledger.put_far = put
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "move", move_alone)
+    return {Rescheduler: _MovesInTwoSteps}
+
+
+class _HastensWithoutItsRow(Rescheduler):
+    def _hasten(self, *_: Any, **__: Any) -> None:
+        """Whose message is due before its row says."""
+
+
+def hastens_without_its_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Rescheduler: _HastensWithoutItsRow}
+
+
+def completes_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    """And takes no notice of a settlement that was refused."""
+
+    class _Trusts(Finisher):
+        def complete(self, job_id: Any, *, fence: int, result: str) -> None:
+            row = self.ledger.get(job_id.key)
+            if row is not None and isinstance(
+                self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now()), Applied
+            ):
+                return
+
+    return {Finisher: _Trusts}

@@ -1,0 +1,327 @@
+"""The checker is proved on the code before it judges it: every rule that is broken fails the run, by its name.
+
+Each mutant goes through an episode that shows why its rule is there; the real code goes through the very same one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+from typer.testing import CliRunner
+
+from functions import breakers
+from functions.breakers import Park
+from functions.domain.instants import SECOND
+from functions.domain.job import Delivery, Priority
+from functions.domain.lifecycle import State
+from functions.domain.timer_key import timer_key
+from functions.sweeper import sweep
+from functions.worker.execute import Worker
+from tests import fakes
+from tests.builders import a_breaker
+from tests.fakes import ledger as fake_ledger
+from tests.properties import histories, mutations, schedule_histories, schedule_mutations
+from tests.properties.histories import AHEAD, LEASE_IS_OVER, hold_a_worker, scan_all, submit
+from tests.properties.machine import LARGE
+from tests.properties.mutations import Lambdas
+from tests.properties.schedule_histories import FAR, MINUTE, SHARD, put
+from tests.world.process import HELD, Conditions
+from tickwheel.cli import app
+from verification.checker import Invariant
+from verification.episode import Outcome, judged, run_episode
+from verification.faults import Fault
+from verification.stage import Stage
+
+DESTINATION = "https://example.com"
+
+
+def a_message_comes_twice(stage: Stage) -> None:
+    """The second time when its job has succeeded."""
+    submit(stage)
+    (message,) = stage.ready.messages.values()
+    stage.work()
+    stage.ready.messages["copy"] = replace(message, message_id="copy", receive_count=0, visible_at=stage.clock.instant)
+    stage.work()
+
+
+def a_worker_dies_when_it_has_settled_a_failure(stage: Stage) -> None:
+    """Its message comes again, and there is nothing left for it to do."""
+    submit(stage, calls="flaky")
+    worker = hold_a_worker(stage)
+    worker.go_to("ledger.settle")
+    worker.kill(after=True)
+
+
+def a_scanner_dies_when_it_has_advanced(stage: Stage) -> None:
+    """Whatever the state says has been placed."""
+    put(stage, rule=FAR)
+    stage.time_passes(5 * MINUTE)
+    scanner = stage.scan(SHARD, HELD)
+    scanner.go_to("schedules.advance")
+    scanner.kill(after=True)
+
+
+def a_worker_dies_when_another_has_waited(stage: Stage) -> None:
+    """The message that waited is the only one that is left of its job."""
+    submit(stage)
+    worker = hold_a_worker(stage)
+    worker.go_to("target.end")
+    stage.redeliver()
+    stage.work()
+    worker.kill()
+
+
+def a_slow_worker_is_behind_and_another_ahead(stage: Stage) -> None:
+    """By the clock of the other its lease is over, by its own it is not."""
+    stage.clock.tick(SECOND)
+    submit(stage, -AHEAD.total_seconds())
+    slow = hold_a_worker(stage, ahead=-AHEAD)
+    slow.go_to("target.end")
+    stage.clock.tick(12 * SECOND)
+    stage.redeliver()
+    stage.work(Conditions(ahead=AHEAD))
+    stage.clock.tick(SECOND)
+    slow.finish()
+
+
+def a_message_stays_away_for_days(stage: Stage) -> None:
+    """As long as a queue may keep it."""
+    submit(stage)
+    stage.keep_a_copy()
+    stage.work()
+
+
+def a_queue_is_purged(stage: Stage) -> None:
+    """A job was written in time, and promoted; of its message nothing is left."""
+    stage.sweep()
+    submit(stage, 240)
+    stage.clock.tick(150 * SECOND)
+    scan_all(stage)
+    stage.ready.messages.clear()
+
+
+def jobs_of_two_classes_share_a_bucket(stage: Stage) -> None:
+    """The critical one is read first."""
+    stage.clock.tick(30 * SECOND)
+    for priority in (Priority.LOW, Priority.CRITICAL):
+        submit(stage, 200, priority=priority)
+    stage.time_passes(2 * MINUTE)
+    scan_all(stage)
+
+
+def a_destination_is_down(stage: Stage) -> None:
+    """For minutes, again and again; a job that waits for it has done nothing wrong."""
+    submit(stage)
+    for _ in range(5):
+        breaker = a_breaker(destination=DESTINATION, until=stage.clock.instant + 20 * SECOND)
+        stage.breakers.rows["acme", DESTINATION] = breaker
+        stage._known_breakers["acme", DESTINATION] = breakers._Known("acme", DESTINATION, breaker=breaker)
+        stage.work()
+        stage.clock.tick(2 * MINUTE)
+
+
+def a_large_payload_of_each_tenant(stage: Stage) -> None:
+    """Each is kept outside its row."""
+    for tenant in ("acme", "umbrella"):
+        submit(stage, 5, tenant=tenant, payload=f'"{tenant}{LARGE[1:]}')
+
+
+def a_job_is_cancelled_between_its_attempts(stage: Stage) -> None:
+    """The message of the next one is on its way."""
+    submit(stage, calls="flaky")
+    stage.work()
+    stage.cancel(histories.only_id(stage))
+
+
+def a_rescued_worker_goes_on(stage: Stage) -> None:
+    """It calls its target, when another has done so with a larger fence."""
+    submit(stage)
+    slow = hold_a_worker(stage)
+    slow.go_to("target.end")
+    stage.redeliver()
+    stage.clock.tick(LEASE_IS_OVER)
+    stage.work()
+    slow.finish()
+
+
+def claims_whatever_it_meets(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(fake_ledger, "may_claim", lambda *_, **__: True)
+    return {}
+
+
+def audits_by_the_time_of_writing(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    audit_page = sweep._Audit._audit_page
+
+    def audit_late_rows(audit: Any, timers: Any) -> None:
+        written_at, wheel = audit._sweeper.timers.port._written, audit._sweeper.wheel
+        keys = [timer_key(timer.job, due_at=timer.due_at) for timer in timers]
+        late = [
+            timer for timer, key in zip(timers, keys, strict=True) if written_at[key] > wheel.closes_at(timer.due_at)
+        ]
+        audit_page(audit, late)
+
+    monkeypatch.setattr(sweep._Audit, "_audit_page", audit_late_rows)
+    return {}
+
+
+class _ParksAfterItsClaim(Worker):
+    parked: ClassVar[dict[str, Park]] = {}
+
+    def _admit(self, timer: Any, **given: Any) -> Any:
+        go = super()._admit(timer, **given)
+        if isinstance(go, Park):
+            self.parked[timer.job.key] = go
+            return None
+        return go
+
+    def _attempt(self, timer: Any, payload: Any, claim: Any) -> Any:
+        park = self.parked.pop(timer.job.key, None)
+        if park is None:
+            return super()._attempt(timer, payload, claim)
+        self.settler.place(replace(timer, due_at=park.until))
+        return None
+
+
+def parks_after_its_claim(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    _ParksAfterItsClaim.parked.clear()
+    return {Worker: _ParksAfterItsClaim}
+
+
+class _StartsWithALease(Worker):
+    def _claim(self, timer: Any, message: Any) -> Any:
+        leased = replace(timer, job=replace(timer.job, delivery=Delivery.EXACTLY_ONCE))
+        return super()._claim(leased, message)
+
+
+def starts_with_a_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Worker: _StartsWithALease}
+
+
+def keeps_all_payloads_in_one_place(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    def put(store: Any, job: Any, text: str) -> str:
+        store.objects["payload"] = text
+        return "payload"
+
+    monkeypatch.setattr(fakes.InMemoryPayloadStore, "put", put)
+    monkeypatch.setattr(fakes.InMemoryPayloadStore, "delete", lambda *_: None)
+    return {}
+
+
+def runs_what_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    claim = fakes.InMemoryLedger.claim
+
+    def claim_anyway(ledger: Any, timer: Any, **given: Any) -> Any:
+        row = ledger.rows.get(timer.job.key)
+        if row is not None and row.state is State.CANCELLED:
+            ledger.rows[timer.job.key] = replace(row, state=State.RETRYING)
+        return claim(ledger, timer, **given)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "claim", claim_anyway)
+    return {}
+
+
+def rescues_with_the_same_fence(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    rescue = fakes.InMemoryLedger.rescue
+
+    def rescue_as_before(ledger: Any, timer: Any, *, row: Any, **given: Any) -> Any:
+        answer = rescue(ledger, timer, row=row, **given)
+        ledger.rows[timer.job.key] = replace(ledger.rows[timer.job.key], fence=row.fence)
+        return replace(answer, fence=row.fence)
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "rescue", rescue_as_before)
+    return {}
+
+
+EPISODES = [
+    (a_message_comes_twice, claims_whatever_it_meets, Invariant.ONE_EFFECT),
+    (histories.a_far_write_stalls, mutations.places_without_looking_back, Invariant.NOTHING_LOST),
+    (a_worker_dies_when_it_has_settled_a_failure, mutations.settles_before_it_places, Invariant.NOTHING_LOST),
+    (a_scanner_dies_when_it_has_advanced, schedule_mutations.drops_what_it_loses, Invariant.SCHEDULES_KEPT),
+    (a_worker_dies_when_another_has_waited, mutations.defers_by_acknowledging, Invariant.NOTHING_LOST),
+    (a_slow_worker_is_behind_and_another_ahead, mutations.leases_without_skew, Invariant.ONE_AT_A_TIME),
+    (a_message_stays_away_for_days, mutations.forgets_before_its_messages, Invariant.ONE_EFFECT),
+    (a_queue_is_purged, audits_by_the_time_of_writing, Invariant.NOTHING_LOST),
+    (jobs_of_two_classes_share_a_bucket, mutations.has_one_cursor_for_all_classes, Invariant.NOTHING_LOST),
+    (a_destination_is_down, parks_after_its_claim, Invariant.ENDS_AGREE),
+    (histories.a_started_job_comes_back, starts_with_a_lease, Invariant.ONE_EFFECT),
+    (histories.a_fast_clock_sends, mutations.runs_what_comes_early, Invariant.NOTHING_EARLY),
+    (histories.a_job_fails_for_good, mutations.fails_without_a_letter, Invariant.DEAD_LETTERS_ACCOUNTED),
+    (a_large_payload_of_each_tenant, keeps_all_payloads_in_one_place, Invariant.TENANTS_APART),
+    (a_job_is_cancelled_between_its_attempts, runs_what_is_cancelled, Invariant.CANCELS_KEPT),
+    (a_rescued_worker_goes_on, rescues_with_the_same_fence, Invariant.FENCES_GROW),
+    (
+        schedule_histories.a_pause_leaves_messages_behind,
+        schedule_mutations.admits_whatever_comes,
+        Invariant.SCHEDULES_KEPT,
+    ),
+]
+"""An episode, the mutant that must not pass it, and what must be named then."""
+
+AUDITED = {a_queue_is_purged}
+"""Elsewhere the audit would make up for what is lost."""
+
+
+def _named(outcome: Outcome) -> set[Invariant]:
+    return {violation.invariant for violation in outcome.judgement.violations}
+
+
+def live(episode: Any, lambdas: Lambdas) -> Outcome:
+    stage = Stage(audits=episode in AUDITED, lambdas=lambdas)
+    episode(stage)
+    return judged(stage)
+
+
+@pytest.mark.parametrize(
+    "episode", dict.fromkeys(episode for episode, _, _ in EPISODES), ids=lambda each: each.__name__
+)
+def test_the_real_code_keeps_every_promise_when(episode) -> None:
+    outcome = live(episode, {})
+
+    assert outcome.judgement.violations == []
+    assert outcome.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("episode", "mutation", "invariant"), EPISODES, ids=lambda given: given.__name__ if callable(given) else ""
+)
+def test_a_run_fails_and_names_what_is_broken_when(episode, mutation, invariant, monkeypatch) -> None:
+    outcome = live(episode, mutation(monkeypatch))
+
+    assert invariant in _named(outcome)
+
+
+def test_every_invariant_is_named_by_a_run_of_broken_code() -> None:
+    assert {invariant for _, _, invariant in EPISODES} == set(Invariant)
+
+
+@pytest.mark.parametrize(
+    ("mutation", "invariant"),
+    [
+        (claims_whatever_it_meets, Invariant.ONE_EFFECT),
+        (mutations.defers_by_acknowledging, Invariant.NOTHING_LOST),
+        (mutations.has_one_cursor_for_all_classes, Invariant.NOTHING_LOST),
+        (schedule_mutations.drops_what_it_loses, Invariant.SCHEDULES_KEPT),
+        (parks_after_its_claim, Invariant.ENDS_AGREE),
+    ],
+    ids=lambda given: given.__name__ if callable(given) else "",
+)
+def test_episodes_that_are_drawn_find_a_scheduler_that(mutation, invariant, monkeypatch) -> None:
+    lambdas = mutation(monkeypatch)
+
+    outcomes = (run_episode(seed, lambdas=lambdas) for seed in range(40))
+
+    assert any(invariant in _named(outcome) for outcome in outcomes)
+
+
+def test_ten_thousand_jobs_under_every_fault_keep_every_promise() -> None:
+    result = CliRunner().invoke(app, ["verify", "--jobs", "10000", "--seed", "2027", "--json"], catch_exceptions=False)
+
+    found = json.loads(result.stdout)
+    assert found["violations"] == []
+    assert result.exit_code == 0
+    assert found["jobs"] == 10_000
+    assert all(found["faults"][fault]["struck"] >= 10 for fault in Fault)
+    assert all(found["all"]["checks"][invariant] >= 500 for invariant in Invariant)
