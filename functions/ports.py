@@ -356,12 +356,16 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShardLease:
-    """A shard that this scanner may scan. epoch: the fence of its checkpoints. cursors: None on the first tick ever."""
+    """A shard that this scanner may scan. epoch: the fence of its checkpoints. cursors: None on the first tick ever.
+
+    sequence: of its checkpoints, so that a repeated write that lands late takes nothing back.
+    """
 
     shard: int
     owner: str
     epoch: int
     cursors: Cursors | None
+    sequence: int = 0
 
 
 class ShardStore(Protocol):
@@ -374,7 +378,10 @@ class ShardStore(Protocol):
         ...
 
     def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
-        """Record cursors and prolong the lease, or give it back (None); False when a newer epoch has begun."""
+        """Record cursors and prolong the lease, or give it back (None).
+
+        False when a newer epoch has begun, or when a later checkpoint has been recorded.
+        """
         ...
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:

@@ -74,7 +74,7 @@ class Settler:
         self.place(following)
         return self._settle(timer, claim, Event.RETRY, failure=failure, following=following)
 
-    def hold(self, timer: Timer, claim: Claim) -> None:
+    def hold(self, timer: Timer, claim: Claim) -> bool:
         """The target goes on by itself. A watchdog finds out when it falls silent."""
         lease_until = lease_of(timer.job.timeout, now=self.clock.now())
         self.place(timer.watchdog(due_at=after_lease(lease_until, skew=self.wheel.skew)))
@@ -83,8 +83,9 @@ class Settler:
         if not isinstance(answer, Refused):
             self.journal.event("held", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
             self.journal.count("held")
-            return
+            return True
         self._note_refused(timer, claim, answer.row)
+        return False
 
     def park(self, timer: Timer, *, until: datetime, reason: str) -> None:
         """The same attempt waits on in the wheel; its message has nothing left to do. Raises NotPlaced.
@@ -114,7 +115,8 @@ class Settler:
         if timer.job.occurrence is not None:
             self.occurrences.before_failure(timer, timer.job.occurrence)
         failure = Failed(error, WORKER_DIED)
-        answer = self.ledger.bury(self._letter(timer, failure), timer.job, row=row, owner=owner, now=self.clock.now())
+        letter = self._letter(timer, failure, fence=row.fence if row is not None else 0)
+        answer = self.ledger.bury(letter, timer.job, row=row, owner=owner, now=self.clock.now())
         if isinstance(answer, Refused):
             return False
         self._note_letter(timer, Event.BURY, failure)
@@ -222,7 +224,7 @@ class Settler:
                     self._note_refused(timer, claim, row)
                     return False
             self.occurrences.before_failure(timer, timer.job.occurrence)
-        letter = self._letter(timer, failure)
+        letter = self._letter(timer, failure, fence=claim.fence)
         if timer.job.delivery is Delivery.AT_LEAST_ONCE:
             self.dead_letters.put(letter)
         else:
@@ -242,7 +244,7 @@ class Settler:
         if timer.job.occurrence is not None:
             self.occurrences.after_settling(timer, timer.job.occurrence, event)
 
-    def _letter(self, timer: Timer, failure: Failed) -> DeadLetter:
+    def _letter(self, timer: Timer, failure: Failed, *, fence: int) -> DeadLetter:
         job = timer.job
         return DeadLetter(
             tenant=job.tenant,
@@ -253,6 +255,7 @@ class Settler:
             attempt=timer.attempt,
             job_id=str(job_id_of(job)),
             timer=timer,
+            fence=fence,
         )
 
     def _note_refused(self, timer: Timer, claim: Claim, row: LedgerRow | None) -> None:

@@ -167,7 +167,12 @@ def _function(
     )
     function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
     function.grant(
-        "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[dead_letters.table_arn]
+        "dynamodb:GetItem",
+        "dynamodb:Query",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+        on=[dead_letters.table_arn],
     )
     function.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem", on=[tenants.table_arn])
     function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)

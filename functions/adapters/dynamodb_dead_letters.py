@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
+from functions.adapters.clients import is_refused
 from functions.domain.envelope import decode_timer, encode_timer
 from functions.domain.errors import Undecodable
-from functions.domain.instants import format_instant, parse_instant, to_seconds
+from functions.domain.instants import format_instant, from_ms, parse_instant, to_ms, to_seconds
 from functions.domain.letter_id import LETTER_LIFE, LetterId
 from functions.ports import DeadLetter
 
@@ -44,6 +47,8 @@ class DynamoDBDeadLetters:
             "a": {"N": str(letter.attempt)},
             "x": {"N": str(to_seconds(letter.dead_at + LETTER_LIFE))},
         }
+        if letter.fence:
+            item["f"] = {"N": str(letter.fence)}
         if letter.job_id:
             item["i"] = {"S": letter.job_id}
         if letter.timer is not None:
@@ -72,6 +77,22 @@ class DynamoDBDeadLetters:
             ConsistentRead=True,
         )
         return [_read(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def mark(self, letter_id: LetterId, *, now: datetime) -> bool:
+        """One write unit for each KB. The first mark stays: it tells how long the letter's ledger row has lived."""
+        try:
+            self._client.update_item(
+                TableName=self._table,
+                Key=_key(letter_id),
+                UpdateExpression="SET r = if_not_exists(r, :now)",
+                ConditionExpression="attribute_exists(p)",
+                ExpressionAttributeValues={":now": {"N": str(to_ms(now))}},
+            )
+        except ClientError as error:
+            if not is_refused(error):
+                raise
+            return False
+        return True
 
     def delete(self, letter_id: LetterId) -> None:
         """One write unit for each KB."""
@@ -111,4 +132,6 @@ def _read(item: Mapping[str, Any]) -> DeadLetter:
         job_id=text.get("i", ""),
         timer=timer,
         raw=raw,
+        fence=int(item["f"]["N"]) if "f" in item else 0,
+        replayed_at=from_ms(int(item["r"]["N"])) if "r" in item else None,
     )

@@ -319,15 +319,18 @@ class DynamoDBLedger:
             return _refused(error)
         return Applied()
 
-    def replay(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+    def replay(
+        self, timer: Timer, *, fence: int, owner: str, now: datetime, needs_row: bool = False
+    ) -> Applied | Refused:
         """One write unit, refused or not."""
         has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
         # Never to a later instant: a message that another replay has placed would be dropped as due before it.
         is_replayed = "s = :state AND a = :before AND d >= :due"
         return self._write(
             timer.job.key,
-            condition=f"attribute_not_exists(k) OR ({has_failed}) OR ({is_replayed})",
-            assignments="d = :due, a = :before, i = :id",
+            condition=f"({has_failed}) OR ({is_replayed})" + ("" if needs_row else " OR attribute_not_exists(k)"),
+            # A target that remembers the highest fence would refuse those of a row that begins anew.
+            assignments="d = :due, a = :before, i = :id" + (", f = if_not_exists(f, :fence)" if fence else ""),
             removals="c",
             state=target(Event.REPLAY),
             owner=owner,
@@ -338,23 +341,30 @@ class DynamoDBLedger:
                 ":failed": {"S": State.FAILED},
                 ":before": {"N": str(timer.attempt - 1)},
                 ":id": {"S": str(job_id_of(timer.job))},
+                **({":fence": {"N": str(fence)}} if fence else {}),
             },
         )
 
-    def cancel(self, job_id: JobId, *, owner: str, now: datetime) -> Applied | Refused:
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Applied | Refused:
         """The tombstone: it stops a message that is already on its way."""
+        if row is not None and row.state not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
+            return Refused(row)
         states = sources(Event.CANCEL) - {State.ABSENT} | {target(Event.CANCEL)}
         names = {f":s{number}": {"S": state} for number, state in enumerate(sorted(states))}
+        condition, met = f"attribute_not_exists(k) OR s IN ({', '.join(names)})", names
+        if row is not None:
+            unchanged, met = _unchanged(row)
+            condition = f"({unchanged}) OR s = :state"
         return self._write(
             job_id.key,
-            condition=f"attribute_not_exists(k) OR s IN ({', '.join(names)})",
+            condition=condition,
             assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id)",
             state=target(Event.CANCEL),
             owner=owner,
             due_at=job_id.due_at,
             now=now,
             values={
-                **names,
+                **met,
                 ":id": {"S": str(job_id)},
                 # The next attempt that it may stop is due at most a backoff from now.
                 ":ttl": _ttl(now=now + MAX_BACKOFF, due_at=job_id.due_at),

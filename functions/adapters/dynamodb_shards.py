@@ -25,10 +25,13 @@ _WHEEL = "wheel"
 _BATCH = 100
 
 
+_IS_NEWEST = "e = :epoch AND (attribute_not_exists(n) OR n <= :sequence)"
+
+
 class DynamoDBShardStore:
     """A row a shard, and three of their own.
 
-    {k: shard, o: owner, e: epoch, l: lease until (ms), c: cursors}, {k: audit | schedules, b: position}, {k: wheel, b, w}.
+    {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors}, {k: audit | schedules, b: position}, {k: wheel, b, w}.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
@@ -43,7 +46,7 @@ class DynamoDBShardStore:
             answer = self._client.update_item(
                 TableName=self._table,
                 Key={"k": {"S": f"{shard:04d}"}},
-                UpdateExpression="SET o = :owner, l = :lease ADD e :one",
+                UpdateExpression="SET o = :owner, l = :lease REMOVE n ADD e :one",
                 ConditionExpression="attribute_not_exists(l) OR l < :over OR o = :owner",
                 ExpressionAttributeValues={
                     ":owner": {"S": owner},
@@ -63,12 +66,16 @@ class DynamoDBShardStore:
 
     def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
         """One write unit. Repeating it changes nothing."""
-        values: dict[str, Any] = {":cursors": {"S": encode_cursors(cursors)}, ":epoch": {"N": str(lease.epoch)}}
-        prolong = "SET c = :cursors REMOVE l"
+        values: dict[str, Any] = {
+            ":cursors": {"S": encode_cursors(cursors)},
+            ":epoch": {"N": str(lease.epoch)},
+            ":sequence": {"N": str(lease.sequence)},
+        }
+        prolong = "SET c = :cursors, n = :sequence REMOVE l"
         if lease_until is not None:
-            prolong = "SET c = :cursors, l = :lease"
+            prolong = "SET c = :cursors, n = :sequence, l = :lease"
             values[":lease"] = {"N": str(to_ms(lease_until))}
-        return self._write(f"{lease.shard:04d}", prolong, condition="e = :epoch", values=values)
+        return self._write(f"{lease.shard:04d}", prolong, condition=_IS_NEWEST, values=values)
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
         """Half a read unit a shard."""

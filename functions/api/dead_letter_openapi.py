@@ -72,7 +72,7 @@ SCHEMAS: dict[str, Any] = {
             "outcome": {"enum": [REPLAYED, ALREADY_REPLAYED]},
             "attempt": {**_COUNT, "description": "the one that is due"},
             "due_at": INSTANT,
-            "state": {"enum": [state.value for state in State if state is not State.ABSENT]},
+            "state": {"enum": [state.value for state in State], "description": "absent: its ledger row has expired"},
         },
         required=["id", "job_id", "outcome"],
     ),

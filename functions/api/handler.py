@@ -114,6 +114,7 @@ letter_desk = LetterDesk(
         ledger=wiring.ledger,
         payloads=wiring.payloads,
         journal=wiring.journal,
+        token=token,
         side_by_side=wiring.map_side_by_side,
     ),
 )

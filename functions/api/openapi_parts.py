@@ -26,6 +26,7 @@ def operation(
     answers: dict[int, str],
     body: str | None = None,
     body_type: str = "application/json",
+    is_body_required: bool = True,
     parameters: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """An operation: its answers by status, each `Model` or `Model | Model`, and a problem for any other."""
@@ -43,7 +44,7 @@ def operation(
     if parameters:
         described["parameters"] = parameters
     if body:
-        described["requestBody"] = {"required": True, "content": content_of(body_type, body)}
+        described["requestBody"] = {"required": is_body_required, "content": content_of(body_type, body)}
     return described
 
 

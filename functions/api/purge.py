@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder
-from functions.api.replay import MOST_LETTERS, chunks_of
+from functions.api.replay import MOST_LETTERS, chunks_of, is_waiting
+from functions.domain.claims import LedgerRow
 from functions.domain.job import Timer
+from functions.domain.job_id import job_id_of
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
-from functions.ports import Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
+from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ class Purges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purger:
-    """Purges dead letters. Purging one again changes nothing.
+    """Purges dead letters. Purging one again changes nothing. token: a fresh owner token.
 
     side_by_side: maps a function over items at the same time, answers in order. caller: who asks, for the audit line.
     """
@@ -43,6 +45,7 @@ class Purger:
     ledger: Ledger
     payloads: PayloadStore
     journal: Journal
+    token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
     def purge(self, letter_id: LetterId, *, caller: str) -> None:
@@ -75,23 +78,31 @@ class Purger:
         return None
 
     def _purge(self, letter: DeadLetter) -> None:
-        # The payload first: without its letter nobody would know of it.
-        pointer = self._last_needed(letter.timer) if letter.timer is not None else None
-        if pointer is not None:
-            self.payloads.delete(pointer)
+        # The letter last: without it nobody would know of its payload, nor of a replay that was not finished.
+        if letter.timer is not None:
+            is_needed = self._goes_on(letter, letter.timer)
+            pointer, occurrence = letter.timer.job.payload.pointer, letter.timer.job.occurrence
+            # That of an occurrence is its schedule's.
+            if pointer is not None and occurrence is None and not is_needed:
+                self.payloads.delete(pointer)
         self.dead_letters.delete(letter.letter_id)
 
-    def _last_needed(self, timer: Timer) -> str | None:
-        """The payload that nobody needs but this letter.
+    def _goes_on(self, letter: DeadLetter, timer: Timer) -> bool:
+        """Whether the job may have gone on since, and so need its payload for its next attempt."""
+        row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
+        if row is None:
+            return letter.replayed_at is not None
+        if self._stop_its_replay(letter, timer, row):
+            return False
+        return row.state is not State.CANCELLED and (row.state is not State.FAILED or row.attempt > timer.attempt)
 
-        That of an occurrence is its schedule's; that of a job which has gone on is needed by its next attempt.
-        """
-        job = timer.job
-        if job.payload.pointer is None or job.occurrence is not None:
-            return None
-        row = self.ledger.get(job.key) if job.is_ledgered else None
-        has_ended_here = row is None or (row.state is State.FAILED and row.attempt <= timer.attempt)
-        return job.payload.pointer if has_ended_here else None
+    def _stop_its_replay(self, letter: DeadLetter, timer: Timer, row: LedgerRow) -> bool:
+        """Whether its replay had not begun to run, and will not: of one that died in between no message may come."""
+        is_its_replay = letter.replayed_at is not None and row.job_id == letter.job_id
+        if not is_its_replay or not is_waiting(row, timer):
+            return False
+        answer = self.ledger.cancel(job_id_of(timer.job), owner=self.token(), now=self.clock.now(), row=row)
+        return isinstance(answer, Applied)
 
     def _note(
         self, purged: Sequence[DeadLetter], *, failed: Sequence[NotPurged], tenant: str, caller: str, **asked: object

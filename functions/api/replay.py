@@ -1,7 +1,8 @@
 """Give jobs that have failed for good another budget of attempts.
 
-The ledger lets the job go on, then its next attempt is placed, then its letter is forgotten. A death in between leaves a
-letter that can be replayed again: the ledger lets an attempt be claimed once, however often it was placed.
+The letter is marked, the ledger lets the job go on, its attempt is placed, and its letter is forgotten. A death in
+between leaves a letter that can be replayed again: the ledger lets an attempt be claimed once, however often it was
+placed. A letter outlives its ledger row: one that was marked so long ago that the row may have expired is not replayed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder, obstacle_of
-from functions.domain.claims import LedgerRow
+from functions.domain.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.errors import (
     InvalidInput,
     JobNotFailed,
@@ -38,6 +39,9 @@ WORKING_TIME = timedelta(seconds=10)
 FARTHEST = timedelta(hours=12)
 """How far ahead a staggered replay may be due."""
 
+ROW_IS_SURE = LEDGER_LIFE - timedelta(days=1)
+"""How long after the mark of a letter the row of its replay is surely there, whatever the clocks say."""
+
 _CHUNK = 50
 
 
@@ -53,7 +57,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyReplayed:
-    """The job has gone on before, and is in this state by now."""
+    """The job has gone on before, and is in this state by now; absent, where its ledger row has expired since."""
 
     letter_id: LetterId
     job_id: str
@@ -170,20 +174,26 @@ class Replayer:
         if letter.timer is None or obstacle:
             raise NotReplayable(str(letter.letter_id), obstacle)
         timer = letter.timer.replayed(due_at=due_at)
-        job = timer.job
+        job, now = timer.job, self.clock.now()
+        may_have_expired = letter.replayed_at is not None and now - letter.replayed_at >= ROW_IS_SURE
         if job.payload.pointer is not None and self.payloads.get(job.payload.pointer) is None:
             row = self.ledger.get(job.key) if job.is_ledgered else None
-            if row is not None and _has_gone_on(row, letter.timer):
+            if job.is_ledgered and (may_have_expired if row is None else _has_gone_on(row, letter.timer)):
                 return _already(letter, row)
             raise PayloadGone(str(letter.letter_id))
+        # Before anything follows from it: without a row only the mark tells that the job may have run.
+        if not self.dead_letters.mark(letter.letter_id, now=now):
+            return self._answer_again(letter.letter_id)
         if not job.is_ledgered:
             return timer
-        answer = self.ledger.replay(timer, owner=self.token(), now=self.clock.now())
-        if isinstance(answer, Applied) or _is_waiting(answer.row, letter.timer):
+        answer = self.ledger.replay(
+            timer, fence=letter.fence, owner=self.token(), now=self.clock.now(), needs_row=may_have_expired
+        )
+        if isinstance(answer, Applied) or is_waiting(answer.row, letter.timer):
             return timer
-        if answer.row is None:
+        if answer.row is None and not may_have_expired:
             raise NotPlaced(["its row has changed"])
-        if _has_gone_on(answer.row, letter.timer):
+        if answer.row is None or _has_gone_on(answer.row, letter.timer):
             return _already(letter, answer.row)
         raise JobNotFailed(str(letter.letter_id), state=answer.row.state)
 
@@ -228,17 +238,22 @@ def chunks_of(letters: Sequence[DeadLetter], *, clock: Clock) -> Iterator[Sequen
 
 
 def _has_gone_on(row: LedgerRow, timer: Timer) -> bool:
-    """Whether the job of a letter, which failed at this timer's attempt, has been let go on since."""
-    return row.attempt > timer.attempt or (row.is_settled and row.state is not State.FAILED)
+    """Whether the job of a letter, which failed at this timer's attempt, has been claimed or has ended since."""
+    is_past = row.attempt > timer.attempt and not is_waiting(row, timer)
+    return is_past or (row.is_settled and row.state is not State.FAILED)
 
 
-def _is_waiting(row: LedgerRow | None, timer: Timer) -> bool:
-    """Whether it goes on by another replay that is due sooner: any later message may come for the same attempt."""
-    return row is not None and row.state is State.RETRYING and row.attempt == timer.attempt
+def is_waiting(row: LedgerRow | None, timer: Timer) -> bool:
+    """Whether the job of a letter, which failed at this timer's attempt, is to go on by a replay that has not come yet.
+
+    Any later message may come for the same attempt.
+    """
+    return row is not None and row.state is State.RETRYING and row.attempt == timer.attempt + 1
 
 
-def _already(letter: DeadLetter, row: LedgerRow) -> AlreadyReplayed:
-    return AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=row.state)
+def _already(letter: DeadLetter, row: LedgerRow | None) -> AlreadyReplayed:
+    state = row.state if row is not None else State.ABSENT
+    return AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=state)
 
 
 def _replayed(letter: DeadLetter, timer: Timer) -> Replayed:

@@ -25,7 +25,7 @@ from functions.api.submit import PAST_GRACE, Submission
 from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import MILLISECOND, format_instant, parse_duration, parse_instant
-from functions.domain.job import MAX_TAGS, Delivery, Precision, Priority, check_tags, check_tenant
+from functions.domain.job import MAX_TAGS, TENANT, Delivery, Precision, Priority, check_tags, check_tenant
 from functions.domain.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
 from functions.domain.target_options import MAX_HEADERS, STATUS_CODES, Method, TargetOptions
 from functions.domain.targets import (
@@ -84,7 +84,11 @@ def _key(value: str) -> str:
     return value
 
 
-Tenant = Annotated[str, AfterValidator(lambda value: checked(check_tenant, value))]
+Tenant = Annotated[
+    str,
+    AfterValidator(lambda value: checked(check_tenant, value)),
+    WithJsonSchema({"type": "string", "pattern": f"^{TENANT.pattern}$"}),
+]
 IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_key)]
 Instant = Annotated[
     datetime,

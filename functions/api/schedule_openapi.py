@@ -207,13 +207,19 @@ def _verbs() -> dict[str, Any]:
                 "pauseSchedule",
                 "Stop a schedule until it is resumed.",
                 body="PauseBody",
+                is_body_required=False,
                 answers={200: "Schedule"},
                 parameters=tenant,
             )
         },
         "resume": {
             "post": operation(
-                "resumeSchedule", "Go on from now.", body="ResumeBody", answers={200: "Schedule"}, parameters=tenant
+                "resumeSchedule",
+                "Go on from now.",
+                body="ResumeBody",
+                is_body_required=False,
+                answers={200: "Schedule"},
+                parameters=tenant,
             )
         },
         "trigger": {
@@ -221,6 +227,7 @@ def _verbs() -> dict[str, Any]:
                 "triggerSchedule",
                 "Run a schedule once, now.",
                 body="TriggerBody",
+                is_body_required=False,
                 answers={202: "Triggered"},
                 parameters=[*tenant, KEY],
             )

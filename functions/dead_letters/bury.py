@@ -96,6 +96,7 @@ class Burier:
                 case Bury():
                     if job.occurrence is not None:
                         self.occurrences.before_failure(timer, job.occurrence)
+                    letter = replace(letter, fence=row.fence if row is not None else 0)
                     if isinstance(self.ledger.bury(letter, job, row=row, owner=owner, now=now), Applied):
                         self._note(letter)
                         if job.occurrence is not None:

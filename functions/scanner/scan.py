@@ -7,8 +7,8 @@ that is promoted. A crash repeats what was sent since the last checkpoint, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from functions.domain.alarm import Alarm
@@ -146,7 +146,7 @@ class _Tick:
     def give_back(self, reason: str) -> ScanReport:
         """Record the cursors and give the shard back."""
         self._report.stopped_by = reason
-        self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=None)
+        self._checkpoint(lease_until=None)
         return self._report
 
     def _scan_class(self, priority: Priority, *, horizon: int) -> None:
@@ -250,6 +250,7 @@ class _Tick:
             seen, owner = scanner.ledger.get(job.key), scanner.token()
             if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
                 return  # settled, or a worker has had this attempt by another message
+            letter = replace(letter, fence=seen.fence if seen is not None else 0)
             if isinstance(scanner.ledger.bury(letter, job, row=seen, owner=owner, now=scanner.clock.now()), Refused):
                 return
         self._report.buried += 1
@@ -258,12 +259,16 @@ class _Tick:
     def _move(self, priority: Priority, at: Position) -> None:
         self._report.cursors[priority] = ClassCursor(at, self._report.cursors[priority].own)
 
+    def _checkpoint(self, *, lease_until: datetime | None) -> bool:
+        self._lease = replace(self._lease, sequence=self._lease.sequence + 1)
+        return self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=lease_until)
+
     def _checkpoint_when_due(self) -> None:
         clock = self._scanner.clock
         is_due = self._unrecorded >= CHECKPOINT_SENDS or clock.monotonic() - self._checkpointed_at >= CHECKPOINT_SECONDS
         if not is_due:
             return
-        if not self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=clock.now() + LEASE):
+        if not self._checkpoint(lease_until=clock.now() + LEASE):
             raise _Stopped(_STALE)
         self._unrecorded = 0
         self._checkpointed_at = clock.monotonic()

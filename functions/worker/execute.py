@@ -182,20 +182,22 @@ class Worker:
         claim = self._claim(timer, message)
         if not isinstance(claim, Claim):
             return claim
+        is_settled = True
         try:
             outcome = refusal or self._attempt(timer, payload, claim)
             if isinstance(outcome, Failed):
-                self.settler.fail(timer, claim, outcome)
+                is_settled = self.settler.fail(timer, claim, outcome)
         except Exception:
             self.settler.release(timer, claim)
             raise
         # An error from here on releases nothing: the effect has happened, and a released job could still be cancelled.
         if isinstance(outcome, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
-            self.settler.hold(timer, claim)
+            is_settled = self.settler.hold(timer, claim)
         elif isinstance(outcome, Succeeded | Pending):
             # Without a row that its target could settle later, it has taken the job.
-            self.settler.succeed(timer, claim, outcome.result if isinstance(outcome, Succeeded) else "")
-        return outcome
+            is_settled = self.settler.succeed(timer, claim, outcome.result if isinstance(outcome, Succeeded) else "")
+        # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
+        return outcome if is_settled else _Returned("somebody else has settled it, or is at it")
 
     def _is_over_before_its_claim(self, timer: Timer) -> bool:
         """Whether an occurrence is skipped, or waits for another run. A retry has been admitted before."""
@@ -282,8 +284,6 @@ class Worker:
                     return None
                 case Rescue():
                     assert row is not None  # only a row can be rescued
-                    # A name of its own: the refused claim may be made once more, late, and must not pass for this.
-                    claim = replace(claim, owner=self.token())
                     answer = self.ledger.rescue(
                         timer, row=row, owner=claim.owner, lease_until=claim.lease_until, now=now
                     )
@@ -328,9 +328,9 @@ class Worker:
         )
 
     def _miss_payload(self, timer: Timer) -> Failed | None:
-        if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None:
+        if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None and not timer.spent:
             # A payload goes when its job has succeeded, and only the ledger could have told this message so. That of an
-            # occurrence stays.
+            # occurrence stays, and that of a replayed job may have gone with its dead letter.
             self.settler.note_drop(timer, None, "its payload is gone: it has succeeded before")
             return None
         return Failed("its payload is gone", "payload_gone", is_permanent=True)

@@ -335,4 +335,5 @@ def _letter(item: Mapping[str, Any]) -> DeadLetter:
         job_id=text.get("i", ""),
         timer=decode_timer(text["j"], tenant=tenant) if "j" in text else None,
         raw=text.get("w", ""),
+        fence=int(item["f"]["N"]) if "f" in item else 0,
     )

@@ -120,6 +120,26 @@ def test_a_forgotten_letter_is_gone_and_forgetting_it_again_changes_nothing(lett
     assert letter_subject.letters() == [other]
 
 
+def test_the_first_mark_of_a_letter_stays(letter_subject: LetterSubject):
+    letter, other = a_letter(), a_letter(identity="other")
+    letter_subject.dead_letters.put(letter)
+    letter_subject.dead_letters.put(other)
+
+    for later in (timedelta(microseconds=1_500), HOUR):
+        assert letter_subject.dead_letters.mark(letter.letter_id, now=NOON + later)
+
+    marked = replace(letter, replayed_at=NOON + 2 * MILLISECOND)
+    assert letter_subject.dead_letters.get(letter.letter_id) == marked
+    assert letter_subject.dead_letters.page(NOON, before=behind_all(), limit=10) == ([other, marked], False)
+
+
+def test_what_is_gone_is_not_marked(letter_subject: LetterSubject):
+    letter = a_letter()
+
+    assert not letter_subject.dead_letters.mark(letter.letter_id, now=NOON)
+    assert letter_subject.letters() == []
+
+
 def test_letters_of_an_hour_are_read_newest_first(letter_subject: LetterSubject):
     hour = [
         a_letter(dead_at=NOON, identity="b"),
@@ -189,6 +209,7 @@ def a_letter(*, dead_at: datetime = NOON, **overrides: Any) -> DeadLetter:
         attempt=3,
         job_id=str(job_id_of(timer.job)),
         timer=timer,
+        fence=5,
     )
 
 

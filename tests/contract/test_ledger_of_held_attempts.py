@@ -176,10 +176,11 @@ def test_a_replay_lets_a_failed_job_be_claimed_once_more(ledger: Ledger):
     timer = a_failed_timer(ledger)
     replay = timer.replayed(due_at=NOON + HOUR)
 
-    assert ledger.replay(replay, owner="op", now=NOON) == Applied()
+    assert ledger.replay(replay, fence=0, owner="op", now=NOON) == Applied()
     row = row_of(ledger, timer)
-    assert (row.state, row.attempt, row.due_at) == (State.RETRYING, 1, NOON + HOUR)
+    assert (row.state, row.attempt, row.due_at) == (State.RETRYING, 2, NOON + HOUR)
     assert isinstance(claim(ledger, timer), Refused)
+    assert isinstance(claim(ledger, timer.watchdog(due_at=NOON + 2 * HOUR)), Refused)
     assert claim(ledger, replay) == Claimed(fence=2, rescue_count=0)
 
 
@@ -187,20 +188,20 @@ def test_a_replay_is_repeatable_until_somebody_has_claimed_it_and_runs_once(ledg
     timer = a_failed_timer(ledger)
     first, sooner = timer.replayed(due_at=NOON + HOUR), timer.replayed(due_at=NOON)
 
-    assert ledger.replay(first, owner="op", now=NOON) == Applied()
-    assert ledger.replay(first, owner="another", now=NOON) == Applied()
-    assert ledger.replay(sooner, owner="another", now=NOON) == Applied()
+    assert ledger.replay(first, fence=0, owner="op", now=NOON) == Applied()
+    assert ledger.replay(first, fence=0, owner="another", now=NOON) == Applied()
+    assert ledger.replay(sooner, fence=0, owner="another", now=NOON) == Applied()
     assert isinstance(claim(ledger, sooner), Claimed)
     assert isinstance(claim(ledger, first, owner="another"), Refused)
-    assert isinstance(ledger.replay(sooner, owner="op", now=NOON), Refused)
+    assert isinstance(ledger.replay(sooner, fence=0, owner="op", now=NOON), Refused)
 
 
 def test_a_replay_is_not_put_off_by_another_whose_message_may_never_come(ledger: Ledger):
     timer = a_failed_timer(ledger)
     first, later = timer.replayed(due_at=NOON), timer.replayed(due_at=NOON + HOUR)
-    ledger.replay(first, owner="op", now=NOON)
+    ledger.replay(first, fence=0, owner="op", now=NOON)
 
-    answer = ledger.replay(later, owner="another", now=NOON)
+    answer = ledger.replay(later, fence=0, owner="another", now=NOON)
 
     assert isinstance(answer, Refused)
     assert answer.row == row_of(ledger, timer)
@@ -210,7 +211,7 @@ def test_a_replay_is_not_put_off_by_another_whose_message_may_never_come(ledger:
 def test_a_replay_of_what_has_not_failed_is_refused_with_the_row(ledger: Ledger):
     timer = a_claimed_timer(ledger)
 
-    answer = ledger.replay(timer.replayed(due_at=NOON), owner="op", now=NOON)
+    answer = ledger.replay(timer.replayed(due_at=NOON), fence=0, owner="op", now=NOON)
 
     assert isinstance(answer, Refused)
     assert answer.row == row_of(ledger, timer)
@@ -220,8 +221,8 @@ def test_a_job_whose_row_has_expired_is_replayed_too(ledger: Ledger):
     timer = a_timer(attempt=5)
     replay = timer.replayed(due_at=NOON)
 
-    assert ledger.replay(replay, owner="op", now=NOON) == Applied()
-    assert row_of(ledger, timer).attempt == 5
+    assert ledger.replay(replay, fence=0, owner="op", now=NOON) == Applied()
+    assert row_of(ledger, timer).attempt == 6
     assert isinstance(claim(ledger, replay), Claimed)
 
 
@@ -231,7 +232,7 @@ def test_a_replay_forgets_a_cancel_that_came_too_late(ledger: Ledger):
     fail(ledger, timer)
 
     replay = timer.replayed(due_at=NOON)
-    ledger.replay(replay, owner="op", now=NOON)
+    ledger.replay(replay, fence=0, owner="op", now=NOON)
 
     assert claim(ledger, replay) == Claimed(fence=2, rescue_count=0, cancel_requested=False)
 

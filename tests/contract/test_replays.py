@@ -15,14 +15,14 @@ SECOND = timedelta(seconds=1)
 LATER = NOON + timedelta(hours=1)
 
 
-def test_a_failed_job_goes_on_with_its_next_attempt(ledger: Ledger):
+def test_a_failed_job_goes_on_with_an_attempt_of_a_number_that_no_watchdog_has(ledger: Ledger):
     timer = failed(ledger)
 
     assert isinstance(replay(ledger, timer), Applied)
 
     row = ledger.get(timer.job.key)
     assert row is not None
-    assert (row.state, row.attempt, row.due_at, row.owner) == (State.RETRYING, 3, LATER, "operator")
+    assert (row.state, row.attempt, row.due_at, row.owner) == (State.RETRYING, 4, LATER, "operator")
     assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Claimed)
 
 
@@ -33,14 +33,14 @@ def test_a_job_whose_row_has_expired_goes_on_too(ledger: Ledger):
 
     row = ledger.get(timer.job.key)
     assert row is not None
-    assert (row.state, row.attempt, row.job_id) == (State.RETRYING, 3, str(job_id_of(timer.job)))
+    assert (row.state, row.attempt, row.job_id) == (State.RETRYING, 4, str(job_id_of(timer.job)))
 
 
 def test_the_attempts_before_it_are_not_claimed_any_more(ledger: Ledger):
     timer = failed(ledger)
     replay(ledger, timer)
 
-    for attempt in (2, 3):
+    for attempt in (2, 3, 4):
         assert isinstance(claim(ledger, replace(timer, attempt=attempt, due_at=LATER)), Refused)
 
 
@@ -66,7 +66,7 @@ def test_a_replay_is_not_put_off_because_the_message_of_the_first_would_be_dropp
 
     assert isinstance(answer, Refused)
     assert answer.row is not None
-    assert (answer.row.state, answer.row.attempt, answer.row.due_at) == (State.RETRYING, 3, LATER)
+    assert (answer.row.state, answer.row.attempt, answer.row.due_at) == (State.RETRYING, 4, LATER)
     assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Claimed)
 
 
@@ -82,7 +82,7 @@ def test_what_has_gone_on_is_not_replayed_again(ledger: Ledger):
         answer = replay(ledger, timer)
         assert isinstance(answer, Refused)
         assert answer.row is not None
-        assert answer.row.attempt == 4
+        assert answer.row.attempt == 5
 
 
 def test_a_replay_that_has_failed_again_is_not_replayed_by_the_letter_before_it(ledger: Ledger):
@@ -103,6 +103,76 @@ def test_a_replayed_job_can_be_cancelled(ledger: Ledger):
     assert isinstance(replay(ledger, timer), Refused)
 
 
+@pytest.mark.parametrize("attempt", [3, 4])
+def test_a_stale_message_of_the_attempts_before_it_is_not_parked_either(ledger: Ledger, attempt: int):
+    timer = failed(ledger)
+    replay(ledger, timer)
+    row = ledger.get(timer.job.key)
+
+    stale = replace(timer, attempt=attempt, due_at=LATER)
+
+    assert ledger.park(stale, until=LATER + SECOND, now=LATER) == Refused(row)
+
+
+def test_what_may_have_gone_on_before_needs_its_row(ledger: Ledger):
+    expired, there = a_timer(attempt=3), failed(ledger)
+
+    assert replay(ledger, expired, needs_row=True) == Refused(None)
+    assert ledger.get(expired.job.key) is None
+    assert isinstance(replay(ledger, there, needs_row=True), Applied)
+
+
+def test_a_row_that_begins_anew_goes_on_with_the_fences_that_the_letter_knows(ledger: Ledger):
+    known, unknown = a_timer(attempt=3), a_timer(attempt=3)
+
+    replay(ledger, known, fence=7)
+    replay(ledger, unknown, fence=0)
+
+    assert claim(ledger, known.replayed(due_at=LATER)) == Claimed(fence=8)
+    assert claim(ledger, unknown.replayed(due_at=LATER)) == Claimed(fence=1)
+
+
+def test_a_row_that_is_there_keeps_its_own_fence(ledger: Ledger):
+    timer = failed(ledger)
+
+    replay(ledger, timer, fence=7)
+
+    assert claim(ledger, timer.replayed(due_at=LATER)) == Claimed(fence=2)
+
+
+def test_a_replay_whose_fence_is_not_known_can_be_buried(ledger: Ledger):
+    timer = a_timer(attempt=3)
+    replay(ledger, timer, fence=0)
+
+    answer = ledger.bury(a_letter(timer), timer.job, row=ledger.get(timer.job.key), owner="scanner", now=LATER)
+
+    assert isinstance(answer, Applied)
+
+
+def test_a_replay_is_stopped_as_it_was_seen_and_may_be_stopped_again(ledger: Ledger):
+    timer = failed(ledger)
+    replay(ledger, timer)
+    seen = ledger.get(timer.job.key)
+
+    for _ in range(2):
+        assert isinstance(ledger.cancel(job_id_of(timer.job), owner="op", now=NOON, row=seen), Applied)
+
+    assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Refused)
+
+
+def test_a_replay_that_has_gone_on_since_it_was_seen_is_not_stopped(ledger: Ledger):
+    timer = failed(ledger)
+    replay(ledger, timer)
+    seen = ledger.get(timer.job.key)
+    taken = claim(ledger, timer.replayed(due_at=LATER))
+    assert isinstance(taken, Claimed)
+    ledger.settle(timer.job, Event.RETRY, fence=taken.fence, owner="worker", due_at=LATER, now=LATER)
+    row = ledger.get(timer.job.key)
+
+    assert ledger.cancel(job_id_of(timer.job), owner="op", now=LATER, row=seen) == Refused(row)
+    assert ledger.get(timer.job.key) == row
+
+
 def failed(ledger: Ledger) -> Timer:
     """A job whose third attempt was its last."""
     timer = a_timer(attempt=3)
@@ -113,7 +183,12 @@ def failed(ledger: Ledger) -> Timer:
 def fail(ledger: Ledger, timer: Timer) -> None:
     taken = claim(ledger, timer)
     assert isinstance(taken, Claimed)
-    letter = DeadLetter(
+    answer = ledger.fail(a_letter(timer), timer.job, fence=taken.fence, owner="worker", now=timer.due_at)
+    assert isinstance(answer, Applied)
+
+
+def a_letter(timer: Timer) -> DeadLetter:
+    return DeadLetter(
         tenant=timer.job.tenant,
         identity=timer.job.identity,
         dead_at=timer.due_at,
@@ -121,13 +196,19 @@ def fail(ledger: Ledger, timer: Timer) -> None:
         attempt=timer.attempt,
         timer=timer,
     )
-    answer = ledger.fail(letter, timer.job, fence=taken.fence, owner="worker", now=timer.due_at)
-    assert isinstance(answer, Applied)
 
 
 def claim(ledger: Ledger, timer: Timer, *, owner: str = "worker") -> Claimed | Refused:
     return ledger.claim(timer, owner=owner, lease_until=timer.due_at + 15 * SECOND, now=timer.due_at)
 
 
-def replay(ledger: Ledger, timer: Timer, *, due_at: datetime = LATER, owner: str = "operator") -> Applied | Refused:
-    return ledger.replay(timer.replayed(due_at=due_at), owner=owner, now=NOON)
+def replay(
+    ledger: Ledger,
+    timer: Timer,
+    *,
+    due_at: datetime = LATER,
+    owner: str = "operator",
+    fence: int = 0,
+    needs_row: bool = False,
+) -> Applied | Refused:
+    return ledger.replay(timer.replayed(due_at=due_at), fence=fence, owner=owner, now=NOON, needs_row=needs_row)

@@ -82,6 +82,23 @@ def test_a_checkpoint_repeated_by_its_scanner_holds(shards: ShardStore):
     assert shards.checkpoint(lease, some_cursors(), lease_until=NOON + LEASE)
 
 
+def test_a_checkpoint_that_lands_behind_a_later_one_takes_nothing_back(shards: ShardStore):
+    first = replace(acquire(shards, owner="me"), sequence=1)
+    shards.checkpoint(first, first_cursors(0), lease_until=NOON + LEASE)
+    shards.checkpoint(replace(first, sequence=2), some_cursors(), lease_until=None)
+
+    assert not shards.checkpoint(first, first_cursors(0), lease_until=NOON + LEASE)
+    assert shards.cursors([first.shard]) == {first.shard: some_cursors()}
+    assert acquire(shards, owner="another").cursors == some_cursors()
+
+
+def test_the_checkpoints_of_a_new_epoch_begin_anew(shards: ShardStore):
+    lease = acquire(shards, owner="me")
+    shards.checkpoint(replace(lease, sequence=9), some_cursors(), lease_until=None)
+
+    assert shards.checkpoint(replace(acquire(shards, owner="me"), sequence=1), first_cursors(0), lease_until=None)
+
+
 def test_a_checkpoint_of_a_stale_epoch_is_refused_and_changes_nothing(shards: ShardStore):
     stale = acquire(shards, owner="slow")
     later = NOON + timedelta(hours=1)

@@ -30,7 +30,15 @@ from tickwheel.local import local_stack
 from tickwheel.local.checkout import Checkout, find_checkout
 
 HERE = Path(__file__).parent
-LAST = ("test_far_ring", "test_update", "test_rescue", "test_schedules", "test_whole_run", "test_verify", "test_destroy")
+LAST = (
+    "test_far_ring",
+    "test_update",
+    "test_rescue",
+    "test_schedules",
+    "test_whole_run",
+    "test_verify",
+    "test_destroy",
+)
 
 NEW_HANDLER = '''
 """A handler that the deployed code does not have yet."""

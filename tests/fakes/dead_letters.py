@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functions.domain.envelope import decode_timer, encode_timer
 from functions.domain.letter_id import LetterId
 from functions.ports import DeadLetter
+from tests.fakes.kept import kept
 
 
 class InMemoryDeadLetters:
@@ -26,6 +27,13 @@ class InMemoryDeadLetters:
         keys = [key for key in self.letters if hour <= key[1] < hour + timedelta(hours=1) and key < _key(before)]
         found = sorted((key for key in keys if key[0] == before.tenant), reverse=True)
         return [_read(self.letters[key]) for key in found[:limit]], len(found) > limit
+
+    def mark(self, letter_id: LetterId, *, now: datetime) -> bool:
+        letter = self.letters.get(_key(letter_id))
+        if letter is None:
+            return False
+        self.letters[_key(letter_id)] = replace(letter, replayed_at=letter.replayed_at or kept(now))
+        return True
 
     def delete(self, letter_id: LetterId) -> None:
         self.letters.pop(_key(letter_id), None)

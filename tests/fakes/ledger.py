@@ -151,21 +151,26 @@ class InMemoryLedger:
         self.expiry[timer.job.key] = expires_at(now=now, due_at=max(until, timer.job.scheduled_at), lease_until=None)
         return Applied()
 
-    def replay(self, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+    def replay(
+        self, timer: Timer, *, fence: int, owner: str, now: datetime, needs_row: bool = False
+    ) -> Applied | Refused:
         row, before = self.rows.get(timer.job.key), timer.attempt - 1
         has_failed = row is not None and row.state is State.FAILED and row.attempt <= before
         is_replayed = row is not None and row.state is target(Event.REPLAY) and row.attempt == before
         if is_replayed and row is not None and row.due_at is not None:
             is_replayed = row.due_at >= kept(timer.due_at)
-        if row is not None and not has_failed and not is_replayed:
+        if (row is not None or needs_row) and not has_failed and not is_replayed:
             return Refused(row)
         row = replace(row or LedgerRow(state=State.ABSENT), state=target(Event.REPLAY), owner=owner, attempt=before)
+        row = replace(row, fence=row.fence or fence)
         row = replace(row, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)), cancel_requested=False)
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
-    def cancel(self, job_id: JobId, *, owner: str, now: datetime) -> Applied | Refused:
-        row = self.rows.get(job_id.key)
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Applied | Refused:
+        seen, row = row, self.rows.get(job_id.key)
         if _state(row) not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
+            return Refused(row)
+        if seen is not None and not _is_unchanged(row, seen) and _state(row) is not target(Event.CANCEL):
             return Refused(row)
         row = row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
         return self._write(job_id.key, replace(row, state=target(Event.CANCEL), owner=owner), now=now)

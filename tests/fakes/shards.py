@@ -26,15 +26,15 @@ class InMemoryShardStore:
         is_taken = row["lease_until"] is not None and row["lease_until"] >= now - skew and row["owner"] != owner
         if is_taken:
             return None
-        row |= {"epoch": row["epoch"] + 1, "lease_until": lease_until, "owner": owner}
+        row |= {"epoch": row["epoch"] + 1, "lease_until": lease_until, "owner": owner, "sequence": 0}
         cursors = decode_cursors(row["cursors"]) if row["cursors"] else None
         return ShardLease(shard=shard, owner=owner, epoch=row["epoch"], cursors=cursors)
 
     def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
         row = self.rows[lease.shard]
-        if row["epoch"] != lease.epoch:
+        if row["epoch"] != lease.epoch or row.get("sequence", 0) > lease.sequence:
             return False
-        row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until}
+        row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until, "sequence": lease.sequence}
         return True
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:

@@ -38,11 +38,11 @@ def test_a_job_that_failed_for_good_is_found_inspected_and_replayed(stage: Stage
     assert (entry["target"], entry["tags"], entry["is_replayable"]) == ("handler:none-of-this-name", ["eu"], True)
     assert {name: inspected[name] for name in entry} == entry
     assert (inspected["payload"], inspected["job"]["retry"]["attempts"]) == ({"n": 1}, 1)
-    assert (replayed[0], replayed[1]["outcome"], replayed[1]["attempt"]) == (202, "replayed", 2)
+    assert (replayed[0], replayed[1]["outcome"], replayed[1]["attempt"]) == (202, "replayed", 3)
     assert (again[0], again[1]["outcome"], again[1]["state"]) == (200, "already_replayed", "retrying")
     assert stage.rows("dead_letters") == []
     stage.work(within_seconds=2)
-    assert (stage.get(accepted["id"])["attempt"], len(stage.rows("dead_letters"))) == (2, 1)
+    assert (stage.get(accepted["id"])["attempt"], len(stage.rows("dead_letters"))) == (3, 1)
 
 
 def test_a_purged_letter_is_gone_with_its_payload(stage: Stage):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions import settling
-from functions.api import finish, replay
+from functions.api import finish
 from functions.api.finish import Finisher
 from functions.api.replay import Replayer
 from functions.api.reschedule import Rescheduler
@@ -73,21 +73,6 @@ class _ForgetsTheLetterFirst(Replayer):
 
 def forgets_the_letter_before_its_replay(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {Replayer: _ForgetsTheLetterFirst}
-
-
-def puts_a_replay_off(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    """To an instant whose message may never be placed."""
-    ask = fakes.InMemoryLedger.replay
-
-    def replay_anyway(ledger: Any, timer: Timer, **given: Any) -> Any:
-        row = ledger.rows.get(timer.job.key)
-        if row is not None and row.state == "retrying" and row.attempt == timer.attempt - 1:
-            ledger.rows[timer.job.key] = replace(row, due_at=timer.due_at)
-        return ask(ledger, timer, **given)
-
-    monkeypatch.setattr(fakes.InMemoryLedger, "replay", replay_anyway)
-    monkeypatch.setattr(replay, "_is_waiting", lambda *_: True)
-    return {}
 
 
 class _MovesInTwoSteps(Rescheduler):

@@ -230,6 +230,7 @@ def forgets_its_token(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
     monkeypatch.setattr(claims, "may_claim", may_claim_as_a_stranger)
     monkeypatch.setattr(fake_ledger, "may_claim", may_claim_as_a_stranger)
+    monkeypatch.setattr(fake_ledger, "is_own", lambda *_, **__: False)
     return {}
 
 

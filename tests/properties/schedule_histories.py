@@ -11,7 +11,7 @@ from functions.domain.job import Delivery, Payload
 from functions.domain.occurrence import Overlap
 from functions.domain.schedule import Misfire, Schedule
 from tests.builders import LOCAL_WHEEL, a_schedule, a_template, every
-from tests.properties.histories import AHEAD, LEASE_IS_OVER, SOON, hold_a_worker, scan_all, submit
+from tests.properties.histories import AHEAD, LEASE_IS_OVER, SOON, hold_a_worker, scan_all
 from tests.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
 from tests.world.world import World
 
@@ -207,26 +207,3 @@ def a_run_without_a_ledger_row_is_to_be_alone(world: World) -> None:
     for token in ("first", "second"):
         world.trigger(KEY, token, overlap=Overlap.BUFFER_ONE)
         world.live_on(MINUTE)
-
-
-def the_claim_of_a_run_is_made_again(world: World) -> None:
-    """After its answer: the row has moved on under the worker's own name."""
-    submit(world)
-    worker = hold_a_worker(world)
-    worker.go_on(fault=Fault(Fate.ECHOES))
-    world.land()
-    worker.finish()
-
-
-def a_refused_claim_is_made_again(world: World) -> None:
-    """When its worker has rescued the job that killed others."""
-    submit(world, calls="poison")
-    for _ in range(6):
-        rescuer = hold_a_worker(world)
-        rescuer.go_on(fault=Fault(Fate.ECHOES))
-        rescuer.go_on()
-        world.land()
-        rescuer.finish()
-        world.clock.tick(100 * SECOND)
-        if not world.ready.messages:
-            break

@@ -20,9 +20,7 @@ from functions.occurrences import Admission, Occurrences
 from functions.ports import Behind
 from functions.scanner.ring import Ringer
 from functions.sweeper.heal import Healer
-from functions.worker import execute
 from tests import fakes
-from tests.fakes import ledger as fake_ledger
 from tests.properties.mutations import Lambdas, retries_what_should_stop
 
 __all__ = ["retries_what_should_stop"]
@@ -212,21 +210,6 @@ class _AsksForAnything(ScheduleManager):
 
 def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {ScheduleManager: _AsksForAnything}
-
-
-def claims_again_what_it_has(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    monkeypatch.setattr(fake_ledger, "is_own", lambda *_, **__: False)
-    return {}
-
-
-class _KeepsOneName(execute.Worker):
-    def _claim_exactly_once(self, timer: Any, claim: Any, message: Any, **given: Any) -> Any:
-        worker = replace(self, token=lambda: claim.owner)
-        return execute.Worker._claim_exactly_once(worker, timer, claim, message, **given)
-
-
-def rescues_under_the_name_of_its_claim(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {execute.Worker: _KeepsOneName}
 
 
 class _HealsWhateverGoesOn(Healer):

@@ -173,12 +173,6 @@ SCHEDULE_HISTORIES = [
         schedule_mutations.lets_runs_without_a_row_have_the_slot,
         "lost",
     ),
-    (schedule_histories.the_claim_of_a_run_is_made_again, schedule_mutations.claims_again_what_it_has, "lost"),
-    (
-        schedule_histories.a_refused_claim_is_made_again,
-        schedule_mutations.rescues_under_the_name_of_its_claim,
-        "run without end",
-    ),
 ]
 
 

@@ -178,6 +178,7 @@ def test_a_message_whose_worker_died_is_buried_when_its_lease_is_over(world: Wor
 
     assert bury(world, timer)
     assert world.row(timer.job).state is State.FAILED
+    assert [letter.fence for letter in world.buried] == [4]
 
 
 def test_the_dead_letter_of_an_at_least_once_job_needs_no_ledger_row(world: World):

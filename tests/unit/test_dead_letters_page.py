@@ -77,6 +77,8 @@ def test_its_numbers_are_those_of_the_code():
     assert f"at most {dead_letters.MOST_QUERIES} hours, or pages" in WORDS
     assert f"the last {dead_letters.USUAL_REACH.total_seconds() / 3_600:g} hours" in WORDS
     assert f"at most {replay.MOST_LETTERS} letters" in WORDS
+    assert f"marked {replay.ROW_IS_SURE.days} days ago" in WORDS
+    assert f"that failed within {replay.ROW_IS_SURE.days} days" in WORDS
     assert f"at most {replay.FARTHEST.total_seconds() / 3_600:g} hours ahead" in WORDS
     assert f"the first {RAW_LIMIT:,} characters" in WORDS
     assert dead_letter_answers.MOST_SHOWN == 10

@@ -259,6 +259,7 @@ class TestClaims:
         assert [(letter.job_id, letter.error, letter.timer) for letter in world.buried] == [
             (str(job_id_of(timer.job)), "its worker died 4 times; last error: boom", timer)
         ]
+        assert [letter.fence for letter in world.buried] == [a_row_running().fence]
         assert world.journal.counts == {"dead_lettered": 1, "failed": 1}
 
     def test_an_attempt_whose_row_changes_before_it_is_buried_comes_back_and_leaves_no_letter(self, world: World):
@@ -530,7 +531,7 @@ class TestRetries:
             return Failed("HTTP 500")
 
         world.targets.answer = fail_late
-        assert world.work(a_message(timer)) == []
+        assert world.work(a_message(timer)) == ["m1"]  # whoever has its job may have it by this message
 
         assert world.buried == []
         assert (world.row(timer.job).state, world.row(timer.job).owner) == (State.RUNNING, "rescuer")
@@ -578,7 +579,7 @@ class TestRetries:
             return Succeeded()
 
         world.targets.answer = slowly
-        assert world.work(a_message(timer)) == []
+        assert world.work(a_message(timer)) == ["m1"]  # whoever has its job may have it by this message
 
         assert world.row(timer.job).owner == "rescuer"
         assert world.events("settle_refused")[0]["fence"] == 1
@@ -871,6 +872,15 @@ class TestPayloads:
 
         assert len(world.calls) == 1
         assert world.buried == []
+
+    def test_a_replayed_at_least_once_job_whose_payload_is_gone_is_a_dead_letter(self, world: World):
+        timer = a_stored(world, "1", delivery=Delivery.AT_LEAST_ONCE).replayed(due_at=NOON)
+        world.payloads.objects.clear()
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.calls == []
+        assert [letter.error_class for letter in world.buried] == ["payload_gone"]
 
     def test_the_message_of_a_cancelled_job_takes_its_payload_along(self, world: World):
         timer = a_stored(world, "1")

@@ -143,7 +143,7 @@ def test_what_a_fast_target_settled_before_its_worker_noted_it_is_tidied_up_by_t
 
     world.targets.answer = settle_first
 
-    assert world.work(a_message(timer)) == []
+    assert world.work(a_message(timer)) == ["m1"]
     assert world.row(timer.job).state is State.SUCCEEDED
     assert world.journal.counts["succeeded"] == 1
     assert timer.job.payload.pointer is not None

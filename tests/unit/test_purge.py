@@ -15,10 +15,11 @@ from functions.api.replay import MOST_LETTERS
 from functions.domain.claims import LedgerRow
 from functions.domain.job import Delivery, Payload
 from functions.domain.letter_id import LetterId
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import Event, State
 from functions.domain.occurrence import Occurrence
 from functions.ports import DeadLetter
 from tests.builders import NOON, a_timer
+from tests.unit.test_execute import a_message
 from tests.unit.test_replay import a_letter
 from tests.unit.world import DeathError, Watched, World
 
@@ -35,11 +36,16 @@ class Operator(World):
         super().__init__()
         self.payloads.objects[POINTER] = '"large"'
 
-    def purger(self, *, before: Callable[[str], None] = lambda _: None) -> Purger:
+    def purger(
+        self, *, before: Callable[[str], None] = lambda _: None, after: Callable[[str], None] = lambda _: None
+    ) -> Purger:
         def side_by_side(rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
             return [rule(item) for item in items]
 
-        letters: Any = Watched(self.letters, "letters", before, lambda _: None)
+        def watched(port: Any, name: str) -> Any:
+            return Watched(port, name, before, after)
+
+        letters: Any = watched(self.letters, "letters")
         finder = LetterFinder(
             wheel=self.wheel,
             clock=self.clock,
@@ -51,9 +57,10 @@ class Operator(World):
             clock=self.clock,
             finder=finder,
             dead_letters=letters,
-            ledger=self.ledger,
-            payloads=self.payloads,
+            ledger=watched(self.ledger, "ledger"),
+            payloads=watched(self.payloads, "payloads"),
             journal=self.journal,
+            token=self.token,
             side_by_side=side_by_side,
         )
 
@@ -64,6 +71,14 @@ class Operator(World):
         if row is not None:
             self.ledger.rows[timer.job.key] = row
         return letter
+
+    def put_half_replayed(self, **job: Any) -> DeadLetter:
+        """Its replay has died before its message was placed."""
+        letter = self.put(**job)
+        assert letter.timer is not None
+        self.letters.mark(letter.letter_id, now=NOON)
+        self.ledger.replay(letter.timer.replayed(due_at=NOON), fence=0, owner="bob", now=NOON)
+        return self.buried[-1]
 
     def purge(self, letter: DeadLetter) -> None:
         self.purger().purge(letter.letter_id, caller="ann")
@@ -129,6 +144,100 @@ def test_an_at_least_once_job_has_no_row_that_counts(world: Operator):
     world.purge(world.put(row=registered, payload=LARGE, delivery=Delivery.AT_LEAST_ONCE))
 
     assert (world.buried, world.payloads.objects) == ([], {})
+
+
+@pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.EXACTLY_ONCE])
+def test_the_payload_of_a_job_without_a_row_that_was_replayed_stays_for_it(world: Operator, delivery: Delivery):
+    letter = world.put(payload=LARGE, delivery=delivery)
+    world.letters.mark(letter.letter_id, now=NOON)
+
+    world.purge(letter)
+
+    assert (world.buried, set(world.payloads.objects)) == ([], {POINTER})
+
+
+def test_a_replay_that_was_not_finished_is_stopped_with_its_letter(world: Operator):
+    letter = world.put_half_replayed(payload=LARGE)
+    assert letter.timer is not None
+
+    world.purge(letter)
+
+    assert world.row(letter.timer.job).state is State.CANCELLED
+    assert (world.buried, world.payloads.objects) == ([], {})
+
+
+def test_the_message_of_a_replay_whose_letter_was_purged_is_dropped(world: Operator):
+    letter = world.put_half_replayed()
+    assert letter.timer is not None
+    world.purge(letter)
+
+    assert world.work(a_message(letter.timer.replayed(due_at=NOON))) == []
+
+    assert world.calls == []
+
+
+def test_the_replay_of_a_fire_is_stopped_too_and_its_payload_stays_for_the_others(world: Operator):
+    letter = world.put_half_replayed(
+        payload=LARGE, occurrence=Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON)
+    )
+    assert letter.timer is not None
+
+    world.purge(letter)
+
+    assert world.row(letter.timer.job).state is State.CANCELLED
+    assert (world.buried, set(world.payloads.objects)) == ([], {POINTER})
+
+
+STEPS = ("ledger.cancel", "payloads.delete", "letters.delete")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_whenever_the_purge_of_a_replay_dies_it_can_be_repeated(world: Operator, step: str, when: str):
+    letter = world.put_half_replayed(payload=LARGE)
+    assert letter.timer is not None
+
+    def die(call: str) -> None:
+        if call == step:
+            raise DeathError
+
+    with pytest.raises(DeathError):
+        world.purger(**{when: die}).purge(letter.letter_id, caller="ann")
+    world.purge(letter)
+
+    assert world.row(letter.timer.job).state is State.CANCELLED
+    assert (world.buried, world.payloads.objects) == ([], {})
+
+
+def test_a_replay_that_begins_to_run_while_its_letter_is_purged_goes_on(world: Operator):
+    letter = world.put_half_replayed(payload=LARGE)
+    assert letter.timer is not None
+    timer = letter.timer.replayed(due_at=NOON)
+
+    def meanwhile(call: str) -> None:
+        if call == "ledger.cancel":
+            world.ledger.claim(timer, owner="worker", lease_until=NOON + SECOND, now=NOON)
+            world.ledger.settle(timer.job, Event.RETRY, fence=1, owner="worker", due_at=NOON, now=NOON)
+
+    world.purger(before=meanwhile).purge(letter.letter_id, caller="ann")
+
+    assert world.row(timer.job).state is State.RETRYING
+    assert (world.buried, set(world.payloads.objects)) == ([], {POINTER})
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["another job", "never replayed"])
+def test_a_job_that_waits_by_another_submission_is_left_alone(world: Operator, is_marked: bool):
+    row = LedgerRow(state=State.RETRYING, attempt=4, due_at=NOON, job_id="another" if is_marked else "")
+    letter = world.put(row=row, payload=LARGE)
+    assert letter.timer is not None
+    if is_marked:
+        world.letters.mark(letter.letter_id, now=NOON)
+    else:
+        row = world.ledger.rows[letter.timer.job.key] = replace(row, job_id=letter.job_id)
+
+    world.purge(letter)
+
+    assert (world.row(letter.timer.job), set(world.payloads.objects)) == (row, {POINTER})
 
 
 def test_a_purge_that_dies_can_be_repeated(world: Operator):

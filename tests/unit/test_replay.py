@@ -13,6 +13,7 @@ from functions.api.dead_letters import LetterFilter, LetterFinder
 from functions.api.replay import (
     FARTHEST,
     MOST_LETTERS,
+    ROW_IS_SURE,
     AlreadyReplayed,
     NotReplayed,
     Replayed,
@@ -36,15 +37,17 @@ from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import Status
 from functions.domain.timer_key import NO_TENANT
-from functions.ports import DeadLetter, Failed, Invocation, Outcome, Rejected, Succeeded
+from functions.ports import DeadLetter, Failed, Invocation, Outcome, Pending, Rejected, Succeeded
+from functions.settling import Claim
 from tests.builders import NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
+from tests.unit.test_execute import a_message
 from tests.unit.world import DeathError, Watched, World
 
 SECOND = timedelta(seconds=1)
 ONCE = RetryPolicy(strategy=Strategy.FIXED, attempts=1, base=timedelta(seconds=10))
 TWICE = replace(ONCE, attempts=2)
 ACME = LetterFilter(tenant="acme")
-STEPS = ("ledger.replay", "ready.send", "letters.delete")
+STEPS = ("letters.mark", "ledger.replay", "ready.send", "letters.delete")
 DEATHS = [(step, when) for step in STEPS for when in ("before", "after")]
 
 
@@ -107,6 +110,12 @@ class Operator(World):
         assert len(new) == len(jobs)
         return [by_identity[job.identity] for job in jobs]
 
+    def expire(self) -> None:
+        """Wait until the ledger has let go of everything."""
+        self.clock.tick(LEDGER_LIFE + timedelta(days=1))
+        self.ledger.expire(self.clock.now())
+        assert self.ledger.rows == {}
+
     def run(self) -> None:
         """Deliver until no message is left, moving the clock on to each."""
         while self.ready.messages:
@@ -150,8 +159,8 @@ def test_a_replayed_job_runs_again_and_its_letter_is_gone(world: Operator):
     replayed_at = world.clock.now()
     world.run()
 
-    assert outcome == Replayed(letter_id=letter.letter_id, job_id=str(job_id_of(job)), attempt=3, due_at=replayed_at)
-    assert [call.attempt for call in world.calls] == [1, 2, 3]
+    assert outcome == Replayed(letter_id=letter.letter_id, job_id=str(job_id_of(job)), attempt=4, due_at=replayed_at)
+    assert [call.attempt for call in world.calls] == [1, 2, 4]
     assert {call.idempotency_key for call in world.calls} == {job.key}
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
 
@@ -172,9 +181,9 @@ def test_a_replayed_job_has_a_budget_of_its_own_and_then_another_letter(world: O
     world.replay(letter)
     world.run()
 
-    assert [call.attempt for call in world.calls] == [1, 2, 3, 4]
+    assert [call.attempt for call in world.calls] == [1, 2, 4, 5]
     [second] = world.buried
-    assert (second.attempt, world.row(job).state) == (4, State.FAILED)
+    assert (second.attempt, world.row(job).state) == (5, State.FAILED)
     world.is_mended = True
     assert isinstance(world.replay(second), Replayed)
     world.run()
@@ -204,7 +213,109 @@ def test_a_job_whose_ledger_row_has_expired_is_replayed_too(world: Operator):
     world.replay(letter)
     world.run()
 
-    assert (world.row(job).state, world.calls[-1].attempt) == (State.SUCCEEDED, 2)
+    assert (world.row(job).state, world.calls[-1].attempt) == (State.SUCCEEDED, 3)
+
+
+@pytest.mark.parametrize("expires_at", [None, NOON + SECOND])
+def test_a_watchdog_of_the_attempt_that_failed_does_not_take_its_replay_over(world: Operator, expires_at: Any):
+    job = a_job(retry=ONCE, expires_at=expires_at)
+    timer = Timer(job=job, due_at=NOON)
+    world.targets.answer = lambda *_: Pending()
+    world.work(a_message(timer))
+    [watchdog] = world.ready.sent
+    running = world.row(job)
+    assert running.lease_until is not None
+    claim = Claim(running.owner, running.fence, running.lease_until)
+    world.settler().fail(timer, claim, Failed("it said so", is_permanent=True))
+    world.replay(world.buried[0])
+    row = world.row(job)
+    world.clock.tick(watchdog.due_at - world.clock.now())
+
+    assert world.work(a_message(watchdog, "watchdog")) == []
+
+    assert (world.row(job), world.buried) == (row, [])
+    world.is_mended, world.targets.answer = True, world.answer
+    world.run()
+    assert (world.row(job).state, [call.attempt for call in world.calls]) == (State.SUCCEEDED, [1, 3])
+
+
+def test_a_target_that_remembers_the_highest_fence_takes_the_replay_of_a_job_whose_row_has_expired(world: Operator):
+    [letter] = world.fail(a_job(retry=TWICE))
+    world.expire()
+
+    world.replay(letter)
+    world.run()
+
+    assert letter.fence == 2
+    assert [call.fence for call in world.calls] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("payload", [None, Payload(pointer="acme/x")], ids=["small", "large"])
+def test_a_letter_that_outlives_the_row_of_its_replay_is_forgotten_and_runs_nothing_twice(
+    world: Operator, payload: Payload | None
+):
+    world.payloads.objects["acme/x"] = '"large"'
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(replace(job, payload=payload) if payload else job)
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying("letters.delete", "before").replay(letter.letter_id, caller="ann")
+    world.run()
+    world.expire()
+
+    parts = world.replay_all(replace(ACME, since=NOON - SECOND))
+    world.run()
+
+    told = AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=State.ABSENT)
+    assert [outcome for part in parts for outcome in part.outcomes] == [told]
+    assert [call.attempt for call in world.calls] == [1, 3]
+    assert (world.buried, world.ledger.rows) == ([], {})
+
+
+@pytest.mark.parametrize(("step", "when"), DEATHS)
+def test_whenever_the_replay_of_a_job_without_a_row_dies_it_can_be_repeated(world: Operator, step: str, when: str):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.expire()
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying(step, when).replay(letter.letter_id, caller="ann")
+    world.clock.tick(ROW_IS_SURE - SECOND)
+
+    world.replay(letter)
+    world.run()
+
+    assert [call.attempt for call in world.calls] == [1, 3]
+    assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
+
+
+def test_a_letter_that_is_purged_while_it_is_replayed_is_not_found(world: Operator):
+    [letter] = world.fail(a_job(retry=ONCE))
+    row = world.ledger.rows[letter.timer.job.key] if letter.timer else None
+
+    def meanwhile(call: str) -> None:
+        if call == "letters.mark":
+            world.letters.delete(letter.letter_id)
+
+    replayer = world.replayer(watch=lambda name, port: Watched(port, name, meanwhile, lambda _: None))
+    with pytest.raises(LetterNotFound):
+        replayer.replay(letter.letter_id, caller="ann")
+
+    assert (list(world.ledger.rows.values()), world.ready.messages) == ([row], {})
+
+
+def test_an_at_least_once_job_whose_letter_another_operator_has_replayed_is_not_replayed_again(world: Operator):
+    [letter] = world.fail(a_job(retry=ONCE, delivery=Delivery.AT_LEAST_ONCE))
+
+    def meanwhile(call: str) -> None:
+        if call == "letters.mark" and not world.audit:
+            world.replay(letter)
+
+    replayer = world.replayer(watch=lambda name, port: Watched(port, name, meanwhile, lambda _: None))
+    with pytest.raises(LetterNotFound):
+        replayer.replay(letter.letter_id, caller="ann")
+
+    assert len(world.ready.messages) == 1
 
 
 @pytest.mark.parametrize(("step", "when"), DEATHS)
@@ -219,7 +330,7 @@ def test_whenever_a_replay_dies_it_can_be_repeated_and_the_job_runs_once_more(wo
     world.replay(letter)
     world.run()
 
-    assert [call.attempt for call in world.calls] == [1, 2]
+    assert [call.attempt for call in world.calls] == [1, 3]
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
 
 
@@ -235,9 +346,9 @@ def test_whenever_a_replay_dies_the_job_may_have_run_before_it_is_repeated(world
     outcome = world.replay(letter)
     world.run()
 
-    was_placed = (step, when) in DEATHS[3:]
+    was_placed = DEATHS.index((step, when)) >= DEATHS.index(("ready.send", "after"))
     assert isinstance(outcome, AlreadyReplayed if was_placed else Replayed)
-    assert [call.attempt for call in world.calls] == [1, 2]
+    assert [call.attempt for call in world.calls] == [1, 3]
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
 
 
@@ -269,7 +380,7 @@ def test_two_replays_at_once_of_which_one_dies_lose_nothing_and_run_nothing_twic
         other.replay(letter.letter_id, caller="ann")
     world.run()
 
-    assert [call.attempt for call in world.calls] == [1, 2]
+    assert [call.attempt for call in world.calls] == [1, 3]
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
 
 
@@ -350,7 +461,8 @@ def test_a_job_that_is_under_way_by_another_submission_is_left_alone(world: Oper
     with pytest.raises(JobNotFailed, match=f"is {state}: it was submitted again"):
         world.replay(letter)
 
-    assert (world.row(timer.job), world.buried, world.ready.messages) == (row, [letter], {})
+    marked = replace(letter, replayed_at=NOON)
+    assert (world.row(timer.job), world.buried, world.ready.messages) == (row, [marked], {})
 
 
 def test_a_job_whose_payload_is_gone_is_refused_and_nothing_changes(world: Operator):
@@ -418,10 +530,10 @@ def test_an_at_least_once_job_is_placed_again_without_a_row(world: Operator):
     assert isinstance(world.replay(letter), Replayed)
     world.run()
 
-    assert ([call.attempt for call in world.calls], world.buried, world.ledger.rows) == ([1, 2], [], {})
+    assert ([call.attempt for call in world.calls], world.buried, world.ledger.rows) == ([1, 3], [], {})
 
 
-@pytest.mark.parametrize(("step", "when"), DEATHS[2:])
+@pytest.mark.parametrize(("step", "when"), [death for death in DEATHS if death[0] != "ledger.replay"])
 def test_whenever_the_replay_of_an_at_least_once_job_dies_it_runs_at_least_once(world: Operator, step: str, when: str):
     [letter] = world.fail(a_job(retry=ONCE, delivery=Delivery.AT_LEAST_ONCE))
     world.is_mended = True
@@ -452,7 +564,7 @@ def test_a_job_that_no_queue_takes_keeps_its_letter_and_can_be_replayed_later(wo
     world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
     with pytest.raises(NotPlaced, match="throttled"):
         world.replay(letter)
-    assert world.buried == [letter]
+    assert [kept.letter_id for kept in world.buried] == [letter.letter_id]
     world.ready.refuses = lambda _: None
 
     world.replay(letter)
@@ -590,7 +702,7 @@ def test_two_operators_at_once_replay_nothing_twice(world: Operator):
     mine.replay_part(ACME, after="", rate=None, caller="ann")
     world.run()
 
-    assert sorted(call.attempt for call in world.calls) == [1] * 5 + [2] * 5
+    assert sorted(call.attempt for call in world.calls) == [1] * 5 + [3] * 5
     assert {world.row(job).state for job in jobs} == {State.SUCCEEDED}
     assert world.buried == []
 
@@ -621,7 +733,7 @@ def test_a_store_that_fails_is_told_of_the_letter_that_it_failed_for(world: Oper
     [outcome] = part.outcomes
     assert isinstance(outcome, NotReplayed)
     assert "a store failed: TimeoutError" in str(outcome.error)
-    assert world.buried == [letter]
+    assert world.buried == [replace(letter, replayed_at=NOON)]
 
 
 def test_a_letter_that_could_not_be_forgotten_has_been_replayed_all_the_same(world: Operator):
@@ -660,7 +772,7 @@ def test_a_staggered_replay_that_is_far_ahead_waits_in_the_far_ring(world: Opera
 
     assert len(world.ready.messages) == 1
     [far] = [timer for puts in world.timers.puts for timer in puts]
-    assert (far.attempt, far.due_at - world.clock.now()) == (2, timedelta(minutes=10))
+    assert (far.attempt, far.due_at - world.clock.now()) == (3, timedelta(minutes=10))
     assert len(part.outcomes) == 2
 
 

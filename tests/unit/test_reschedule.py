@@ -163,6 +163,13 @@ class TestRunningARetryNow:
         assert world.row(timer.job).state is State.SUCCEEDED
         assert sum(len(rows) for rows in world.rows.rows.values()) == 0
 
+    def test_the_age_of_its_retries_goes_on_counting_from_its_first_attempt(self, world: World):
+        timer = a_failed(world)
+
+        run_now(world, timer)
+
+        assert [sent.counted_from for sent in world.ready.sent] == [None]
+
     def test_the_message_of_its_own_time_finds_nothing_to_do(self, world: World):
         timer = a_failed(world)
         following = world.timers.puts[-1][0]

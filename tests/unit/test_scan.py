@@ -294,6 +294,16 @@ def test_an_unsendable_job_that_is_not_ledgered_is_a_dead_letter_without_a_row(w
     assert world.ledger.rows == {}
 
 
+def test_the_dead_letter_of_an_unsendable_retry_keeps_the_fence_that_its_target_was_told(world: World):
+    bad = a_row(world, attempt=3)
+    world.ledger.rows[bad.job.key] = LedgerRow(state=State.RETRYING, attempt=2, fence=2, due_at=bad.due_at)
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
+
+    world.scan()
+
+    assert [letter.fence for letter in world.buried] == [2]
+
+
 def test_an_unsendable_job_that_was_registered_is_settled_with_its_dead_letter(world: World):
     bad = a_row(world)
     world.ledger.rows[bad.job.key] = LedgerRow(state=State.SCHEDULED, job_id="j1~x", fingerprint="f")

@@ -95,12 +95,13 @@ class TestWatchdog:
 
 
 class TestReplay:
-    def test_a_replayed_job_begins_a_new_budget_with_its_next_attempt(self):
+    def test_a_replayed_job_begins_a_new_budget_with_an_attempt_whose_number_no_watchdog_has(self):
         timer = replace(an_attempt(attempt=3), backoff=7 * SECOND)
 
         replayed = timer.replayed(due_at=NOON + MINUTE)
 
-        assert (replayed.attempt, replayed.spent, replayed.backoff) == (4, 3, timedelta(0))
+        assert (replayed.attempt, replayed.spent, replayed.backoff) == (5, 4, timedelta(0))
+        assert replayed.attempt > timer.watchdog(due_at=NOON).attempt
         assert (replayed.due_at, replayed.counted_from) == (NOON + MINUTE, NOON + MINUTE)
         assert not replayed.is_beyond_policy
         assert replayed.next_attempt(failed_at=NOON, jitter=0) is not None
@@ -115,7 +116,7 @@ class TestReplay:
     def test_a_second_replay_spends_the_attempts_of_the_first(self):
         again = an_attempt(attempt=3).replayed(due_at=NOON).replayed(due_at=NOON + MINUTE)
 
-        assert (again.attempt, again.spent, again.counted_from) == (5, 4, NOON + MINUTE)
+        assert (again.attempt, again.spent, again.counted_from) == (7, 6, NOON + MINUTE)
 
 
 def due_after(timer: Timer, *, retry_after: timedelta | None = None) -> timedelta:

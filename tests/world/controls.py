@@ -34,6 +34,7 @@ class Controls(Host):
         def ask(finisher: Finisher, process: Process) -> None:
             row = finisher.heartbeat(parse_job_id(run.job_id), fence=run.fence, lease=lease)
             assert row.lease_until is not None
+            self.promises.expect(row.fence == run.fence, f"a stale fence was heard: {run.job_id} with {run.fence}")
             run.lease_until = max(run.lease_until, row.lease_until)
 
         return self._finish("heartbeat", run, ask, conditions)

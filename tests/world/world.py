@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.breakers import Breakers
+from functions.breakers import Breakers, Go
 from functions.domain.claims import MESSAGE_LIFE
 from functions.domain.cursor import first_cursors
 from functions.domain.errors import (
@@ -90,6 +90,19 @@ _REFUSALS = (
 )
 
 
+class _NoBreakers:
+    """Lets every call through."""
+
+    def admit(self, _: Timer, **__: object) -> Go:
+        return Go("")
+
+    def note(self, *_: object) -> None:
+        """Nothing comes of it."""
+
+    def release(self, *_: object) -> None:
+        """Nothing was taken."""
+
+
 @dataclass
 class World(Clients, Controls, Passing):
     """lambdas: classes that stand in for the real ones. is_new: no shard has ever been scanned."""
@@ -110,6 +123,7 @@ class World(Clients, Controls, Passing):
         self.payloads = InMemoryPayloadStore()
         self.breakers = InMemoryBreakerStore()
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
+        self._is_draining = False
         self.journal = RecordingJournal()
         self.history = History()
         self.promises = Promises(self)
@@ -130,11 +144,12 @@ class World(Clients, Controls, Passing):
         while self.late:
             self.land()
         self.refused.clear()
+        self._is_draining = True
         self.schedules.lags = False
         self._drain_schedules()
         ends_at = self.clock.instant + MOST_DRAINED
         while self.clock.instant < ends_at and not self._is_idle():
-            self._pass_a_minute_of_health()
+            self.pass_a_minute()
         self.promises.expect(not self.ready.messages and not self.ready.dead, "messages go round for ever")
 
     def forget(self, duration: timedelta) -> None:
@@ -208,11 +223,14 @@ class World(Clients, Controls, Passing):
         wiring = Wiring(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)
         return wiring.build(wanted, **special)
 
-    def _breakers(self, process: Process) -> Breakers:
+    def _breakers(self, process: Process) -> Any:
         """All workers of a world remember as one process does, so that jobs are parked within a short history.
 
         Nothing goes wrong with their store: its contract and its own state machine look at that.
         """
+        if self._is_draining:
+            # A destination that stays down would keep its jobs for days.
+            return _NoBreakers()
         breakers = Breakers(
             clock=process.clock,
             store=self.breakers,
@@ -274,16 +292,10 @@ class World(Clients, Controls, Passing):
             return
         until, ends_at = self.clock.instant + PASS_INTERVAL + TICK, self.clock.instant + MOST_DRAINED
         while self.clock.instant < ends_at and not (self.clock.instant > until and promised.is_caught_up(until)):
-            self._pass_a_minute_of_health()
+            self.pass_a_minute()
         promised.check_caught_up(until)
         for key in promised.truth.keys(Status.ACTIVE, Status.PAUSED):
             self.delete(key)
-
-    def _pass_a_minute_of_health(self) -> None:
-        """A destination that stays down would keep its jobs for days: an operator closes its breaker."""
-        self.breakers.rows.clear()
-        self._known_breakers.clear()
-        self.pass_a_minute()
 
     def _is_idle(self) -> bool:
         """Nothing waits, and whatever was written has been audited."""

@@ -1,0 +1,137 @@
+"""The API does what it says of itself, whatever it is asked: the real handler on moto, and no request by hand."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from schemathesis import Case
+
+from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
+from functions.adapters.tables import TENANTS
+from functions.api.openapi import document
+from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.domain.instants import format_instant
+from functions.worker.handlers.registry import HANDLERS
+from tests.described import CHECKS, Known, for_each_case, operations_of
+from tests.integration.events import Context
+from tests.integration.stage import Stage
+
+JOB = {"tenant": "acme", "target": "handler:echo"}
+TEXTS = ("text/", "application/json", "application/javascript", "application/xml")
+"""What API Gateway hands on as text; the rest comes in base64."""
+
+
+@pytest.mark.parametrize("operation", operations_of(document()))
+def test_whatever_is_asked_is_answered_as_described(stage: Stage, monkeypatch: pytest.MonkeyPatch, operation: str):
+    monkeypatch.setitem(HANDLERS, "long", lambda payload, invocation: {"statusCode": 202})
+    gateway = Gateway(stage)
+
+    def ask(case: Case) -> None:
+        case.call_and_validate(app=gateway, checks=CHECKS)
+
+    with open("/tmp/h11.codes", "a") as f:
+        f.write(f"== {operation}\n")  # TEMP
+    for_each_case(
+        document(), operation, seeded(stage), ask, examples=int(__import__("os").environ.get("H11", 15)), coverage=True
+    )
+
+
+class Gateway:
+    """API Gateway before the handler, as a WSGI application."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._handler = stage.module("api").handler
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        answer = self._handler(event_of(environ), Context())
+        status = HTTPStatus(answer["statusCode"])
+        with open("/tmp/h11.codes", "a") as f:
+            f.write(
+                f"{answer['statusCode']} {__import__('json').loads(answer['body']).get('code', '')} {environ['REQUEST_METHOD']}\n"
+            )  # TEMP
+        start_response(f"{status.value} {status.phrase}", list(answer["headers"].items()))
+        return [answer["body"].encode()]
+
+
+def event_of(environ: dict[str, Any]) -> dict[str, Any]:
+    """A request as the event of an HTTP API: its path is decoded, values of one name are joined by commas."""
+    method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"].encode("latin-1").decode()
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(environ["QUERY_STRING"], keep_blank_values=True):
+        query[name] = f"{query[name]},{value}" if name in query else value
+    headers = {
+        name.removeprefix("HTTP_").replace("_", "-").lower(): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_") or (name == "CONTENT_TYPE" and value)
+    }
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    is_text = headers.get("content-type", "text/").startswith(TEXTS)
+    return {
+        "version": "2.0",
+        "routeKey": f"{method} {path}",
+        "rawPath": path,
+        "rawQueryString": environ["QUERY_STRING"],
+        **({"queryStringParameters": query} if query else {}),
+        "headers": headers,
+        "requestContext": {
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1"},
+            "requestId": "request-1",
+            "stage": "$default",
+        },
+        **({"body": body.decode(errors="replace") if is_text else base64.b64encode(body).decode()} if body else {}),
+        "isBase64Encoded": bool(body) and not is_text,
+    }
+
+
+def seeded(stage: Stage) -> Known:
+    """Of each kind something that can be asked for, in more than one state."""
+    jobs = [
+        stage.submit(target=f"handler:{name}", retry={"attempts": 1})["id"]
+        for name in ("echo", "none-of-this-name", "long")
+    ]
+    stage.work()
+    assert [stage.get(job_id)["state"] for job_id in jobs] == ["succeeded", "failed", "running"]
+    jobs += [
+        stage.submit(delay=3_600, payload={"n": 1}, delivery=delivery)["id"]
+        for delivery in ("exactly_once", "at_least_once", "at_most_once")
+    ]
+    for schedule_id, rule in {"nightly": {"cron": "0 3 * * *"}, "often": {"every": {"interval": 600}}}.items():
+        definition = {**rule, "job": {"target": "handler:echo"}, "timezone": "Europe/Berlin"}
+        status, told = stage.call("PUT", f"/v1/schedules/{schedule_id}", definition, query={"tenant": "acme"})
+        assert status == 201, told
+    breaker = Breaker(
+        tenant="acme",
+        destination="https://example.com",
+        state=BreakerState.OPEN,
+        owner="o",
+        opened_at=stage.now(),
+        until=stage.now() + OPEN_FOR,
+        open_for=OPEN_FOR,
+        error_class="timeout",
+    )
+    DynamoDBBreakerStore(stage.dynamodb, TENANTS.name).put(breaker, seen=None)
+    start = format_instant(stage.now() - timedelta(days=2))
+    _, page = stage.call("GET", "/v1/dead-letters", query={"tenant": "acme"})
+    (letter,) = page["dead_letters"]
+    return {
+        "tenant": ["acme", "globex"],
+        "target": ["handler:echo", "https://example.com/hook"],
+        "destination": [breaker.destination],
+        "timezone": ["Europe/Berlin"],
+        "cron": ["0 3 * * *"],
+        "JobBody": [JOB, {**JOB, "delay": "PT1H", "priority": "low", "tags": ["eu"]}],
+        "JobPatch": [{"delay": 7_200}],
+        "ScheduleBody": [{"cron": "0 4 * * *", "job": {"target": "handler:echo"}}],
+        "SchedulePatch": [{"cron": "0 4 * * *"}],
+        "BackfillBody": [{"start": start, "end": format_instant(stage.now()), "overlap": "allow"}],
+        "/v1/jobs": jobs,
+        "/v1/schedules": ["nightly", "often"],
+        "/v1/dead-letters": [letter["id"]],
+        "/v1/tenants": ["acme"],
+    }

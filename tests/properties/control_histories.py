@@ -1,0 +1,83 @@
+"""Short histories of targets, owners and operators: each is harmless, until the rule that it is about is broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from functions.domain.instants import SECOND
+from functions.domain.retry import RetryPolicy, Strategy
+from tests.properties.histories import only_id, submit
+from tests.world.fires import Run
+from tests.world.process import Conditions, Fate, Fault
+from tests.world.world import World
+
+MINUTE = timedelta(minutes=1)
+LATER = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=timedelta(minutes=10))
+
+
+def a_target_falls_silent(world: World) -> None:
+    """Its worker has acknowledged its message: only a watchdog can tell."""
+    submit(world, calls="lasting")
+    world.work()
+
+
+def a_target_falls_silent_after_a_heartbeat(world: World) -> None:
+    """Its watchdog has met a live lease."""
+    submit(world, calls="lasting")
+    world.work()
+    world.heartbeat(_running(world), 2 * MINUTE)
+    world.live_on(MINUTE)
+
+
+def a_zombie_speaks(world: World) -> None:
+    """Of two attempts the first is heard of after the second has begun."""
+    submit(world, calls="lasting", retry=LATER)
+    world.work()
+    first = _running(world)
+    world.live_on(MINUTE)
+    world.heartbeat(first, timedelta(hours=1))
+    world.complete(first)
+
+
+def a_target_is_done_before_its_worker_knows(world: World) -> None:
+    """Then it says so once more."""
+    submit(world, calls="lasting", retry=LATER)
+    world.work()
+    first = _running(world)
+    world.live_on(MINUTE)
+    world.complete(_running(world))
+    world.complete(first)
+
+
+def a_replay_dies_on_the_way(world: World) -> None:
+    """At each of its calls once, and then it is asked for again."""
+    for number in range(1, 6):
+        submit(world, calls="broken", tenant=f"tenant-{number}", retry=RetryPolicy(attempts=1))
+        world.work()
+        (letter,) = [each for each in world.dead_letters.letters.values() if each.tenant == f"tenant-{number}"]
+        world.replay(letter.letter_id, Conditions(fault=Fault(Fate.DIES_BEFORE, at_call=number)))
+        world.look()
+
+
+def a_move_dies_on_the_way(world: World) -> None:
+    """Of each of its calls once after it was made."""
+    for number in range(1, 5):
+        submit(world, due_in=600, tenant=f"tenant-{number}", retry=LATER)
+        job_id = next(each for each in world.promises.jobs if f"tenant-{number}" in each)
+        submission = world.promises.jobs[job_id].submission
+        later = replace(submission, due_at=submission.due_at + 20 * MINUTE)
+        world.reschedule(job_id, later, Conditions(fault=Fault(Fate.DIES_AFTER, at_call=number)))
+        world.look()
+
+
+def a_retry_is_hastened(world: World) -> None:
+    """Its message is due before its row said."""
+    submit(world, calls="flaky", retry=LATER)
+    world.work()
+    world.time_passes(SECOND)
+    world.run_now(only_id(world))
+
+
+def _running(world: World) -> Run:
+    return world.promises.running()[-1]

@@ -1,0 +1,258 @@
+"""Whether a history keeps the promises: a function of the history alone, invariant by invariant."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+
+from functions.domain.instants import MILLISECOND, parse_instant
+from functions.domain.job import Delivery
+from functions.domain.lifecycle import TERMINAL, State
+from functions.domain.occurrence import identity_of
+from verification.history import Call, Cancel, Fires, History, Job, Row
+
+_NO_CALL_NEEDED = frozenset({"breaker_open"})
+"""Classes of errors with which a job fails for good although its target was never called."""
+
+
+class Invariant(StrEnum):
+    """What is promised, in a few words."""
+
+    NOTHING_LOST = "nothing_lost"
+    """Every accepted job comes to an end: an effect, a dead letter, or for a reason that can be read."""
+    NOTHING_EARLY = "nothing_early"
+    """No target is called before its job is due, by the clock of whoever calls."""
+    ONE_EFFECT = "one_effect"
+    """exactly_once: nothing is called once it is settled, and nothing succeeds twice for which no worker died or
+    stalled. at_most_once: one call."""
+    ONE_AT_A_TIME = "one_at_a_time"
+    """exactly_once: no call begins while another of its job is under way within its lease."""
+    FENCES_GROW = "fences_grow"
+    """exactly_once: of the calls that a target takes, each has a larger fence than the one before."""
+    DEAD_LETTERS_ACCOUNTED = "dead_letters_accounted"
+    """What has failed has one dead letter, and nothing else has."""
+    TENANTS_APART = "tenants_apart"
+    """Each call bears the tenant and the payload that were submitted, and nobody else's."""
+    CANCELS_KEPT = "cancels_kept"
+    """What was cancelled is not called any more; what was asked to stop is not begun again."""
+    ENDS_AGREE = "ends_agree"
+    """The ledger tells of an end that the target has seen."""
+    SCHEDULES_KEPT = "schedules_kept"
+    """Every fire that a schedule owes comes to an end, and none that it does not owe runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What was not kept, of which job or schedule, and how."""
+
+    invariant: Invariant
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """checks: how often each invariant was looked at."""
+
+    checks: Counter[Invariant] = field(default_factory=Counter)
+    violations: list[Violation] = field(default_factory=list)
+
+
+def judge(history: History) -> Judgement:
+    """Look at everything that was asked for, and at everything that happened."""
+    return _Judge(history).judge()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What stands behind a key: a job, or a fire of a schedule."""
+
+    tenant: str
+    delivery: Delivery
+    due_at: datetime
+    payload: str | None
+    expires_at: datetime | None = None
+
+
+class _Judge:
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._judgement = Judgement()
+        self._jobs = {job.key: job for job in history.jobs}
+        self._fires = {fires.key: fires for fires in history.fires}
+        self._calls: dict[str, list[Call]] = defaultdict(list)
+        for call in history.calls:
+            self._calls[call.key].append(call)
+        self._letters = Counter(letter.key for letter in history.letters)
+
+    def judge(self) -> Judgement:
+        for job in self._history.jobs:
+            self._check_end(job)
+        for fires in self._history.fires:
+            self._check_fires(fires)
+        for call in self._history.calls:
+            self._check_call(call)
+        for key in sorted({*self._calls, *self._history.rows, *self._letters}):
+            self._check_key(key)
+        for cancel in self._history.cancels:
+            self._check_cancel(cancel)
+        return self._judgement
+
+    def _expect(self, invariant: Invariant, key: str, is_true: bool, text: str) -> None:
+        self._judgement.checks[invariant] += 1
+        if not is_true:
+            self._note(invariant, key, text)
+
+    def _note(self, invariant: Invariant, key: str, text: str) -> None:
+        self._judgement.violations.append(Violation(invariant, key, text))
+
+    def _check_end(self, job: Job) -> None:
+        asked = self._asked(job.key)
+        if asked is None or not job.is_accepted:
+            return
+        self._expect(Invariant.NOTHING_LOST, job.key, self._has_ended(job.key, asked), self._standing(job.key))
+
+    def _check_fires(self, fires: Fires) -> None:
+        for at in sorted(fires.due):
+            key = _fire_key(fires, at)
+            asked = _Asked(fires.tenant, fires.delivery, at, fires.payload)
+            has_ended = self._has_ended(key, asked)
+            self._expect(Invariant.SCHEDULES_KEPT, key, has_ended, f"a fire was lost: {self._standing(key)}")
+
+    def _has_ended(self, key: str, asked: _Asked) -> bool:
+        if asked.delivery is not Delivery.AT_LEAST_ONCE:
+            row = self._history.rows.get(key)
+            return row is not None and row.state in TERMINAL
+        is_expired = asked.expires_at is not None and asked.expires_at <= self._history.ended_at
+        is_done = any(call.is_success for call in self._calls[key]) or self._letters[key] > 0
+        return is_expired or is_done or key in self._cancelled
+
+    def _check_call(self, call: Call) -> None:
+        asked = self._asked(call.key)
+        if asked is None:
+            is_fire = _schedule_of(call.key) in self._fires
+            invariant = Invariant.SCHEDULES_KEPT if is_fire else Invariant.TENANTS_APART
+            self._note(invariant, call.key, "was called, and nobody has asked for it")
+            return
+        early = asked.due_at - (call.called_at + call.ahead)
+        is_in_time = early <= _RESOLUTION and call.scheduled_at == asked.due_at
+        text = f"called at {call.called_at} for {call.scheduled_at}, its caller {call.ahead} ahead, due {asked.due_at}"
+        self._expect(Invariant.NOTHING_EARLY, call.key, is_in_time, text)
+        is_its_own = call.tenant == asked.tenant and call.payload == asked.payload
+        text = (
+            f"called for tenant {call.tenant}, with {'its own' if call.payload == asked.payload else 'another'} payload"
+        )
+        self._expect(Invariant.TENANTS_APART, call.key, is_its_own, text)
+
+    def _check_key(self, key: str) -> None:
+        asked, row = self._asked(key), self._history.rows.get(key)
+        if asked is None:
+            # Its calls have been told of.
+            is_known = key in self._calls or _schedule_of(key) in self._fires
+            self._expect(Invariant.TENANTS_APART, key, is_known, "has a row or a dead letter, and nobody asked for it")
+            return
+        taken = [call for call in self._calls[key] if call.is_taken]
+        match asked.delivery:
+            case Delivery.EXACTLY_ONCE:
+                self._check_exactly_once(key, taken, row)
+            case Delivery.AT_MOST_ONCE:
+                self._expect(Invariant.ONE_EFFECT, key, len(taken) <= 1, f"started {len(taken)} times: {_told(taken)}")
+            case Delivery.AT_LEAST_ONCE:
+                return
+        has_failed = row is not None and row.state is State.FAILED
+        count, state = self._letters[key], row.state if row else State.ABSENT
+        self._expect(
+            Invariant.DEAD_LETTERS_ACCOUNTED, key, count == int(has_failed), f"is {state}, with {count} dead letters"
+        )
+        if row is not None:
+            self._check_agreement(key, taken, row)
+
+    def _check_exactly_once(self, key: str, taken: Sequence[Call], row: Row | None) -> None:
+        settled_at = row.settled_at if row else None
+        late = [call for call in taken if settled_at is not None and call.called_at > settled_at]
+        successes = [call for call in taken if call.is_success]
+        is_single = not late and (len(successes) <= 1 or key in self._history.disturbed)
+        self._expect(Invariant.ONE_EFFECT, key, is_single, f"settled at {settled_at}: {_told(taken)}")
+        for before, call in pairwise(taken):
+            is_alone = call.called_at >= before.until
+            self._expect(Invariant.ONE_AT_A_TIME, key, is_alone, f"{_told([before, call])}, until {before.until}")
+            grows = call.fence > before.fence and call.attempt >= before.attempt
+            self._expect(Invariant.FENCES_GROW, key, grows, _told([before, call]))
+
+    def _check_agreement(self, key: str, taken: Sequence[Call], row: Row) -> None:
+        is_disturbed = key in self._history.disturbed
+        successes = [call for call in taken if call.is_success]
+        match row.state:
+            case State.SUCCEEDED:
+                agrees = any(call.attempt == row.attempt for call in successes)
+            case State.ATTEMPTED:
+                agrees = is_disturbed or len(taken) == 1
+            case State.FAILED:
+                classes = {letter.error_class for letter in self._history.letters if letter.key == key}
+                agrees = is_disturbed or (bool(taken) and not successes) or bool(classes & _NO_CALL_NEEDED)
+            case _:
+                agrees = is_disturbed or not successes
+        is_behind = all(call.fence <= row.fence and call.attempt <= row.attempt for call in taken)
+        # A started job has no fence.
+        agrees = agrees and (is_behind or row.state is State.ATTEMPTED)
+        text = (
+            f"is {row.state} at attempt {row.attempt}, fence {row.fence}, {row.reason!r}; its target saw {_told(taken)}"
+        )
+        self._expect(Invariant.ENDS_AGREE, key, agrees, text)
+
+    def _check_cancel(self, cancel: Cancel) -> None:
+        if cancel.answered_at is None:
+            return
+        taken = [call for call in self._calls[cancel.key] if call.is_taken]
+        after = [call for call in taken if call.called_at > cancel.answered_at]
+        # What was asked to stop may have been just about to call.
+        is_kept = len(after) <= (0 if cancel.is_final else 1)
+        text = f"{'cancelled' if cancel.is_final else 'asked to stop'} at {cancel.answered_at}, then {_told(after)}"
+        self._expect(Invariant.CANCELS_KEPT, cancel.key, is_kept, text)
+
+    def _asked(self, key: str) -> _Asked | None:
+        job = self._jobs.get(key)
+        if job is not None:
+            return _Asked(job.tenant, job.delivery, job.due_at, job.payload, job.expires_at)
+        fires = self._fires.get(_schedule_of(key))
+        if fires is None:
+            return None
+        at = parse_instant(key.partition(":")[2])
+        is_owed = at in fires.due or at in fires.possible
+        return _Asked(fires.tenant, fires.delivery, at, fires.payload) if is_owed else None
+
+    @cached_property
+    def _cancelled(self) -> frozenset[str]:
+        return frozenset(cancel.key for cancel in self._history.cancels if cancel.is_final)
+
+    def _standing(self, key: str) -> str:
+        row = self._history.rows.get(key)
+        state = f"{row.state} at attempt {row.attempt}" if row else "without a row"
+        return f"{state}; {self._letters[key]} dead letters; its target saw {_told(self._calls[key])}"
+
+
+_RESOLUTION = MILLISECOND
+"""Instants are kept in whole milliseconds."""
+
+
+def _schedule_of(key: str) -> str:
+    return key.partition(":")[0]
+
+
+def _fire_key(fires: Fires, at: datetime) -> str:
+    tenant, _, schedule_id = fires.key.partition("#")
+    return f"{tenant}#{identity_of(schedule_id, at)}"
+
+
+def _told(calls: Sequence[Call]) -> str:
+    if not calls:
+        return "no call"
+    return ", ".join(
+        f"attempt {call.attempt} with fence {call.fence} at {call.called_at:%H:%M:%S.%f} ({call.answer})"
+        for call in calls
+    )

@@ -1,0 +1,140 @@
+"""What a run was asked to do, and what became of it: all that the checker looks at, wherever it was recorded.
+
+Instants are by the clock of whoever recorded it, the target's; `Call.ahead` says how far a caller's clock was off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from functions.domain.instants import require_aware
+from functions.domain.job import Delivery
+from functions.domain.lifecycle import State
+
+
+class Answer(StrEnum):
+    """What a target made of a call.
+
+    effect: it did what it was asked to. known: it had done so before, and said so. stale: it has seen a larger fence, or
+    its caller had hung up, so that nothing was done. failed: it said no. none: its caller died before it heard.
+    """
+
+    EFFECT = "effect"
+    KNOWN = "known"
+    STALE = "stale"
+    FAILED = "failed"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job that was submitted. key: of its ledger row. is_accepted: a client was told that it will run."""
+
+    key: str
+    tenant: str
+    delivery: Delivery
+    due_at: datetime
+    payload: str | None
+    expires_at: datetime | None = None
+    is_accepted: bool = True
+
+    def __post_init__(self) -> None:
+        require_aware(self.due_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fires:
+    """What a schedule owes. key: tenant and id of the schedule.
+
+    due: fires that must have come to an end. possible: fires that may run besides, because it was being created or
+    stopped then.
+    """
+
+    key: str
+    tenant: str
+    delivery: Delivery
+    payload: str | None
+    due: frozenset[datetime]
+    possible: frozenset[datetime] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a target, as it saw it.
+
+    until: until when the caller may have been at it; its end, or that of its lease. ahead: of the caller's clock.
+    """
+
+    key: str
+    tenant: str
+    attempt: int
+    fence: int
+    scheduled_at: datetime
+    called_at: datetime
+    until: datetime
+    payload: str | None
+    answer: Answer
+    ahead: timedelta = timedelta(0)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the target let it in."""
+        return self.answer is not Answer.STALE
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the target has done, by then, what it was asked to."""
+        return self.answer in (Answer.EFFECT, Answer.KNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A ledger row at the end. settled_at: when it first came to its end; None while it has not."""
+
+    key: str
+    state: State
+    attempt: int
+    fence: int
+    settled_at: datetime | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter."""
+
+    key: str
+    error_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A cancel that took hold. is_final: the job will not run; else only what was running may go on.
+
+    answered_at: None when its client was not told, and so was promised nothing.
+    """
+
+    key: str
+    answered_at: datetime | None
+    is_final: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """A whole run. calls: in the order in which the target saw them.
+
+    disturbed: keys whose workers died, stalled or met a failing store: their effects may be repeated before they are
+    settled, and they may end without a call. ended_at: when nothing was left to do.
+    """
+
+    jobs: Sequence[Job]
+    fires: Sequence[Fires]
+    calls: Sequence[Call]
+    rows: Mapping[str, Row]
+    letters: Sequence[Letter]
+    cancels: Sequence[Cancel]
+    ended_at: datetime
+    disturbed: frozenset[str] = field(default=frozenset())

@@ -1,0 +1,94 @@
+"""What a verification has found: a table of faults and invariants for people, one JSON object for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Table
+
+from verification.checker import Invariant, Violation
+from verification.faults import Fault
+from verification.run import Tally, Total
+
+_THOUSAND = 1_000
+_EXACT_BELOW = 10 * _THOUSAND
+
+
+def table_of(total: Total) -> Table:
+    """How often each fault struck, and how often each invariant was looked at in the episodes in which it did."""
+    title = f"{total.jobs:,} jobs, {total.fires:,} fires and {total.calls:,} calls in {len(total.outcomes):,} episodes"
+    table = Table(title=title, box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("fault", no_wrap=True)
+    table.add_column("struck", justify="right", no_wrap=True)
+    for invariant in Invariant:
+        table.add_column(invariant.replace("_", " "), justify="right", overflow="fold")
+    for name, tally in _rows(total):
+        counts = (_cell(tally, invariant) for invariant in Invariant)
+        table.add_row(name, _count(tally.struck) if tally.struck else "", *counts)
+    return table
+
+
+def lines_of(total: Total, *, command: str) -> Iterator[str]:
+    """A sentence for each violation, with the command that repeats its episode."""
+    for seed, violation in total.violations:
+        yield f"✘ {violation.invariant}: {violation.key} {violation.text}"
+        yield f"  repeat it with: {command_for(command, seed)}"
+
+
+def as_json(total: Total, *, command: str, **more: Any) -> dict[str, Any]:
+    """The same for a script."""
+
+    def described(tally: Tally) -> dict[str, Any]:
+        counts = {"checks": tally.checks, "violations": tally.violations}
+        return {
+            "struck": tally.struck,
+            "episodes": tally.episodes,
+            **{
+                name: {str(invariant): counted[invariant] for invariant in Invariant}
+                for name, counted in counts.items()
+            },
+        }
+
+    def told(seed: int, violation: Violation) -> dict[str, Any]:
+        return {
+            "invariant": str(violation.invariant),
+            "key": violation.key,
+            "text": violation.text,
+            "seed": seed,
+            "command": command_for(command, seed),
+        }
+
+    return {
+        **more,
+        "jobs": total.jobs,
+        "fires": total.fires,
+        "calls": total.calls,
+        "episodes": len(total.outcomes),
+        "all": described(total.everything),
+        "faults": {name: described(tally) for name, tally in _rows(total)},
+        "violations": [told(seed, violation) for seed, violation in total.violations],
+    }
+
+
+def command_for(command: str, seed: int) -> str:
+    """The command that repeats one episode."""
+    return f"{command} --episode {seed}"
+
+
+def _rows(total: Total) -> Iterator[tuple[str, Tally]]:
+    for fault in (*Fault, None):
+        if fault in total.by_fault:
+            yield str(fault or "none"), total.by_fault[fault]
+    yield "all", total.everything
+
+
+def _cell(tally: Tally, invariant: Invariant) -> str:
+    checks, violations = _count(tally.checks[invariant]), tally.violations[invariant]
+    return f"[bold red]{checks} ✘{violations}[/bold red]" if violations else escape(checks)
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < _EXACT_BELOW else f"{number / _THOUSAND:,.0f}k"

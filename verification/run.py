@@ -1,0 +1,110 @@
+"""Many episodes, on as many processes as there are processors, and their sum."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+from verification.checker import Invariant, Violation
+from verification.episode import JOBS, Outcome, run_episode
+from verification.faults import Fault
+
+_WORTH_A_PROCESS = 10
+"""Episodes: fewer are done before another process has started."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Episodes of one kind. struck: how often their fault did."""
+
+    episodes: int = 0
+    struck: int = 0
+    checks: Counter[Invariant] = field(default_factory=Counter)
+    violations: Counter[Invariant] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        """One more."""
+        self.episodes += 1
+        self.checks += outcome.judgement.checks
+        self.violations += Counter(violation.invariant for violation in outcome.judgement.violations)
+
+
+@dataclass(slots=True)
+class Total:
+    """All episodes, and by fault those in which it struck; None: those in which none did.
+
+    violations: each with the seed of its episode.
+    """
+
+    outcomes: Sequence[Outcome]
+    everything: Tally = field(default_factory=Tally)
+    by_fault: dict[Fault | None, Tally] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for outcome in self.outcomes:
+            self.everything.add(outcome)
+            struck = {fault: count for fault, count in outcome.struck.items() if count}
+            self.everything.struck += sum(struck.values())
+            for fault in struck or {None: 0}:
+                tally = self.by_fault.setdefault(fault, Tally())
+                tally.add(outcome)
+                tally.struck += struck.get(fault, 0) if fault else 0
+
+    @property
+    def jobs(self) -> int:
+        """That were submitted."""
+        return sum(outcome.jobs for outcome in self.outcomes)
+
+    @property
+    def fires(self) -> int:
+        """That schedules owed."""
+        return sum(outcome.fires for outcome in self.outcomes)
+
+    @property
+    def calls(self) -> int:
+        """That the targets saw."""
+        return sum(outcome.calls for outcome in self.outcomes)
+
+    @property
+    def violations(self) -> list[tuple[int, Violation]]:
+        """In the order of the episodes."""
+        return [(outcome.seed, violation) for outcome in self.outcomes for violation in outcome.judgement.violations]
+
+
+def seeds_of(seed: int, *, jobs: int) -> list[int]:
+    """The seeds of as many episodes as it takes for so many jobs: neighbours have nothing in common."""
+    count = -(-jobs // JOBS)
+    return [
+        int.from_bytes(hashlib.blake2b(f"{seed}:{number}".encode(), digest_size=4).digest(), "big")
+        for number in range(count)
+    ]
+
+
+def run_all(
+    seeds: Sequence[int], faults: Collection[Fault], *, advance: Callable[[int], None] = lambda _: None
+) -> Total:
+    """Run an episode for each seed. advance: told how many jobs have been judged since."""
+    processes = min(os.cpu_count() or 1, len(seeds) // _WORTH_A_PROCESS)
+    if processes <= 1:
+        return Total([_one(seed, faults, advance) for seed in seeds])
+    # Forked, a process would inherit whatever threads and locks its parent has.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(run_episode, seed, tuple(faults)) for seed in seeds]
+        try:
+            for future in as_completed(futures):
+                advance(future.result().jobs)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+        return Total([future.result() for future in futures])
+
+
+def _one(seed: int, faults: Collection[Fault], advance: Callable[[int], None]) -> Outcome:
+    outcome = run_episode(seed, faults)
+    advance(outcome.jobs)
+    return outcome
