@@ -150,7 +150,7 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
             "Claims",
             *(
                 emitted(name, service="worker", stage=stage)
-                for name in ("rescues", "claims_lost", "duplicates_dropped", "returned")
+                for name in ("held", "leases_expired", "rescues", "claims_lost", "duplicates_dropped", "returned")
             ),
             emitted("requeued", service="dead_letters", stage=stage),
             emitted("claims_lost", service="api", stage=stage),

@@ -36,6 +36,8 @@ EMITTED = {
         "expired",
         "early",
         "rescues",
+        "held",
+        "leases_expired",
         "claims_lost",
         "duplicates_dropped",
         "returned",

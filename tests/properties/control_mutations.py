@@ -25,8 +25,8 @@ Lambdas = dict[type, type]
 
 
 class _HoldsWithoutAWatchdog(settling.Settler):
-    def hold(self, timer: Timer, claim: Any) -> None:
-        super(_HoldsWithoutAWatchdog, replace(self, placer=_PlacesNothing())).hold(timer, claim)
+    def hold(self, timer: Timer, claim: Any) -> bool:
+        return super(_HoldsWithoutAWatchdog, replace(self, placer=_PlacesNothing())).hold(timer, claim)
 
 
 class _PlacesNothing:
