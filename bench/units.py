@@ -7,7 +7,7 @@ import itertools
 import random
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -167,8 +167,8 @@ class _Rig:
             wheel=wiring.wheel,
             clock=self.clock,
             ledger=wiring.ledger,
-            settler=wiring.settler,
-            breakers=wiring.breakers,
+            settler=replace(wiring.settler, journal=journal),
+            breakers=replace(wiring.breakers, journal=journal),
             occurrences=wiring.occurrences,
             ready=wiring.ready,
             payloads=wiring.payloads,

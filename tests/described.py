@@ -105,7 +105,8 @@ def _with_known(document: dict[str, Any], known: Known) -> dict[str, Any]:
         for parameter in [parameter for place in places for parameter in place.get("parameters", [])]:
             values = ids if parameter["in"] == "path" else known.get(parameter["name"], ())
             parameter["schema"] = _or_known(parameter["schema"], values)
-            parameter |= {"example": values[0]} if values else {}
+            if values:
+                parameter["example"] = values[0]
         for content in [each for place in places for each in place.get("requestBody", {}).get("content", {}).values()]:
             bodies = known.get(content["schema"].get("$ref", "").rpartition("/")[2], ())
             content["examples"] = {str(number): {"value": body} for number, body in enumerate(bodies)}

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from functions.api.submit import PAST_GRACE, Submission
 from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput, InvalidJob
-from functions.domain.instants import MILLISECOND, format_instant, parse_duration, parse_instant
+from functions.domain.instants import LATEST, MILLISECOND, format_instant, parse_duration, parse_instant
 from functions.domain.job import MAX_TAGS, TENANT, Delivery, Precision, Priority, check_tags, check_tenant
 from functions.domain.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
 from functions.domain.target_options import MAX_HEADERS, STATUS_CODES, Method, TargetOptions
@@ -61,7 +61,11 @@ class Rules(BaseModel):
 def _instant(value: Any) -> datetime:
     if not isinstance(value, str):
         raise PydanticCustomError("instant", "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00")
-    return checked(parse_instant, value)
+    instant = checked(parse_instant, value)
+    # Behind it there is an end to what a calendar can add.
+    if instant > LATEST:
+        raise PydanticCustomError("latest", "is later than {latest}", {"latest": format_instant(LATEST)})
+    return instant
 
 
 def _duration(value: Any) -> timedelta:

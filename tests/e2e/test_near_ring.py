@@ -32,6 +32,7 @@ def test_a_near_job_arrives_once_and_not_early_and_says_what_it_is(client: Clien
         "tickwheel-tenant": "globex",
         "tickwheel-attempt": "1",
         "tickwheel-fence": "1",
+        "tickwheel-key-ids": "k1",
         "tickwheel-scheduled-at": told["tickwheel-scheduled-at"],
     }
     assert arrival.scheduled_at == sent.job.due_at

@@ -21,7 +21,7 @@ from functions.api.schedule_bodies import RULES, ScheduleBody
 from functions.api.schedule_requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
 from functions.api.submit import Accepted
 from functions.domain.claims import LEDGER_LIFE, LedgerRow
-from functions.domain.job import Delivery, Payload
+from functions.domain.job import TENANT, Delivery, Payload
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.preview import preview
@@ -282,6 +282,21 @@ def test_a_result_is_told_whatever_it_is(kept: str, told: Any):
     body = found_body(Found(job_id=job_id_of(a_job()), state=State.SUCCEEDED, due_at=NOON, row=row))
 
     assert body["result"] == told
+
+
+@pytest.mark.parametrize(
+    ("verb", "is_required"), [("pause", False), ("resume", False), ("trigger", False), ("backfill", True)]
+)
+def test_a_verb_that_needs_no_body_asks_for_none(verb: str, is_required: bool):
+    body = document()["paths"][f"/v1/schedules/{{id}}:{verb}"]["post"]["requestBody"]
+
+    assert body["required"] is is_required
+
+
+def test_a_tenant_is_described_as_it_is_checked():
+    (listing,) = [each for each in document()["paths"]["/v1/breakers"]["get"]["parameters"] if each["name"] == "tenant"]
+
+    assert listing["schema"]["pattern"] == f"^{TENANT.pattern}$"
 
 
 def assert_described(told: dict[str, Any], model: str) -> None:

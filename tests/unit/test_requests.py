@@ -205,6 +205,7 @@ def test_a_refused_target_is_one_problem_however_it_was_to_be_called():
             "is in the past by more than 60 s: it is now 2027-03-01T12:00:00.000Z",
         ),
         ("run_at", "2037-03-02T12:00:00Z", "is more than ten years ahead"),
+        ("run_at", "9999-12-31T23:59:59.999Z", "is later than 2200-01-01T00:00:00.000Z"),
         ("delay", -1, "must be a number of seconds from 0 up"),
         ("delay", "soon", SECONDS),
         ("delay", "P1Y", SECONDS),
