@@ -42,7 +42,7 @@ def herd(
     target: Annotated[
         float | None, typer.Option(min=1, help=f"Fires a minute at most; else {USUAL_TARGET:g} times the mean.")
     ] = None,
-    png: Annotated[Path | None, typer.Option(help="Write a picture to this file; needs tickwheel[picture].")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a picture to this file; needs the extra `picture`.")] = None,
     endpoint: EndpointOption = None,
     region: RegionOption = None,
     as_json: JsonOption = False,
