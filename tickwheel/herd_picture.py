@@ -52,7 +52,7 @@ def draw(file: Path, loads: Sequence[tuple[str, Load]], *, target: float) -> Non
 def _mark_target(panel: Any, target: float) -> None:
     panel.axhline(target, color=_INK, linewidth=0.8, linestyle="--")
     panel.annotate(
-        f"target {target:,g}",
+        f"target {target:,.4g}",
         (1, target),
         xycoords=("axes fraction", "data"),
         xytext=(4, 0),
