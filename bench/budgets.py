@@ -65,6 +65,9 @@ NEXT_FIRES_A_SECOND = {"cron": 10_000}
 TICK = Units(2, 0.5, 0)
 """A tick of a shard in which nothing comes due: its lease, its checkpoint, and one look into the bucket that opens."""
 
+MARK = Units(1, 0.5, 0)
+"""What the first far job of a tenant pays, on a day, in a class and shard, for all that follow: its mark."""
+
 PROMOTED_A_SECOND = 3_000
 """By one core."""
 

@@ -166,7 +166,7 @@ def _measure(planned: Sequence[Planned], console: Console) -> Sequence[Arrival]:
 
 def _job(sink: Sink, name: str, precision: Precision = Precision.DEFAULT, *, run_at: datetime) -> NewJob:
     tenant = f"tenant-{zlib.crc32(name.encode()) % _TENANTS}"
-    return NewJob(f"{sink.address}/{name}", tenant=tenant, run_at=run_at, precision=precision.value)
+    return NewJob(f"{sink.url}/{name}", tenant=tenant, run_at=run_at, precision=precision.value)
 
 
 def _submit(client: Client, jobs: Sequence[NewJob]) -> list[str]:

@@ -33,6 +33,7 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "ALLOW_PLAIN_HTTP": False,
         "ALLOWED_TARGETS": json.dumps(DEFAULT_TARGETS),
         "MAX_TIMEOUT_SECONDS": 50,
+        "OPERATIONS_FUNCTION": "operations",
         "AUDIT_SAMPLE": 1.0,
         **tables,
     }

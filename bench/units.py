@@ -29,12 +29,13 @@ from bench.results import write_result
 from functions.adapters import clients
 from functions.adapters.tables import ALL_TABLES, SHARDS
 from functions.api.manage_schedules import ScheduleManager
-from functions.api.submit import Accepted, Submission, Submitter
+from functions.api.submit import Accepted, Submitter
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
-from functions.domain.job import Payload, Precision, Priority
+from functions.domain.job import Delivery, Payload, Precision, Priority, Timer
 from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy
 from functions.domain.schedule import Every, JobTemplate, Schedule
+from functions.domain.submission import Submission, job_of
 from functions.domain.wheel import Ring
 from functions.ports import Receipt
 from functions.runtime.wiring import identity, jitter, token
@@ -67,11 +68,12 @@ _PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Units of one job on every path, of one fire of a schedule, and of one tick that promotes nothing."""
+    """Units of one job on every path, of one fire of a schedule, of one tick that promotes nothing, and of one mark."""
 
     paths: Mapping[Path, Units]
     occurrences: Mapping[Overlap, Units]
     tick: Units
+    mark: Units
 
 
 def run(console: Console) -> list[str]:
@@ -93,7 +95,9 @@ def above_budget(measured: Measured) -> list[str]:
     ]
     for overlap, used in measured.occurrences.items():
         found += over_budget(f"an occurrence, {overlap}", used, budgets.OCCURRENCES[overlap])
-    return [*found, *over_budget("an idle tick of a shard", measured.tick, budgets.TICK)]
+    for name, (used, budget) in _apart(measured).items():
+        found += over_budget(name, used, budget)
+    return found
 
 
 def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
@@ -101,10 +105,12 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
     rig = _Rig()
     with hearing(rig.handlers, endpoints={"dynamodb": endpoint_url}):
         rig.build()
-        tick = rig.measure_tick()
+        tick, mark = rig.measure_tick(), rig.measure_mark()
         progress = track(budgets.UNITS, description="units", console=console, transient=True)
         paths = {path: rig.measure(path, jobs) for path in progress}
-        return Measured(paths, {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES}, tick)
+        return Measured(
+            paths, {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES}, tick, mark
+        )
 
 
 class _Rig:
@@ -186,6 +192,16 @@ class _Rig:
         self.clock.sleep(_TICK)
         self._scan()
         return self._take(*_OF_JOBS, SHARDS.name)
+
+    def measure_mark(self) -> Units:
+        """The mark of the day on which all paths are measured."""
+        wheel = self._wiring.wheel
+        due_at = self.clock.now() + 2 * wheel.guard
+        path = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
+        job = job_of(self._submission(path, due_at), identity=identity(), wheel=wheel)
+        self._take(*_OF_JOBS)
+        self._wiring.timers.mark(Timer(job=job, due_at=due_at))
+        return self._take(*_OF_JOBS)
 
     def measure(self, path: Path, jobs: int) -> Units:
         """Units of one of so many jobs, from submission to settlement."""
@@ -304,8 +320,9 @@ def _print(console: Console, measured: Measured, prices: Mapping[str, float]) ->
         budget = budgets.OCCURRENCES[overlap]
         cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
         table.add_row(f"an occurrence, {overlap}", *cells, f"{price_of_a_million(used, prices):.2f}")
-    cells = [_beside(getattr(measured.tick, field.name), getattr(budgets.TICK, field.name)) for field in fields(Units)]
-    table.add_row("an idle tick of a shard", *cells, f"{price_of_a_million(measured.tick, prices):.2f}", style="dim")
+    for name, (used, budget) in _apart(measured).items():
+        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
+        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}", style="dim")
     console.print(table)
     ingress = prices["http_api_request"] + prices["lambda_request"]
     notes = [*_NOTES, f"Ingress on top: {ingress:.2f} USD a million HTTP requests, of one to {_REQUEST} jobs each."]
@@ -318,9 +335,18 @@ _NOTES = (
     "USD/M: a million of them, of DynamoDB's and SQS's requests alone; Lambda, storage, logs and ingress come on top.",
     f"Submitted {_REQUEST} jobs a request, so that every batch is full; a job submitted alone is 1.2 SQS requests.",
     "SQS: sends are counted; a receive and a delete are 0.1 each, made by the event source mapping in batches of ten.",
-    "DynamoDB Local reports nothing for a lost condition and for a query without rows: counted as 1 and 0.5, as billed.",
+    "DynamoDB Local reports nothing for a lost condition, a query without rows, a missing key of a batch: counted as billed.",
     "A tick's lease and checkpoint are its own, however many jobs it promotes: a shard ticks 43,200 times in 30 days.",
+    "A mark is paid by a tenant's first far job of a day, class and shard, for all that follow.",
 )
+
+
+def _apart(measured: Measured) -> Mapping[str, tuple[Units, Units]]:
+    """What no single job pays for: used, and its budget."""
+    return {
+        "an idle tick of a shard": (measured.tick, budgets.TICK),
+        "the mark of a tenant's day": (measured.mark, budgets.MARK),
+    }
 
 
 def _beside(used: float, budget: float) -> str:
@@ -348,5 +374,6 @@ def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
             for overlap, used in measured.occurrences.items()
         },
         "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
+        "mark": described(measured.mark, budgets.MARK),
         "usd_a_million_http_requests": prices["http_api_request"] + prices["lambda_request"],
     }

@@ -19,6 +19,7 @@ from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import Event
+from functions.domain.operation import Operation, OwnedDay
 from functions.domain.planning import Plan
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
@@ -83,6 +84,14 @@ class TimerStore(Protocol):
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
         """Rows of a bucket and shard behind a sort key, in order: critical first."""
+        ...
+
+    def days(self, tenant: str) -> list[OwnedDay]:
+        """The days on which a tenant may have rows of jobs, as of all writes before: marked before its first row is put."""
+        ...
+
+    def read_owned(self, tenant: str, owned: OwnedDay, *, bucket: int, after: str = "", limit: int) -> Page:
+        """A tenant's rows of a class in a bucket and shard, behind a sort key, as of all writes before."""
         ...
 
     def put_registered(self, timer: Timer) -> bool | None:
@@ -491,6 +500,67 @@ class BreakerStore(Protocol):
 
     def reset(self, tenant: str, destination: str) -> bool:
         """Remove the row, whatever it says; whether this very call did."""
+        ...
+
+
+class OperationStore(Protocol):
+    """Operations, and which of them are open, oldest first."""
+
+    def create(self, operation: Operation) -> Operation | None:
+        """Keep a new operation as an open one; the one that has its id already, where there is one."""
+        ...
+
+    def get(self, tenant: str, operation_id: str) -> Operation | None:
+        """The operation, as of all writes before."""
+        ...
+
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Operation], bool]:
+        """A tenant's operations behind an id, in the order of their ids; whether there are more."""
+        ...
+
+    def open(self, *, limit: int) -> list[tuple[str, str]]:
+        """Tenants and ids of operations that are not over, oldest first."""
+        ...
+
+    def take(
+        self, tenant: str, operation_id: str, *, owner: str, lease_until: datetime, now: datetime, skew: timedelta
+    ) -> Operation | None:
+        """Take the lease of an open operation; None while another has it, or when it is over."""
+        ...
+
+    def save(self, operation: Operation, *, lease_until: datetime | None) -> Operation | None:
+        """Record progress and prolong the lease, or give it back (None); what is recorded then.
+
+        None when somebody else has taken it.
+        """
+        ...
+
+    def finish(self, operation: Operation) -> bool:
+        """Record how it ended; False when somebody else has taken it."""
+        ...
+
+    def stop(self, tenant: str, operation_id: str) -> Operation | None:
+        """Ask that it ends at its next step; None when there is none such. Nothing happens when it is over."""
+        ...
+
+
+class Waker(Protocol):
+    """Wakes whoever carries operations on, between its ticks."""
+
+    def wake(self) -> None:
+        """Ask for a turn now; the next tick comes anyway."""
+        ...
+
+
+class ExportStore(Protocol):
+    """The files of exports."""
+
+    def put(self, tenant: str, operation_id: str, part: int, lines: Sequence[str]) -> None:
+        """Keep a part, numbered from 1: putting it again replaces it."""
+        ...
+
+    def urls(self, tenant: str, operation_id: str, parts: int) -> list[str]:
+        """Where each part may be downloaded for the next minutes."""
         ...
 
 

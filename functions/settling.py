@@ -144,11 +144,6 @@ class Settler:
         if placement.ring is None:
             raise NotPlaced([placement.fault])
 
-    def look_again(self, timer: Timer, row: LedgerRow | None, *, until: datetime) -> None:
-        """An earlier attempt has a live lease: this one comes back when it is over. Raises NotPlaced."""
-        is_watchdog = row is not None and bool(row.held)
-        self.place(timer.watching(due_at=until) if is_watchdog else replace(timer, due_at=until))
-
     def note_drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
         """A message has nothing left to do. Of a job that has ended it may be the last that knows its payload."""
         self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)

@@ -57,6 +57,7 @@ class Alarms(Construct):
         for service in BURYING:
             name = f"DeadLetteredBy{_camel_case(service)}"
             self._emitted(name, metric="dead_lettered", service=service, meaning="a job failed for good")
+        self._operation_failures()
         self._oldest_bucket()
         if not stage.emulated:  # the emulator refuses alarms on expressions
             self._rescue_rate()
@@ -95,6 +96,16 @@ class Alarms(Construct):
             metric=emitted(metric, service=service, stage=self._stage),
             threshold=0,
             description=f"{metric} of the {service} is above zero: {meaning}",
+        )
+
+    def _operation_failures(self) -> None:
+        self._alarm(
+            "OperationFailures",
+            metric=emitted("operation_failures", service="operations", stage=self._stage),
+            threshold=0,
+            periods=3,
+            breaching=2,
+            description="Turns of an operation end in errors: the next goes on, and ten in a row give the operation up",
         )
 
     def _oldest_bucket(self) -> None:

@@ -42,6 +42,10 @@ ROUTES = (
     ("DELETE", "/v1/dead-letters/{id}"),
     ("GET", "/v1/breakers"),
     ("POST", "/v1/breakers:reset"),
+    ("GET", "/v1/operations"),
+    ("POST", "/v1/operations"),
+    ("GET", "/v1/operations/{tenant}/{id}"),
+    ("POST", "/v1/operations/{tenant}/{id}"),
     ("GET", "/v1/tenants/{id}/webhook-keys"),
     ("GET", "/openapi.json"),
 )
@@ -80,9 +84,12 @@ class Api(Construct):
         package: Package,
         storage: StorageStack,
         ready_queues: ReadyQueues,
+        operations: Function,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.function = _function(self, stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        self.function = _function(
+            self, stage=stage, package=package, storage=storage, ready_queues=ready_queues, operations=operations
+        )
         api = apigateway.HttpApi(
             self,
             "Http",
@@ -120,7 +127,13 @@ def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage) -> None
 
 
 def _function(
-    scope: Construct, *, stage: Stage, package: Package, storage: StorageStack, ready_queues: ReadyQueues
+    scope: Construct,
+    *,
+    stage: Stage,
+    package: Package,
+    storage: StorageStack,
+    ready_queues: ReadyQueues,
+    operations: Function,
 ) -> Function:
     timers, ledger, shards, schedules, schedule_state, dead_letters, tenants = (
         storage.tables[name]
@@ -144,6 +157,7 @@ def _function(
             "DEAD_LETTERS_TABLE": dead_letters.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
+            "OPERATIONS_FUNCTION": operations.function.function_name,
             "WEBHOOK_SECRET": storage.webhook_secret_arn,
             "ALLOWED_TARGETS": json.dumps(stage.targets),
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
@@ -174,7 +188,17 @@ def _function(
         "dynamodb:DeleteItem",
         on=[dead_letters.table_arn],
     )
-    function.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem", on=[tenants.table_arn])
+    function.grant_marks(storage=storage)
+    function.grant(
+        "dynamodb:GetItem",
+        "dynamodb:Query",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+        on=[tenants.table_arn],
+    )
+    # A new operation begins at once instead of with the next tick.
+    function.grant("lambda:InvokeFunction", on=[operations.function.function_arn])
     function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)
     # Without it S3 answers 403 for an object that is gone.
     function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])

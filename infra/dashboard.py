@@ -162,6 +162,11 @@ def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("dead_letters_purged", service="api", stage=stage),
             columns=4,
         ),
+        _graph(
+            "Turns of operations that ended in an error",
+            emitted("operation_failures", service="operations", stage=stage),
+            columns=4,
+        ),
     ]
 
 

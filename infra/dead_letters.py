@@ -28,8 +28,9 @@ class DeadLetters(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, dead_letters, schedules, schedule_state = (
-            storage.tables[name] for name in ("timers", "ledger", "dead_letters", "schedules", "schedule_state")
+        timers, ledger, dead_letters, schedules, schedule_state, tenants = (
+            storage.tables[name]
+            for name in ("timers", "ledger", "dead_letters", "schedules", "schedule_state", "tenants")
         )
         self.function = Function(
             self,
@@ -45,12 +46,14 @@ class DeadLetters(Construct):
                 "DEAD_LETTERS_TABLE": dead_letters.table_name,
                 "SCHEDULES_TABLE": schedules.table_name,
                 "SCHEDULE_STATE_TABLE": schedule_state.table_name,
+                "TENANTS_TABLE": tenants.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
         )
         self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])
         # What a failure means for its schedule: a pause, or the next fire.
         self.function.grant("dynamodb:PutItem", on=[timers.table_arn])
+        self.function.grant_marks(storage=storage)
         self.function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])

@@ -51,6 +51,7 @@ EMITTED = {
         *MATERIALISED,
     ),
     "sweeper": ("stragglers", "audited", "schedules_healed", *MATERIALISED),
+    "operations": ("operation_failures",),
     "dead_letters": ("dead_lettered", "requeued", "schedules_paused", *MATERIALISED),
 }
 """By service, the only dimension: one per tenant would cost 0.30 USD a month each."""

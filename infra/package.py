@@ -125,8 +125,12 @@ class Function(Construct):
         acknowledge(
             self.role,
             f"AwsSolutions-IAM5[Resource::{payloads_export(self._stage)}/*]",
-            because="Payload keys are made at run time from tenants and jobs; the bucket holds nothing else.",
+            because="Keys are made at run time from tenants and jobs; the bucket holds payloads and exports, nothing else.",
         )
+
+    def grant_marks(self, *, storage: StorageStack) -> None:
+        """Allow what comes before a job of a tenant is put into the far ring: its day is marked in the tenants table."""
+        self.grant("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", on=[storage.tables["tenants"].table_arn])
 
     def _answer_findings(self, *, ticked: bool) -> None:
         acknowledge(

@@ -25,9 +25,9 @@ class Scanner(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, shards, dead_letters, schedules, schedule_state = (
+        timers, ledger, shards, dead_letters, schedules, schedule_state, tenants = (
             storage.tables[name]
-            for name in ("timers", "ledger", "shards", "dead_letters", "schedules", "schedule_state")
+            for name in ("timers", "ledger", "shards", "dead_letters", "schedules", "schedule_state", "tenants")
         )
         self.function = Function(
             self,
@@ -45,10 +45,12 @@ class Scanner(Construct):
                 "DEAD_LETTERS_TABLE": dead_letters.table_name,
                 "SCHEDULES_TABLE": schedules.table_name,
                 "SCHEDULE_STATE_TABLE": schedule_state.table_name,
+                "TENANTS_TABLE": tenants.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
         )
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
+        self.function.grant_marks(storage=storage)
         self.function.grant("dynamodb:BatchGetItem", on=[schedules.table_arn])
         self.function.grant(
             "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn]

@@ -9,6 +9,7 @@ from infra.alarms import Alarms
 from infra.api import Api
 from infra.dashboard import Dashboard
 from infra.dead_letters import DeadLetters
+from infra.operations import Operations
 from infra.package import Package
 from infra.ready_queues import ReadyQueues
 from infra.scanner import Scanner
@@ -30,14 +31,25 @@ class SchedulerStack(cdk.Stack):
         )
         package = Package(self, "Package", stage=stage)
         ready_queues = ReadyQueues(self, "Ready", stage=stage)
-        api = Api(self, "Api", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        operations = Operations(
+            self, "Operations", stage=stage, package=package, storage=storage, ready_queues=ready_queues
+        )
+        api = Api(
+            self,
+            "Api",
+            stage=stage,
+            package=package,
+            storage=storage,
+            ready_queues=ready_queues,
+            operations=operations.function,
+        )
         scanner = Scanner(self, "Scanner", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
         worker = Worker(self, "Worker", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
         sweeper = Sweeper(self, "Sweeper", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
         dead_letters = DeadLetters(
             self, "DeadLetters", stage=stage, package=package, storage=storage, ready_queues=ready_queues
         )
-        functions = [part.function for part in (api, scanner, worker, sweeper, dead_letters)]
+        functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
         Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions)
         Dashboard(self, "Dashboard", stage=stage, ready_queues=ready_queues, functions=functions)
         cdk.CfnOutput(self, "ApiEndpoint", value=api.endpoint, description="Where signed requests go")

@@ -77,6 +77,7 @@ class Stage:
     scanner: FunctionSize
     worker: FunctionSize
     sweeper: FunctionSize
+    operations: FunctionSize
     dead_letters: FunctionSize
     max_concurrency: tuple[int | None, ...]
     audit_sample: float
@@ -228,6 +229,7 @@ STAGES = (
         scanner=_size(512, 60),
         worker=_size(512, 60),
         sweeper=_size(512, 60),
+        operations=_size(512, 300),
         dead_letters=_size(256, 30),
         max_concurrency=(4, 4, 4, 2),  # two cores run everything
         audit_sample=1.0,
@@ -253,6 +255,7 @@ STAGES = (
         scanner=_size(512, 60),
         worker=_size(512, 60),
         sweeper=_size(512, 60),
+        operations=_size(512, 300),
         dead_letters=_size(256, 30),
         max_concurrency=(2, 2, 2, 2),  # a new account runs ten functions at once, and a throttled message ages
         audit_sample=1.0,
@@ -266,6 +269,7 @@ STAGES = (
         scanner=_size(1_769, 60),  # one whole CPU: a tick decodes and sends thousands of timers
         worker=_size(1_024, 120),
         sweeper=_size(1_024, 60),
+        operations=_size(1_024, 300),
         dead_letters=_size(512, 30),
         max_concurrency=(None, None, 1_000, 200),
         audit_sample=0.05,

@@ -15,6 +15,9 @@ from functions.adapters.tables import ALL_TABLES, TableSchema
 from infra.acknowledge import acknowledge
 from infra.stage import Stage
 
+EXPORT_LIFE = cdk.Duration.days(7)
+"""How long the files of an export can be downloaded."""
+
 
 class StorageStack(cdk.Stack):
     """Every table by its schema's name, the bucket for payloads too large for a row, and the master keys of webhooks.
@@ -85,14 +88,15 @@ def _payload_bucket(scope: Construct, *, retained: bool) -> s3.Bucket:
         # A payload is written once and deleted with its job: old versions would only keep what a tenant deleted.
         versioned=False,
         lifecycle_rules=[
-            s3.LifecycleRule(id="AbortUploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1))
+            s3.LifecycleRule(id="AbortUploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
+            s3.LifecycleRule(id="ExpireExports", prefix="exports/", expiration=EXPORT_LIFE),
         ],
         removal_policy=_removal(retained=retained),
     )
     acknowledge(
         bucket,
         "AwsSolutions-S1",
-        because="Two functions touch payloads and every job leaves its audit line; an access log would double the requests.",
+        because="Three functions touch payloads and every job leaves its audit line; an access log would double the requests.",
     )
     return bucket
 

@@ -25,8 +25,8 @@ class Sweeper(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, shards, schedules, schedule_state = (
-            storage.tables[name] for name in ("timers", "ledger", "shards", "schedules", "schedule_state")
+        timers, ledger, shards, schedules, schedule_state, tenants = (
+            storage.tables[name] for name in ("timers", "ledger", "shards", "schedules", "schedule_state", "tenants")
         )
         self.function = Function(
             self,
@@ -43,11 +43,13 @@ class Sweeper(Construct):
                 "SHARDS_TABLE": shards.table_name,
                 "SCHEDULES_TABLE": schedules.table_name,
                 "SCHEDULE_STATE_TABLE": schedule_state.table_name,
+                "TENANTS_TABLE": tenants.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
                 "AUDIT_SAMPLE": str(stage.audit_sample),
             },
         )
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", on=[timers.table_arn])
+        self.function.grant_marks(storage=storage)
         self.function.grant("dynamodb:GetItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:Scan", "dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])

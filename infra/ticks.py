@@ -46,7 +46,7 @@ class MinuteTicks(Construct):
             acknowledge(
                 rule,
                 "Serverless-EventBusDLQ",
-                because="A lost tick holds no data: cursors and leases are in the shards table, the next tick reads them.",
+                because="A lost tick holds no data: cursors and leases are in tables, the next tick reads them.",
             )
         self._permit(function)
 

@@ -1,12 +1,11 @@
 """A small real HTTP server on the loopback that plays the scheduler's API from a script of answers."""
 
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """`body` None closes the connection after the request was read: an answer that was lost."""
+    """`body` None closes the connection after the request was read: an answer that was lost. Bytes are sent as they are."""
 
     status: int
     body: Any
@@ -54,19 +53,17 @@ def accept_all(request: Request) -> Answer:
     return Answer(202, job_json())
 
 
-class ApiServer:
+class ApiServer(LoopbackServer):
     """Answers with `answers`, one a request, then with `otherwise`; remembers the requests."""
 
     def __init__(self, *answers: Answer, otherwise: Callable[[Request], Answer] = accept_all) -> None:
         self.requests: list[Request] = []
-        script = list(answers)
+        script = self._script = list(answers)
         seen = self.requests
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(KeptAliveRequest):
             def handle_request(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                body = self.read_body()
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 request = Request(self.command, self.path, headers, body)
                 seen.append(request)
@@ -74,7 +71,7 @@ class ApiServer:
                 if answer.body is None:
                     self.close_connection = True
                     return
-                content = json.dumps(answer.body).encode()
+                content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
                 self.send_response(answer.status)
                 for name, value in (*answer.headers, ("Content-Length", str(len(content)))):
                     self.send_header(name, value)
@@ -83,28 +80,12 @@ class ApiServer:
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_request  # noqa: N815
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                pass
+        super().__init__(Handler, poll_seconds=0.01)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+    def answer_with(self, *answers: Answer) -> None:
+        """These come next: for those that name the server itself."""
+        self._script.extend(answers)
 
     @property
     def port(self) -> int:
-        return self._server.server_port
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        return self.server_port

@@ -6,14 +6,15 @@ import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from functions.api.submit import Submission
 from functions.domain.alarm import Alarm
 from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.operation import MARK, USUAL_REACH, Action, JobFilter, Operation, Shift
 from functions.domain.planning import occurrence_job, shard_of
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule import Every, JobTemplate, Schedule
 from functions.domain.schedule_state import Cut, Link, ScheduleState, Status
+from functions.domain.submission import Submission
 from functions.domain.wheel import Wheel
 from functions.ports import StoredSchedule
 
@@ -191,3 +192,20 @@ def a_breaker(**overrides: Any) -> Breaker:
         "error_class": "http_500",
     }
     return Breaker(**{**fields, **overrides})
+
+
+def a_filter(**overrides: Any) -> JobFilter:
+    """What is due since an hour before noon, of tenant acme."""
+    return JobFilter(**{"tenant": "acme", "due_from": NOON - USUAL_REACH, **overrides})
+
+
+def an_operation(action: Action = Action.CANCEL, **overrides: Any) -> Operation:
+    """An operation of Ann's on the jobs of tenant acme, asked for at noon; a reschedule is by an hour."""
+    fields: dict[str, Any] = {
+        "operation_id": f"{MARK}{next(_numbers):025d}",
+        "wanted": a_filter(),
+        "caller": "ann",
+        "created_at": NOON,
+        "shift": Shift(by=timedelta(hours=1)) if action is Action.RESCHEDULE else None,
+    }
+    return Operation(action=action, **{**fields, **overrides})

@@ -103,7 +103,7 @@ def _with_known(document: dict[str, Any], known: Known) -> dict[str, Any]:
         ids = next((ids for beginning, ids in known.items() if path.startswith(f"{beginning}/")), ())
         places = [item, *(each for name, each in item.items() if name in METHODS)]
         for parameter in [parameter for place in places for parameter in place.get("parameters", [])]:
-            values = ids if parameter["in"] == "path" else known.get(parameter["name"], ())
+            values = known.get(parameter["name"], ids if parameter["in"] == "path" else ())
             parameter["schema"] = _or_known(parameter["schema"], values)
             if values:
                 parameter["example"] = values[0]

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 
 
 @dataclass
@@ -50,9 +52,7 @@ def saying(body: bytes, status: int = 200, **headers: str) -> Callable[[BaseHTTP
     return respond
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
+class _Server(LoopbackServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Whoever is cut off resets its connection: that is no news."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -63,11 +63,9 @@ class _Server(ThreadingHTTPServer):
 def http_sink() -> Iterator[HttpSink]:
     sink = HttpSink(url="", respond=answering(200))
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(KeptAliveRequest):
         def _receive(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
+            body = self.read_body().decode()
             headers = {name.lower(): value for name, value in self.headers.items()}
             sink.requests.append(Received(self.command, self.path, headers, body))
             try:
@@ -77,15 +75,9 @@ def http_sink() -> Iterator[HttpSink]:
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _receive  # noqa: N815  names that http.server looks for
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name in http.server
-            pass
-
-    server = _Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    sink.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
-        yield sink
-    finally:
-        sink.released.set()
-        server.shutdown()
-        server.server_close()
+    with _Server(Handler, poll_seconds=0.01) as server:
+        sink.url = server.url
+        try:
+            yield sink
+        finally:
+            sink.released.set()

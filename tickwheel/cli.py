@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from tickwheel.breaker_commands import app as breaker
 from tickwheel.breaker_commands import breakers
@@ -20,11 +17,11 @@ from tickwheel.client import Client
 from tickwheel.dead_letter_commands import app as dead_letters
 from tickwheel.errors import InvalidJob
 from tickwheel.herd_command import herd
-from tickwheel.instants import format_instant
 from tickwheel.job_commands import complete, edit, explain_job, fail, heartbeat, reschedule, run_now
-from tickwheel.jobs import Http, Job, NewJob, RetryPolicy, Submitted
+from tickwheel.jobs import Http, NewJob, RetryPolicy
 from tickwheel.jobs_file import Account, Failed, beside, read_lines, submit_lines, write_lines
 from tickwheel.local.commands import app as local
+from tickwheel.operation_commands import app as operations
 from tickwheel.options import (
     EndpointOption,
     Header,
@@ -43,6 +40,8 @@ from tickwheel.terminal import (
     error_console,
     explain,
     failing_politely,
+    fields_of,
+    print_fields,
     progress_bar,
     show_failed_lines,
     usage,
@@ -59,6 +58,7 @@ app = typer.Typer(
 app.add_typer(local, name="local")
 app.add_typer(schedule, name="schedule")
 app.add_typer(dead_letters, name="dead-letters")
+app.add_typer(operations, name="operations")
 app.add_typer(breaker, name="breaker")
 app.command()(breakers)
 app.command("import")(import_schedules)
@@ -163,7 +163,7 @@ def submit(  # noqa: PLR0917  # typer reads the options off the signature
     except InvalidJob as invalid:
         usage(str(invalid))
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.submit_job(job), as_json=as_json)
+        print_fields(client.submit_job(job), as_json=as_json)
 
 
 @app.command()
@@ -175,7 +175,7 @@ def get(
 ) -> None:
     """Show a job as it stands."""
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.get(job_id), as_json=as_json)
+        print_fields(client.get(job_id), as_json=as_json)
 
 
 @app.command()
@@ -248,7 +248,7 @@ def _account_json(account: Account, kept: dict[str, Path]) -> dict[str, Any]:
         "accepted": len(account.accepted),
         "refused": len(account.refused),
         "unanswered": len(account.unanswered),
-        "jobs": [{"line": each.line.number, **_as_json(each.job)} for each in account.accepted],
+        "jobs": [{"line": each.line.number, **fields_of(each.job)} for each in account.accepted],
         "problems": listed(account.refused),
         "unknown": listed(account.unanswered),
         "files": {word: str(path) for word, path in kept.items()},
@@ -271,26 +271,6 @@ def _show_account(account: Account, kept: dict[str, Path], *, interrupted: bool)
             "again only if its jobs carry an idempotency_key",
             soft_wrap=True,
         )
-
-
-def _show(answer: Submitted | Job, *, as_json: bool) -> None:
-    fields = _as_json(answer)
-    if as_json:
-        typer.echo(json.dumps(fields))
-        return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in fields.items():
-        if value is not None:
-            table.add_row(name.replace("_", " "), escape(value if isinstance(value, str) else json.dumps(value)))
-    Console().print(table)
-
-
-def _as_json(answer: Submitted | Job) -> dict[str, Any]:
-    return {
-        name: format_instant(value) if isinstance(value, datetime) else value for name, value in asdict(answer).items()
-    }
 
 
 if __name__ == "__main__":

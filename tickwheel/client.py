@@ -41,6 +41,7 @@ from tickwheel.jobs import (
     Unanswered,
 )
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
+from tickwheel.operation_calls import Operations
 from tickwheel.schedule_calls import Schedules
 from tickwheel.signing import SigV4, default_credentials
 from tickwheel.webhook_keys import WebhookKey
@@ -98,6 +99,8 @@ class Client(JobCalls):
         """The calls about schedules."""
         self.dead_letters = DeadLetters(self._call)
         """The calls about dead letters."""
+        self.operations = Operations(self._call, self._download, sleep=self._backoff.sleep)
+        """The calls about many jobs at once."""
 
     def __enter__(self) -> Self:
         return self
@@ -263,18 +266,31 @@ class Client(JobCalls):
         headers = {"Content-Type": "application/json"} if content is not None else {}
         if key is not None:
             headers["Idempotency-Key"] = key
+
+        def send() -> httpx.Response:
+            return self._http.request(method, self._endpoint.url + path, content=content, headers=headers)
+
+        return _json_of(self._insist(send, self._endpoint.url, repeatable=repeatable))
+
+    def _download(self, url: str) -> bytes:
+        """What an address holds that has a signature of its own, which is repeated nowhere."""
+        host = f"{httpx.URL(url).scheme}://{httpx.URL(url).host}"
+        return self._insist(lambda: self._http.get(url, auth=None), host, repeatable=True).content
+
+    def _insist(self, send: Callable[[], httpx.Response], address: str, *, repeatable: bool) -> httpx.Response:
+        """A successful answer, after as many attempts as are safe."""
         attempt = 1
         while True:
             response: httpx.Response | None = None
             failure: Unreachable | ApiProblem
             try:
-                response = self._http.request(method, self._endpoint.url + path, content=content, headers=headers)
+                response = send()
             except httpx.TransportError as error:
-                unreachable = failure = _unreachable(self._endpoint.url, error)
+                unreachable = failure = _unreachable(address, error)
                 safe = repeatable or not unreachable.may_have_been_applied
             else:
                 if response.is_success:
-                    return _json_of(response)
+                    return response
                 failure = ApiProblem.from_json(_json_or_none(response), status=response.status_code)
                 status = response.status_code
                 is_early = status == _CONFLICT and "Retry-After" in response.headers
@@ -356,8 +372,8 @@ def _json_or_none(response: httpx.Response) -> Any:
         return None
 
 
-def _unreachable(endpoint: str, error: httpx.TransportError) -> Unreachable:
+def _unreachable(address: str, error: httpx.TransportError) -> Unreachable:
     never_sent = isinstance(error, _NEVER_SENT)
     reason = str(error) or type(error).__name__
     advice = "check the address, or start the local cloud with `tickwheel local up`" if never_sent else "ask again"
-    return Unreachable(f"no answer from {endpoint} ({reason}): {advice}", may_have_been_applied=not never_sent)
+    return Unreachable(f"no answer from {address} ({reason}): {advice}", may_have_been_applied=not never_sent)

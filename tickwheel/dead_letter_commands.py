@@ -1,5 +1,6 @@
 """The commands about dead letters: `tickwheel dead-letters ...`."""
 
+import inspect
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ from tickwheel.dead_letters import DeadLetter, LetterFilter, Matches, Part, Repl
 from tickwheel.durations import parse_duration
 from tickwheel.errors import ApiProblem, InvalidRequest
 from tickwheel.instants import format_instant, parse_instant
-from tickwheel.options import EndpointOption, JsonOption, RegionOption, option_of
+from tickwheel.options import EndpointOption, JsonOption, RegionOption, option_of, with_options
 from tickwheel.terminal import REFUSED, error_console, explain, failing_politely, progress_bar, usage
 
 app = typer.Typer(help="Look at what failed for good, and replay or purge it.", no_args_is_help=True)
@@ -38,36 +39,29 @@ IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help="Letters; or give --tenant for all that match.")
 ]
 TenantOption = Annotated[str | None, typer.Option(help="Owner of the jobs; ? for what Tickwheel did not write.")]
-SinceOption = Annotated[
-    datetime | None, typer.Option(parser=past_option, help="RFC 3339, or how long ago: 2h. Else a day before --until.")
-]
-UntilOption = Annotated[
-    datetime | None, typer.Option(parser=past_option, help="Letters before; RFC 3339, or how long ago. Else now.")
-]
-TargetOption = Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")]
-ErrorClassOption = Annotated[str | None, typer.Option(help="Such as timeout.")]
-ScheduleOption = Annotated[str | None, typer.Option(help="Id of the schedule whose fires failed.")]
-TagOption = Annotated[str | None, typer.Option(help="One of the job's.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Count and show what matches; change nothing.")]
 
 
-@app.command("list")
-def list_letters(
-    tenant: Annotated[str, typer.Option(help="Owner of the jobs; ? for what Tickwheel did not write.")],
+def _takes_filter(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of a filter but for the tenant; what they say reaches it as `said`, by their names."""
+    return with_options(command, "said", list(inspect.signature(_said).parameters.values()), _said)
+
+
+def _said(
     *,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    target: TargetOption = None,
-    error_class: ErrorClassOption = None,
-    schedule: ScheduleOption = None,
-    tag: TagOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many are shown, newest first.")] = 50,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List dead letters, newest first."""
-    said = {
+    since: Annotated[
+        datetime | None,
+        typer.Option(parser=past_option, help="RFC 3339, or how long ago: 2h. Else a day before --until."),
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option(parser=past_option, help="Letters before; RFC 3339, or how long ago. Else now.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")] = None,
+    error_class: Annotated[str | None, typer.Option(help="Such as timeout.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires failed.")] = None,
+    tag: Annotated[str | None, typer.Option(help="One of the job's.")] = None,
+) -> dict[str, Any]:
+    return {
         "since": since,
         "until": until,
         "target": target,
@@ -75,6 +69,20 @@ def list_letters(
         "schedule": schedule,
         "tag": tag,
     }
+
+
+@app.command("list")
+@_takes_filter
+def list_letters(
+    tenant: Annotated[str, typer.Option(help="Owner of the jobs; ? for what Tickwheel did not write.")],
+    *,
+    said: dict[str, Any],
+    limit: Annotated[int, typer.Option(min=1, help="How many are shown, newest first.")] = 50,
+    endpoint: EndpointOption = None,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List dead letters, newest first."""
     matching = _filter(tenant, said)
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
         letters = list(islice(client.dead_letters.list(matching, page_size=min(limit, 500)), limit))
@@ -105,16 +113,12 @@ def show(
 
 
 @app.command()
+@_takes_filter
 def replay(
     letter_ids: IdsArgument = None,
     *,
     tenant: TenantOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    target: TargetOption = None,
-    error_class: ErrorClassOption = None,
-    schedule: ScheduleOption = None,
-    tag: TagOption = None,
+    said: dict[str, Any],
     rate: Annotated[float | None, typer.Option(help="Jobs a second; else all at once.")] = None,
     dry_run: DryRunOption = False,
     endpoint: EndpointOption = None,
@@ -122,14 +126,6 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Run jobs that have failed for good again: those of the letters named, or all that match."""
-    said = {
-        "since": since,
-        "until": until,
-        "target": target,
-        "error_class": error_class,
-        "schedule": schedule,
-        "tag": tag,
-    }
     matching = _matching(letter_ids, tenant, said, {"--rate": rate, "--dry-run": dry_run})
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
         calls = client.dead_letters
@@ -147,16 +143,12 @@ def replay(
 
 
 @app.command()
+@_takes_filter
 def purge(
     letter_ids: IdsArgument = None,
     *,
     tenant: TenantOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    target: TargetOption = None,
-    error_class: ErrorClassOption = None,
-    schedule: ScheduleOption = None,
-    tag: TagOption = None,
+    said: dict[str, Any],
     dry_run: DryRunOption = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     endpoint: EndpointOption = None,
@@ -164,14 +156,6 @@ def purge(
     as_json: JsonOption = False,
 ) -> None:
     """Forget dead letters and their payloads: those named, or all that match. They cannot be brought back."""
-    said = {
-        "since": since,
-        "until": until,
-        "target": target,
-        "error_class": error_class,
-        "schedule": schedule,
-        "tag": tag,
-    }
     matching = _matching(letter_ids, tenant, said, {"--dry-run": dry_run})
     if as_json and not yes and not dry_run:
         usage("--json cannot ask: add --yes to purge, or --dry-run to count")

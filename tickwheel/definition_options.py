@@ -1,6 +1,5 @@
 """The options that say what a schedule is, and what a job is: the same for creating one and for changing it."""
 
-import functools
 import inspect
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
@@ -18,6 +17,7 @@ from tickwheel.options import (
     instant_option,
     option_of,
     read_payload,
+    with_options,
 )
 from tickwheel.schedule_parts import Window, parse_date, parse_local
 from tickwheel.terminal import usage
@@ -35,7 +35,7 @@ _JOB = "The job"
 def takes_definition(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options of a definition; what they say reaches it as `definition`, in the API's JSON."""
     options = list(inspect.signature(_definition_of).parameters.values())
-    return _with_options(command, "definition", options, _definition_of)
+    return with_options(command, "definition", options, _definition_of)
 
 
 def takes_job(command: Callable[..., None]) -> Callable[..., None]:
@@ -45,7 +45,7 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
         for option in inspect.signature(_definition_of).parameters.values()
         if _panel_of(option) == _JOB and option.name != "delivery"
     ]
-    return _with_options(command, "job", options, lambda **given: _definition_of(**given).get("job", {}))
+    return with_options(command, "job", options, lambda **given: _definition_of(**given).get("job", {}))
 
 
 def unset(changes: dict[str, Any], path: str) -> None:
@@ -62,25 +62,6 @@ def unset(changes: dict[str, Any], path: str) -> None:
 
 def _panel_of(option: inspect.Parameter) -> str | None:
     return option.annotation.__metadata__[0].rich_help_panel
-
-
-def _with_options(
-    command: Callable[..., None], name: str, options: list[inspect.Parameter], read: Callable[..., dict[str, Any]]
-) -> Callable[..., None]:
-    """Gives a command options of which it gets what is read, under a name."""
-    own = [given for given in inspect.signature(command).parameters.values() if given.name != name]
-
-    @functools.wraps(command)
-    def with_options(**given: Any) -> None:
-        said = read(**{option.name: given.pop(option.name) for option in options})
-        command(**{name: said}, **given)
-
-    signature = inspect.Signature(
-        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *options)]
-    )
-    with_options.__signature__ = signature  # type: ignore[attr-defined]  # typer reads the options off it
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
-    return with_options
 
 
 def _definition_of(

@@ -1,21 +1,14 @@
 """The commands about a job that was submitted: what its owner changes, and what its target tells."""
 
-import json
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from tickwheel.client import Client
 from tickwheel.definition_options import takes_job, unset
-from tickwheel.instants import format_instant
-from tickwheel.job_calls import Ended, Explanation, Heartbeat, Waiting
 from tickwheel.options import EndpointOption, JsonOption, RegionOption, duration_option, instant_option, read_json
-from tickwheel.terminal import failing_politely, usage
+from tickwheel.terminal import failing_politely, print_fields, usage
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID")]
 FenceOption = Annotated[int, typer.Option(min=1, help="That the attempt was given.", show_default=False)]
@@ -29,7 +22,7 @@ def run_now(
 ) -> None:
     """Run a job that waits in the far ring, or its next attempt, now."""
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.run_now(job_id), as_json=as_json)
+        print_fields(client.run_now(job_id), as_json=as_json)
 
 
 def reschedule(
@@ -49,7 +42,7 @@ def reschedule(
     if (at is None) == (delay is None):
         usage("another time is needed: --at 2030-01-31T09:00:00Z, or --in 2h")
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.reschedule(job_id, run_at=at, delay=delay), as_json=as_json)
+        print_fields(client.reschedule(job_id, run_at=at, delay=delay), as_json=as_json)
 
 
 @takes_job
@@ -71,7 +64,7 @@ def edit(
     if not job:
         usage("nothing is to be changed: name an option such as --timeout 10s, or --unset FIELD")
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.edit(job_id, job), as_json=as_json)
+        print_fields(client.edit(job_id, job), as_json=as_json)
 
 
 def explain_job(
@@ -82,7 +75,7 @@ def explain_job(
 ) -> None:
     """Tell why a job has not run yet, or what became of it."""
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.explain(job_id), as_json=as_json)
+        print_fields(client.explain(job_id), as_json=as_json)
 
 
 def heartbeat(
@@ -98,7 +91,7 @@ def heartbeat(
 ) -> None:
     """Tell that the target of an attempt goes on by itself."""
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.heartbeat(job_id, fence=fence, lease=lease), as_json=as_json)
+        print_fields(client.heartbeat(job_id, fence=fence, lease=lease), as_json=as_json)
 
 
 def complete(
@@ -113,7 +106,7 @@ def complete(
     """Tell that the target of an attempt has taken the job."""
     value = None if result is None else read_json("--result", result)
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.complete(job_id, fence=fence, result=value), as_json=as_json)
+        print_fields(client.complete(job_id, fence=fence, result=value), as_json=as_json)
 
 
 def fail(
@@ -132,20 +125,4 @@ def fail(
     """Tell that the target of an attempt has failed."""
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
         ended = client.fail(job_id, fence=fence, error=error, permanent=permanent, retry_after=retry_after)
-        _show(ended, as_json=as_json)
-
-
-def _show(answer: Waiting | Explanation | Heartbeat | Ended, *, as_json: bool) -> None:
-    fields = {
-        name: format_instant(value) if isinstance(value, datetime) else value for name, value in asdict(answer).items()
-    }
-    if as_json:
-        typer.echo(json.dumps(fields))
-        return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in fields.items():
-        if value is not None:
-            table.add_row(name.replace("_", " "), escape(value if isinstance(value, str) else json.dumps(value)))
-    Console().print(table)
+        print_fields(ended, as_json=as_json)

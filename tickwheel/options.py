@@ -1,5 +1,7 @@
 """Options that several commands take, and how their texts are read."""
 
+import functools
+import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -61,6 +63,31 @@ EndpointOption = Annotated[
 ]
 RegionOption = Annotated[str | None, typer.Option(help="Region to sign for; else the address names it.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def with_options(
+    command: Callable[..., None], name: str, options: list[inspect.Parameter], read: Callable[..., Any]
+) -> Callable[..., None]:
+    """Gives a command options in the place of its parameter `name`, as which it gets what is read of them."""
+
+    @functools.wraps(command)
+    def taking_options(**given: Any) -> None:
+        said = read(**{option.name: given.pop(option.name) for option in options})
+        command(**{name: said}, **given)
+
+    own = list(inspect.signature(command).parameters.values())
+    place = [parameter.name for parameter in own].index(name)
+    signature = inspect.Signature(
+        [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in (*own[:place], *options, *own[place + 1 :])
+        ]
+    )
+    taking_options.__signature__ = signature  # type: ignore[attr-defined]  # typer reads the options off it
+    taking_options.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in signature.parameters.values()
+    }
+    return taking_options
 
 
 def read_payload(text: str) -> Any:

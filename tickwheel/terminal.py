@@ -1,16 +1,32 @@
 """How the commands speak: answers on standard output, everything else on standard error, no tracebacks."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
 
 from tickwheel.errors import ApiProblem, InvalidRequest, TickwheelError
+from tickwheel.instants import format_instant
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 REFUSED = 1
 WRONG_USAGE = 2
@@ -52,6 +68,28 @@ def explain(error: TickwheelError) -> dict[str, Any]:
     return {"detail": str(error)}
 
 
+def fields_of(answer: DataclassInstance) -> dict[str, Any]:
+    """An answer as JSON for a script; its instants in RFC 3339."""
+    return {
+        name: format_instant(value) if isinstance(value, datetime) else value for name, value in asdict(answer).items()
+    }
+
+
+def print_fields(answer: DataclassInstance, *, as_json: bool) -> None:
+    """Prints an answer: a line a field for people, who are not shown those that are None."""
+    fields = fields_of(answer)
+    if as_json:
+        typer.echo(json.dumps(fields))
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        if value is not None:
+            table.add_row(name.replace("_", " "), escape(value if isinstance(value, str) else json.dumps(value)))
+    Console().print(table)
+
+
 def usage(message: str) -> NoReturn:
     """Ends the command: it cannot be done as it was asked for."""
     complain(message)
@@ -70,4 +108,10 @@ def show_failed_lines(failed: Sequence[tuple[int, Exception]]) -> None:
 def progress_bar(*, disable: bool) -> Progress:
     """A bar on standard error, with how many of how many and the time."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=error_console(), disable=disable)
+
+
+def share_bar(*, disable: bool) -> Progress:
+    """A bar on standard error, with the share that is done and the time."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     return Progress(*columns, console=error_console(), disable=disable)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from functions.api.submit import Submission
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Payload, Precision, Priority
 from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule import CronRule, Schedule
+from functions.domain.submission import Submission
 from tests.builders import LOCAL_WHEEL, a_schedule, a_submission, a_template, every
 from verification.checker import Judgement, judge
 from verification.faults import Chaos, Fault

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.api.submit import Accepted, Submission, keyed_identity
+from functions.api.submit import Accepted
 from functions.domain.claims import LedgerRow
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.job import Timer
 from functions.domain.job_id import parse_job_id
+from functions.domain.submission import Submission, keyed_identity
 from functions.ports import Failed, Invocation
 from tests.world.fires import Run
 from tests.world.process import Process

@@ -6,15 +6,15 @@ It refuses a smaller fence than it has seen, looks the idempotency key up before
 from __future__ import annotations
 
 import contextlib
-import http.server
 import threading
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from functions.domain.instants import parse_instant
+from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 from verification.history import Answer, Call
 
 SLOW_SECONDS = 9.0
@@ -36,34 +36,27 @@ class Manner(StrEnum):
     """Does at once what it is asked to, and does not answer the first call before it is released."""
 
 
-class Sink:
-    """Listens on a free port of the loopback from entry to exit; a thread for each connection."""
+class Sink(LoopbackServer):
+    """What the jobs call, and what it remembers of it."""
 
     def __init__(self) -> None:
+        super().__init__(_Request, poll_seconds=0.1)
         self.released = threading.Event()
         self._lock = threading.Lock()
         self._calls: list[Call] = []
         self._fences: dict[str, int] = {}
         self._done: set[str] = set()
         self._held: set[str] = set()
-        self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.released.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__(kind, error, trace)
 
     def address(self, manner: Manner) -> str:
         """Where something is called that answers so."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{manner}"
+        return f"{self.url}/{manner}"
 
     @property
     def calls(self) -> list[Call]:
@@ -122,34 +115,17 @@ class Sink:
         return Answer.EFFECT
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True  # a connection that is kept alive would hold up the end
-    request_queue_size = 128
+class _Request(KeptAliveRequest):
+    server: Sink  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def __init__(self, sink: Sink) -> None:
-        super().__init__(("127.0.0.1", 0), _Request)
-        self.sink = sink
-
-
-class _Request(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # keeps connections alive
-    disable_nagle_algorithm = True
-    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802  its name in http.server
         at = datetime.now(UTC)
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        body = self.read_body().decode()
         manner = Manner(self.path.strip("/"))
-        sink = self.server.sink
-        status, is_held = sink.take(manner, self.headers, body, at=at)
+        status, is_held = self.server.take(manner, self.headers, body, at=at)
         if is_held:
-            sink.wait()
+            self.server.wait()
         elif manner is Manner.SLOW:
             threading.Event().wait(SLOW_SECONDS)
         with contextlib.suppress(ConnectionError):  # who called may have hung up, or be dead
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Says nothing: a line for each request would bury the progress."""
+            self.answer(status)

@@ -10,11 +10,12 @@ from heapq import heappop, heappush
 from typing import Any
 
 from functions.api.manage_schedules import ScheduleManager
-from functions.api.submit import Submission, Submitter
+from functions.api.submit import Submitter
 from functions.domain.claims import LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Timer
 from functions.domain.schedule import Schedule
+from functions.domain.submission import Submission
 from functions.ports import Rejected
 from functions.sweeper.heal import PASS_INTERVAL
 from tests.builders import LOCAL_WHEEL

@@ -5,7 +5,9 @@ botocore's own (60 s, up to ten tries) would let a far write land minutes after 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 2
 ATTEMPTS = 3
 CONNECTIONS = 32
+
+Answer = TypeVar("Answer")
+
+_PATIENCE = 5
+_PAUSE_SECONDS = 0.03
 
 _TRANSIENT = frozenset(
     {
@@ -73,6 +80,18 @@ def is_refused(error: Exception) -> bool:
     return any(reason.get("Code") == "ConditionalCheckFailed" for reason in reasons)
 
 
+def patiently(call: Callable[[], Answer]) -> Answer:
+    """Make a call again that met a transaction on its row: the SDK does not."""
+    for attempt in range(1, _PATIENCE):
+        try:
+            return call()
+        except ClientError as error:
+            if not is_conflict(error):
+                raise
+            time.sleep(_PAUSE_SECONDS * attempt)
+    return call()
+
+
 def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:
     """A DynamoDB client whose answers tell the clock what time the store has."""
     client = boto3.client("dynamodb", config=_config(attempts))
@@ -86,13 +105,19 @@ def sqs(*, attempts: int = ATTEMPTS) -> SQSClient:
 
 
 def s3() -> S3Client:
-    """An S3 client."""
-    return boto3.client("s3", config=_config(ATTEMPTS))
+    """An S3 client. What it presigns holds in every region: it names the host of the bucket's own."""
+    regional = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
+    return boto3.client("s3", config=_config(ATTEMPTS).merge(regional))
 
 
 def secrets_manager() -> SecretsManagerClient:
     """A Secrets Manager client. It asks once: the attempt of a job waits for the answer, and its lease does not."""
     return boto3.client("secretsmanager", config=_config(attempts=1))
+
+
+def functions() -> Any:
+    """A Lambda client. It asks once: whoever calls does not depend on the answer."""
+    return boto3.client("lambda", config=_config(attempts=1))
 
 
 def target(service: str, region: str, *, seconds: float) -> Any:

@@ -32,7 +32,7 @@ class DynamoDBLedger:
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
     i: job id, h: fingerprint, z: result, e: error, j: record of an attempt whose target goes on by itself, m: moved to,
-    w: parked until,    u: updated, x: ttl}; instants in ms, the ttl in s.
+    w: parked until, u: updated, x: ttl}; instants in ms, the ttl in s.
     """
 
     def __init__(
@@ -201,51 +201,42 @@ class DynamoDBLedger:
         self, key: str, *, fence: int, lease_until: datetime, now: datetime, scheduled_at: datetime | None = None
     ) -> LedgerRow | Refused:
         """One write unit, and one more for each 1,024 bytes of the record. A lease only grows."""
-        try:
-            answer = self._client.update_item(
-                TableName=self._table,
-                Key={"k": {"S": key}},
-                UpdateExpression="SET l = :lease, u = :now, x = :ttl",
-                ConditionExpression="f = :fence AND s = :running AND l <= :lease",
-                ExpressionAttributeValues={
-                    ":fence": {"N": str(fence)},
-                    ":running": {"S": State.RUNNING},
-                    ":lease": _ms(lease_until),
-                    ":now": _ms(now),
-                    ":ttl": _ttl(now=now, due_at=scheduled_at or now, lease_until=lease_until),
-                },
-                ReturnValues="ALL_NEW",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            refused = _refused(error)
-            row = refused.row
-            is_mine = row is not None and row.state is State.RUNNING and row.fence == fence
-            return row if is_mine and row is not None else refused
-        return _read(answer["Attributes"])
+        request = self._conditional(
+            key,
+            update="SET l = :lease, u = :now, x = :ttl",
+            condition="f = :fence AND s = :running AND l <= :lease",
+            values={
+                ":fence": {"N": str(fence)},
+                ":running": {"S": State.RUNNING},
+                ":lease": _ms(lease_until),
+                ":now": _ms(now),
+                ":ttl": _ttl(now=now, due_at=scheduled_at or now, lease_until=lease_until),
+            },
+        )
+        answer = self._send(request, returns="ALL_NEW")
+        if not isinstance(answer, Refused):
+            return _read(answer)
+        row = answer.row
+        is_mine = row is not None and row.state is State.RUNNING and row.fence == fence
+        return row if is_mine and row is not None else answer
 
     def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
         """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key={"k": {"S": job_id.key}},
-                UpdateExpression="SET s = :state, z = :result, e = :none, u = :now, x = :ttl",
-                ConditionExpression="f = :fence AND s = :running AND attribute_not_exists(j)",
-                ExpressionAttributeValues={
-                    ":fence": {"N": str(fence)},
-                    ":running": {"S": State.RUNNING},
-                    ":state": {"S": target(Event.SUCCEED)},
-                    ":result": {"S": result[:RESULT_LIMIT]},
-                    ":none": {"S": ""},
-                    ":now": _ms(now),
-                    ":ttl": _ttl(now=now, due_at=job_id.due_at),
-                },
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            return _refused(error)
-        return Applied()
+        request = self._conditional(
+            job_id.key,
+            update="SET s = :state, z = :result, e = :none, u = :now, x = :ttl",
+            condition="f = :fence AND s = :running AND attribute_not_exists(j)",
+            values={
+                ":fence": {"N": str(fence)},
+                ":running": {"S": State.RUNNING},
+                ":state": {"S": target(Event.SUCCEED)},
+                ":result": {"S": result[:RESULT_LIMIT]},
+                ":none": {"S": ""},
+                ":now": _ms(now),
+                ":ttl": _ttl(now=now, due_at=job_id.due_at),
+            },
+        )
+        return _applied(self._send(request))
 
     def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:
         """One write unit. A later message of the same attempt still finds its row: it lives as long as for its own time."""
@@ -263,7 +254,10 @@ class DynamoDBLedger:
         )
 
     def move(self, job_id: JobId, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
-        """Four write units: a transaction of two rows. Whoever has the old id finds the new one as long as it waits."""
+        """Four write units: a transaction of two rows. Whoever has the old id finds the new one as long as it waits.
+
+        Raises NotPlaced when the day of the far row could not be marked.
+        """
         assert self._timers is not None  # only where a function has the table
         nobody_has_had_it = "(s = :scheduled AND attribute_not_exists(f) AND attribute_not_exists(c))"
         update = self._request(
@@ -281,6 +275,7 @@ class DynamoDBLedger:
                 ":moved_to": {"S": str(job_id_of(timer.job))},
             },
         )
+        self._timers.mark(timer)
         put = self._timers.put_request(timer)
         try:
             self._client.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
@@ -290,34 +285,29 @@ class DynamoDBLedger:
 
     def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
         """One write unit, refused or not."""
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key={"k": {"S": timer.job.key}},
-                UpdateExpression=(
-                    "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
-                    "d = if_not_exists(d, :due), i = if_not_exists(i, :id)"
-                ),
-                ConditionExpression=(
-                    "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "
-                    "(s IN (:scheduled, :running) AND (attribute_not_exists(a) OR a <= :attempt))"
-                ),
-                ExpressionAttributeValues={
-                    ":until": _ms(until),
-                    ":now": _ms(now),
-                    ":ttl": _ttl(now=now, due_at=max(until, timer.job.scheduled_at)),
-                    ":scheduled": {"S": State.SCHEDULED},
-                    ":retrying": {"S": State.RETRYING},
-                    ":running": {"S": State.RUNNING},
-                    ":attempt": {"N": str(timer.attempt)},
-                    ":due": _ms(timer.due_at),
-                    ":id": {"S": str(job_id_of(timer.job))},
-                },
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            return _refused(error)
-        return Applied()
+        request = self._conditional(
+            timer.job.key,
+            update=(
+                "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
+                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)"
+            ),
+            condition=(
+                "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "
+                "(s IN (:scheduled, :running) AND (attribute_not_exists(a) OR a <= :attempt))"
+            ),
+            values={
+                ":until": _ms(until),
+                ":now": _ms(now),
+                ":ttl": _ttl(now=now, due_at=max(until, timer.job.scheduled_at)),
+                ":scheduled": {"S": State.SCHEDULED},
+                ":retrying": {"S": State.RETRYING},
+                ":running": {"S": State.RUNNING},
+                ":attempt": {"N": str(timer.attempt)},
+                ":due": _ms(timer.due_at),
+                ":id": {"S": str(job_id_of(timer.job))},
+            },
+        )
+        return _applied(self._send(request))
 
     def replay(
         self, timer: Timer, *, fence: int, owner: str, now: datetime, needs_row: bool = False
@@ -374,18 +364,13 @@ class DynamoDBLedger:
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
         """One write unit."""
         unchanged, seen = _unchanged(row)
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key={"k": {"S": job_id.key}},
-                UpdateExpression="SET c = :yes, u = :now",
-                ConditionExpression=unchanged,
-                ExpressionAttributeValues={":yes": {"BOOL": True}, ":now": _ms(now), **seen},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            return _refused(error)
-        return Applied()
+        request = self._conditional(
+            job_id.key,
+            update="SET c = :yes, u = :now",
+            condition=unchanged,
+            values={":yes": {"BOOL": True}, ":now": _ms(now), **seen},
+        )
+        return _applied(self._send(request))
 
     def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, refused or not."""
@@ -518,12 +503,15 @@ class DynamoDBLedger:
         return Applied()
 
     def _write(self, key: str, **request: Any) -> Applied | Refused:
-        answer = self._update(key, **request)
-        return answer if isinstance(answer, Refused) else Applied()
+        return _applied(self._update(key, **request))
 
     def _update(self, key: str, *, returns: Any = "NONE", **request: Any) -> Mapping[str, Any] | Refused:
+        return self._send(self._request(key, **request), returns=returns)
+
+    def _send(self, request: Any, *, returns: Any = "NONE") -> Mapping[str, Any] | Refused:
+        """The attributes that it returns, or the row that it met."""
         try:
-            answer = self._client.update_item(**self._request(key, **request), ReturnValues=returns)
+            answer = self._client.update_item(**request, ReturnValues=returns)
         except ClientError as error:
             return _refused(error)
         return answer.get("Attributes", {})
@@ -546,14 +534,13 @@ class DynamoDBLedger:
     ) -> Any:
         # A job that runs before its time may have left a timer of that time behind: its row outlives that one too.
         latest = max(due_at, scheduled_at or due_at)
-        return {
-            "TableName": self._table,
-            "Key": {"k": {"S": key}},
-            "UpdateExpression": f"SET s = :state, o = :owner, u = :now, x = :ttl, {assignments}"
+        return self._conditional(
+            key,
+            update=f"SET s = :state, o = :owner, u = :now, x = :ttl, {assignments}"
             + (f" REMOVE {removals}" if removals else "")
             + (f" ADD {additions}" if additions else ""),
-            "ConditionExpression": condition,
-            "ExpressionAttributeValues": {
+            condition=condition,
+            values={
                 ":state": {"S": state},
                 ":owner": {"S": owner},
                 ":due": _ms(due_at),
@@ -561,6 +548,15 @@ class DynamoDBLedger:
                 ":ttl": _ttl(now=now, due_at=latest, lease_until=lease_until),
                 **values,
             },
+        )
+
+    def _conditional(self, key: str, *, update: str, condition: str, values: Mapping[str, Any]) -> Any:
+        return {
+            "TableName": self._table,
+            "Key": {"k": {"S": key}},
+            "UpdateExpression": update,
+            "ConditionExpression": condition,
+            "ExpressionAttributeValues": values,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
 
@@ -572,6 +568,10 @@ def _unchanged(row: LedgerRow | None) -> tuple[str, dict[str, Any]]:
     if not row.fence:
         return "s = :seen AND attribute_not_exists(f)", {":seen": {"S": row.state}}
     return "s = :seen AND f = :fence", {":seen": {"S": row.state}, ":fence": {"N": str(row.fence)}}
+
+
+def _applied(answer: Mapping[str, Any] | Refused) -> Applied | Refused:
+    return answer if isinstance(answer, Refused) else Applied()
 
 
 def _refused(error: ClientError) -> Refused:

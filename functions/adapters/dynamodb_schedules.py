@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from functions.adapters.clients import is_conflict, is_refused
+from functions.adapters.clients import is_refused, patiently
 from functions.domain.errors import Undecodable
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.planning import Plan
@@ -26,11 +25,7 @@ DELETED_LIFE = timedelta(days=30)
 
 Read = TypeVar("Read")
 
-Answer = TypeVar("Answer")
-
 _BATCH = 100
-_PATIENCE = 5
-_PAUSE_SECONDS = 0.03
 _SKIP = "x_"
 _AWAITED = "~"
 
@@ -55,7 +50,7 @@ class DynamoDBScheduleStore:
             {"Get": {"TableName": self._definitions, "Key": _definition_key(key)}},
             {"Get": {"TableName": self._states, "Key": {"k": {"S": key}}}},
         ]
-        found: Any = _patiently(lambda: self._client.transact_get_items(TransactItems=wanted))["Responses"]
+        found: Any = patiently(lambda: self._client.transact_get_items(TransactItems=wanted))["Responses"]
         definition, state = (answer.get("Item") for answer in found)
         return definition and _read_definition(definition), state and _read_state(state)
 
@@ -112,7 +107,7 @@ class DynamoDBScheduleStore:
             self._state_request(stored.key, state, seen, history=history),
         ]
         try:
-            _patiently(lambda: self._client.transact_write_items(TransactItems=items))
+            patiently(lambda: self._client.transact_write_items(TransactItems=items))
         except ClientError as error:
             if is_refused(error):
                 return False
@@ -171,7 +166,7 @@ class DynamoDBScheduleStore:
     def note_failure(self, key: str, identity: str) -> int:
         """One write unit. A set: noting a run again does not count it twice."""
         try:
-            answer = _patiently(
+            answer = patiently(
                 lambda: self._client.update_item(
                     TableName=self._states,
                     Key={"k": {"S": key}},
@@ -268,7 +263,7 @@ class DynamoDBScheduleStore:
         """`_APPLIED`; or the state that it met, None where there is none."""
         request = self._request(key, update, condition=condition)
         try:
-            _patiently(lambda: self._client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD"))
+            patiently(lambda: self._client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD"))
         except ClientError as error:
             if not is_refused(error):
                 raise
@@ -294,18 +289,6 @@ _APPLIED = object()
 def places_of(history: int) -> int:
     """How many of the last fires a state row keeps: one at least, from which a change knows what has fired."""
     return max(history, 1)
-
-
-def _patiently(call: Callable[[], Answer]) -> Answer:
-    """Make a call again that met a transaction on its row: the SDK does not."""
-    for attempt in range(1, _PATIENCE):
-        try:
-            return call()
-        except ClientError as error:
-            if not is_conflict(error):
-                raise
-            time.sleep(_PAUSE_SECONDS * attempt)
-    return call()
 
 
 class _Update:

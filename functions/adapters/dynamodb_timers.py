@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.clients import is_refused, is_transient
+from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks, mark_of
 from functions.domain.alarm import Alarm
 from functions.domain.claims import TIMER_LIFE
 from functions.domain.envelope import decode_alarm, decode_timer, encode_alarm, encode_timer
-from functions.domain.errors import Undecodable
+from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
-from functions.domain.timer_key import alarm_key, is_alarm_key, key_of, owner_of, timer_key
+from functions.domain.operation import OwnedDay
+from functions.domain.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, Page, StoredTimer
 
@@ -33,7 +35,8 @@ class DynamoDBTimerStore:
     """Rows {p, s, j: record, w: written at (ms), x: ttl (s)}.
 
     client: for what may be repeated. writer: makes one attempt a call, because where a timer belongs is decided anew
-    before each. pool: sends the batches of a put side by side. ledger_table: for timers of registered jobs.
+    before each. pool: sends the batches of a put side by side. marks: written before the rows, so that a tenant's rows
+    are found. ledger_table: for timers of registered jobs.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class DynamoDBTimerStore:
         wheel: Wheel,
         clock: Clock,
         pool: Executor,
+        marks: DynamoDBDayMarks,
         ledger_table: str = "",
     ) -> None:
         self._client = client
@@ -54,10 +58,16 @@ class DynamoDBTimerStore:
         self._wheel = wheel
         self._clock = clock
         self._pool = pool
+        self._marks = marks
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
-        """One write unit a timer of up to 1,024 bytes."""
-        return self._put(timers)
+        """One write unit a timer of up to 1,024 bytes; and its mark, where that is the first of its day."""
+        unmarked = self._marks.put(timers)
+        if not unmarked:
+            return self._put(timers)
+        # A row without its mark would never be found by its tenant.
+        waiting = [timer for timer in timers if mark_of(timer) in unmarked]
+        return [*waiting, *self._put([timer for timer in timers if mark_of(timer) not in unmarked])]
 
     def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
         """One write unit an alarm."""
@@ -73,6 +83,25 @@ class DynamoDBTimerStore:
             ExpressionAttributeValues=values | {":after": {"S": after}} if after else values,
             ProjectionExpression="s, j",
             Limit=limit,
+        )
+        return Page(rows=[_read(item) for item in answer["Items"]], is_last="LastEvaluatedKey" not in answer)
+
+    def days(self, tenant: str) -> list[OwnedDay]:
+        """One Query of marks. Raises Undecodable."""
+        return self._marks.days(tenant)
+
+    def read_owned(self, tenant: str, owned: OwnedDay, *, bucket: int, after: str = "", limit: int) -> Page:
+        """A read unit for each 4 KB, and one where there is nothing."""
+        partition = _partition(bucket, owned.shard)
+        start: Any = {"ExclusiveStartKey": {"p": {"S": partition}, "s": {"S": after}}} if after else {}
+        answer = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression="p = :p AND begins_with(s, :owned)",
+            ExpressionAttributeValues={":p": {"S": partition}, ":owned": {"S": owned_prefix(owned.priority, tenant)}},
+            ProjectionExpression="s, j, w",
+            Limit=limit,
+            ConsistentRead=True,
+            **start,
         )
         return Page(rows=[_read(item) for item in answer["Items"]], is_last="LastEvaluatedKey" not in answer)
 
@@ -92,7 +121,9 @@ class DynamoDBTimerStore:
         return _read(answer["Attributes"]) if "Attributes" in answer else None
 
     def put_registered(self, timer: Timer) -> bool | None:
-        """Four write units, for a submission that is repeated."""
+        """Four write units, for a submission that is repeated; and its mark, where that is the first of its day."""
+        if self._marks.put([timer]):
+            return None
         waits: Any = {
             "TableName": self._ledger_table,
             "Key": {"k": {"S": timer.job.key}},
@@ -111,8 +142,13 @@ class DynamoDBTimerStore:
             return None
         return True
 
+    def mark(self, timer: Timer) -> None:
+        """What comes before `put_request`. Raises NotPlaced."""
+        if self._marks.put([timer]):
+            raise NotPlaced(["the mark of its day could not be written"])
+
     def put_request(self, timer: Timer) -> Any:
-        """A put as a part of a transaction."""
+        """A put as a part of a transaction, of a timer that is marked."""
         return {"TableName": self._table, "Item": self._item(timer)}
 
     def _put(self, entries: Sequence[Entry]) -> list[Entry]:

@@ -28,7 +28,10 @@ SCHEDULE_STATE = TableSchema("schedule_state", partition_key="k", ttl_attribute=
 """k = `{tenant}#{schedule_id}`: apart from the definition, so that a fire costs one unit however large that is."""
 
 TENANTS = TableSchema("tenants", partition_key="t", sort_key="i", ttl_attribute="x")
-"""t = tenant, i = item (plan, token state, breaker, slot, day marker)."""
+"""t = tenant, i = `breaker#{destination}`, `day#{yyyymmdd}#{class}#{shard:04d}`, `operation#{id}`.
+
+And t = `~operations`, which no tenant can be called: i = `{created_ms:013d}#{tenant}#{id}` of each open operation.
+"""
 
 SHARDS = TableSchema("shards", partition_key="k")
 """k = `{shard:04d}` (lease, epoch, cursors), `audit` and `schedules` (how far the sweeper has read), `wheel` (recorded constants)."""

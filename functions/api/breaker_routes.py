@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
-from pydantic import BaseModel, ValidationError
 
 from functions.api.answers import answer
 from functions.api.breaker_requests import BreakersQuery, ResetBody
-from functions.api.problems import Misshapen
-from functions.api.requests import parse_body
+from functions.api.reading import body_of, query_of, read_as
 from functions.domain.breaker import CLOSED, Breaker
-from functions.domain.errors import InvalidInput
 from functions.domain.instants import format_instant
 from functions.ports import BreakerStore, Journal
 
 CONTEXT = "breakers"
 """The name under which the routes find what they need in the resolver's context."""
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +34,7 @@ router = APIGatewayHttpRouter()
 @router.get("/v1/breakers")
 def list_breakers() -> Response[str]:
     """Tell a tenant's breakers that are not closed, page by page."""
-    query = _read(BreakersQuery, dict(router.current_event.query_string_parameters or {}))
+    query = read_as(BreakersQuery, query_of(router.current_event))
     found, has_more = _desk().breakers.page(query.tenant, after=query.after, limit=query.limit)
     return answer(
         HTTPStatus.OK,
@@ -53,7 +48,7 @@ def list_breakers() -> Response[str]:
 @router.post("/v1/breakers:reset")
 def reset_breaker() -> Response[str]:
     """Close a breaker, whatever its destination does."""
-    body = _read(ResetBody, _body())
+    body = read_as(ResetBody, body_of(router.current_event))
     was_closed = not _desk().breakers.reset(body.tenant, body.destination)
     if not was_closed:
         _desk().journal.count("breakers_closed")
@@ -78,14 +73,3 @@ def breaker_body(breaker: Breaker) -> dict[str, Any]:
 
 def _desk() -> BreakerDesk:
     return router.context[CONTEXT]
-
-
-def _body() -> Any:
-    return parse_body(router.current_event.body, is_base64=bool(router.current_event.is_base64_encoded))
-
-
-def _read(model: type[Model], raw: Any) -> Model:
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        raise Misshapen(InvalidInput, error) from None

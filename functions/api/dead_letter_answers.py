@@ -9,12 +9,9 @@ from functions.api.dead_letters import Found, Inspected, obstacle_of
 from functions.api.problems import problem_of
 from functions.api.purge import NotPurged, Purges
 from functions.api.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
-from functions.domain.instants import format_duration, format_instant
-from functions.domain.job import Job, Precision
+from functions.domain.instants import format_instant
+from functions.domain.job_description import describe_job
 from functions.domain.letter_id import LetterId
-from functions.domain.occurrence import Occurrence
-from functions.domain.retry import RetryPolicy
-from functions.domain.target_options import USUAL, TargetOptions
 from functions.ports import DeadLetter
 
 REPLAYED = "replayed"
@@ -61,7 +58,7 @@ def inspected_body(inspected: Inspected) -> dict[str, Any]:
         told["payload"] = json.loads(inspected.payload)
     if inspected.is_payload_gone:
         told["is_payload_gone"] = True
-    return {**told, "due_at": format_instant(letter.timer.due_at), "job": _job_body(letter.timer.job)}
+    return {**told, "due_at": format_instant(letter.timer.due_at), "job": describe_job(letter.timer.job)}
 
 
 def replay_body(outcome: Replayed | AlreadyReplayed) -> dict[str, Any]:
@@ -120,54 +117,3 @@ def _not_replayed_body(outcome: NotReplayed) -> dict[str, Any]:
 def _not_purged_body(failed: NotPurged) -> dict[str, Any]:
     detail = f"a store failed ({failed.fault}): purge it again"
     return {"id": str(failed.letter_id), "code": "unavailable", "detail": detail}
-
-
-def _job_body(job: Job) -> dict[str, Any]:
-    """How the job was asked for. What has its usual value is left out."""
-    usual = {
-        "priority": (job.priority.name.lower(), "normal"),
-        "precision": (job.precision.value, Precision.DEFAULT.value),
-        "expires_at": (format_instant(job.expires_at) if job.expires_at else None, None),
-        "http": (_http_body(job.options), {}),
-        "asynchronous": (job.options.is_async, False),
-        "tags": (list(job.tags), []),
-        "occurrence": (_occurrence_body(job.occurrence) if job.occurrence else None, None),
-    }
-    return {
-        "target": job.target,
-        "scheduled_at": format_instant(job.scheduled_at),
-        "delivery": job.delivery.value,
-        "retry": _retry_body(job.retry),
-        "timeout": format_duration(job.timeout),
-        **{name: value for name, (value, unsaid) in usual.items() if value != unsaid},
-    }
-
-
-def _retry_body(retry: RetryPolicy) -> dict[str, Any]:
-    return {
-        "strategy": retry.strategy.value,
-        "attempts": retry.attempts,
-        "base": format_duration(retry.base),
-        "cap": format_duration(retry.cap),
-        **({"max_age": format_duration(retry.max_age)} if retry.max_age is not None else {}),
-    }
-
-
-def _http_body(options: TargetOptions) -> dict[str, Any]:
-    told = {
-        "method": options.method.value if options.method is not USUAL.method else "",
-        # Values of headers may be secrets.
-        "headers": [name for name, _ in options.headers],
-        "success": list(options.success_codes),
-        "retry_on": list(options.retry_codes),
-    }
-    return {name: value for name, value in told.items() if value}
-
-
-def _occurrence_body(fire: Occurrence) -> dict[str, Any]:
-    return {
-        "schedule_id": fire.schedule_id,
-        "fire_at": format_instant(fire.fire_at),
-        "nominal_at": format_instant(fire.nominal_at),
-        "index": fire.index,
-    }

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
-from pydantic import BaseModel, ValidationError
 
 from functions.api.answers import answer, problem_answer
 from functions.api.dead_letter_answers import (
@@ -23,11 +21,10 @@ from functions.api.dead_letter_answers import (
 )
 from functions.api.dead_letter_requests import FilterQuery, ListQuery, PurgeBody, ReplayBody
 from functions.api.dead_letters import Found, LetterFinder
-from functions.api.problems import Misshapen, problem
+from functions.api.problems import problem
 from functions.api.purge import Purger
+from functions.api.reading import body_of, caller_of, query_of, read_as
 from functions.api.replay import Replayed, Replayer
-from functions.api.requests import parse_body
-from functions.domain.errors import InvalidInput
 from functions.domain.letter_id import LetterId, parse_letter_id
 
 CONTEXT = "dead_letters"
@@ -35,10 +32,6 @@ CONTEXT = "dead_letters"
 
 MOST_COUNTED = 5_000
 """Letters that one request of a dry run counts."""
-
-_UNKNOWN_CALLER = "unknown"
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +49,7 @@ router = APIGatewayHttpRouter()
 @router.get("/v1/dead-letters")
 def list_letters() -> Response[str]:
     """Tell a tenant's dead letters, newest first, page by page."""
-    query = _read(ListQuery, dict(router.current_event.query_string_parameters or {}))
+    query = read_as(ListQuery, query_of(router.current_event))
     return answer(HTTPStatus.OK, page_body(_find(query, limit=query.limit)))
 
 
@@ -74,7 +67,7 @@ def act_on_letter(path: str) -> Response[str]:
         detail = f"{verb[:100]!r} is nothing that can be asked of a dead letter: append :replay to its id"
         no_route = problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route", detail=detail)
         return problem_answer(no_route)
-    outcome = _desk().replayer.replay(parse_letter_id(letter_id), caller=_caller())
+    outcome = _desk().replayer.replay(parse_letter_id(letter_id), caller=caller_of(router.current_event))
     status = HTTPStatus.ACCEPTED if isinstance(outcome, Replayed) else HTTPStatus.OK
     return answer(status, replay_body(outcome))
 
@@ -83,29 +76,32 @@ def act_on_letter(path: str) -> Response[str]:
 def purge_letter(letter_id: str) -> Response[str]:
     """Forget a dead letter."""
     parsed = _parse(letter_id)
-    _desk().purger.purge(parsed, caller=_caller())
+    _desk().purger.purge(parsed, caller=caller_of(router.current_event))
     return answer(HTTPStatus.OK, purge_body(parsed))
 
 
 @router.post("/v1/dead-letters:replay")
 def replay_letters() -> Response[str]:
     """Replay a bounded part of the dead letters that are meant; or count them."""
-    body = _read(ReplayBody, _body())
+    body = read_as(ReplayBody, body_of(router.current_event))
     if body.dry_run:
         return answer(HTTPStatus.OK, dry_run_body(_find(body, limit=MOST_COUNTED)))
     replayer = _desk().replayer
-    replays = replayer.replay_part(body.wanted(), after=body.after, rate=body.rate, caller=_caller())
+    replays = replayer.replay_part(
+        body.wanted(), after=body.after, rate=body.rate, caller=caller_of(router.current_event)
+    )
     return answer(HTTPStatus.OK, replays_body(replays))
 
 
 @router.post("/v1/dead-letters:purge")
 def purge_letters() -> Response[str]:
     """Forget a bounded part of the dead letters that are meant; or count them."""
-    body = _read(PurgeBody, _body())
+    body = read_as(PurgeBody, body_of(router.current_event))
     if body.dry_run:
         return answer(HTTPStatus.OK, dry_run_body(_find(body, limit=MOST_COUNTED)))
     return answer(
-        HTTPStatus.OK, purges_body(_desk().purger.purge_part(body.wanted(), after=body.after, caller=_caller()))
+        HTTPStatus.OK,
+        purges_body(_desk().purger.purge_part(body.wanted(), after=body.after, caller=caller_of(router.current_event))),
     )
 
 
@@ -120,20 +116,3 @@ def _find(query: FilterQuery, *, limit: int) -> Found:
 
 def _parse(letter_id: str) -> LetterId:
     return parse_letter_id(unquote(letter_id))
-
-
-def _caller() -> str:
-    """The ARN of who signed the request."""
-    authorizer = router.current_event.raw_event["requestContext"].get("authorizer") or {}
-    return (authorizer.get("iam") or {}).get("userArn") or _UNKNOWN_CALLER
-
-
-def _body() -> Any:
-    return parse_body(router.current_event.body, is_base64=bool(router.current_event.is_base64_encoded))
-
-
-def _read(model: type[Model], raw: Any) -> Model:
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        raise Misshapen(InvalidInput, error) from None

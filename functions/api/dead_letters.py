@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.envelope import unpack
-from functions.domain.errors import InvalidInput, InvalidJob, LetterNotFound
+from functions.domain.errors import InvalidInput, LetterNotFound
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, from_seconds, to_ms, to_seconds
 from functions.domain.job import Delivery
 from functions.domain.job_id import base36, read_base36
 from functions.domain.letter_id import LETTER_LIFE, MAX_LENGTH, LetterId
 from functions.domain.occurrence import fill_references
-from functions.domain.targets import parse_target
+from functions.domain.targets import destination_of
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, DeadLetter, DeadLetters, PayloadStore
 
@@ -219,14 +219,6 @@ def obstacle_of(letter: DeadLetter) -> str:
         # One that could not be promoted. The ledger starts such a job only where it has no row of it.
         return "an at_most_once job is never tried again: submit it anew"
     return ""
-
-
-def destination_of(target: str) -> str:
-    """What a target shares with its neighbours, such as `https://host`; nothing for what is no target."""
-    try:
-        return parse_target(target).destination
-    except InvalidJob:
-        return ""
 
 
 def _hours(before: LetterId, since: datetime) -> list[datetime]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.api.find import Finder, Found, attempt_id
+from functions.api.find import Finder, Found
 from functions.domain.errors import InvalidJob, TickwheelError
 from functions.domain.explanation import Explanation, Facts, explain
 from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Timer
-from functions.domain.job_id import JobId
+from functions.domain.job_id import JobId, attempt_id
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of
 from functions.domain.schedule_state import ScheduleState

@@ -5,15 +5,15 @@ One that was moved is told under the id with which it goes on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from functions.api.moves import last_of
 from functions.domain.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.errors import JobNotFound
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
+from functions.moves import last_of
 from functions.ports import Clock, Ledger, TimerStore
 
 _NO_ROW = LedgerRow(state=State.SCHEDULED)
@@ -57,8 +57,3 @@ class Finder:
             raise JobNotFound(str(job_id))  # it was cancelled
         # A near job has no row until it is claimed: the id says all there is.
         return Found(job_id=job_id, state=State.SCHEDULED, due_at=job_id.due_at)
-
-
-def attempt_id(job_id: JobId, due_at: datetime, *, wheel: Wheel) -> JobId:
-    """The id of a job as it locates the far row of an attempt that is due then: a retry has the key of its instant."""
-    return replace(job_id, due_at=due_at, bucket=wheel.bucket_of(due_at))

@@ -16,7 +16,6 @@ from functions.api.answers import accepted_body, answer, found_body, problem_ans
 from functions.api.breaker_routes import CONTEXT as BREAKERS
 from functions.api.breaker_routes import BreakerDesk
 from functions.api.breaker_routes import router as breaker_router
-from functions.api.cancel import Canceller
 from functions.api.dead_letter_routes import CONTEXT as LETTERS
 from functions.api.dead_letter_routes import LetterDesk
 from functions.api.dead_letter_routes import router as letter_router
@@ -28,19 +27,25 @@ from functions.api.job_routes import CONTEXT as JOBS
 from functions.api.job_routes import JobDesk
 from functions.api.job_routes import router as job_router
 from functions.api.manage_schedules import ScheduleManager
-from functions.api.moves import follow
 from functions.api.openapi import document
+from functions.api.operation_routes import CONTEXT as OPERATIONS
+from functions.api.operation_routes import router as operation_router
+from functions.api.operations import OperationManager
 from functions.api.problems import Misshapen, problem, problem_of
 from functions.api.purge import Purger
+from functions.api.reading import KEY_HEADER, body_of, caller_of
 from functions.api.replay import Replayer
-from functions.api.requests import BatchBody, JobBody, Rules, check_key, parse_body
-from functions.api.reschedule import Rescheduler
-from functions.api.schedule_routes import CONTEXT, KEY_HEADER, Desk, router
-from functions.api.submit import Submission, Submitter
+from functions.api.requests import BatchBody, JobBody, Rules, check_key
+from functions.api.schedule_routes import CONTEXT, Desk, router
+from functions.api.submit import Submitter
+from functions.cancelling import Canceller
 from functions.domain.errors import InvalidInput, TickwheelError
 from functions.domain.job import check_tenant
 from functions.domain.job_id import parse_job_id
+from functions.domain.submission import Submission
 from functions.domain.webhooks import keys_of
+from functions.moves import follow
+from functions.rescheduling import Rescheduler
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.wiring import Wiring, identity, token
@@ -50,6 +55,7 @@ app.include_router(router)
 app.include_router(letter_router)
 app.include_router(breaker_router)
 app.include_router(job_router)
+app.include_router(operation_router)
 settings = ApiSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
@@ -138,6 +144,15 @@ rescheduler = Rescheduler(
     identity=identity,
     token=token,
 )
+operation_manager = OperationManager(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    operations=wiring.operations,
+    exports=wiring.exports,
+    waker=wiring.waker,
+    journal=wiring.journal,
+    identity=identity,
+)
 
 
 @app.post("/v1/jobs")
@@ -145,7 +160,7 @@ def submit_job() -> Response[str]:
     """Take one job in."""
     key = check_key(app.current_event.headers.get(KEY_HEADER))
     rules = _rules(has_key=key is not None)
-    body = JobBody.model_validate(_body(), context=rules)
+    body = JobBody.model_validate(body_of(app.current_event), context=rules)
     outcome = submitter.submit([body.submission(now=rules.now, idempotency_key=key)])[0]
     if isinstance(outcome, TickwheelError):
         raise outcome
@@ -158,7 +173,7 @@ def submit_batch() -> Response[str]:
     if KEY_HEADER in app.current_event.headers:
         raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules = _rules()
-    batch = BatchBody.model_validate(_body())
+    batch = BatchBody.model_validate(body_of(app.current_event))
     results: list[dict[str, Any] | None] = []
     submissions: list[Submission] = []
     for job in batch.jobs:
@@ -181,9 +196,9 @@ def get_job(job_id: str) -> Response[str]:
 def cancel_job(job_id: str) -> Response[str]:
     """Stop a job that has not run."""
     parsed, is_cancelled = follow(canceller.cancel, parse_job_id(unquote(job_id)))
-    if is_cancelled:
-        return answer(HTTPStatus.OK, {"id": str(parsed), "state": "cancelled"})
-    return answer(HTTPStatus.ACCEPTED, {"id": str(parsed), "state": "cancel_requested"})
+    state = "cancelled" if is_cancelled else "cancel_requested"
+    wiring.journal.event("job_cancelled", job_id=str(parsed), state=state, caller=caller_of(app.current_event))
+    return answer(HTTPStatus.OK if is_cancelled else HTTPStatus.ACCEPTED, {"id": str(parsed), "state": state})
 
 
 @app.get("/v1/tenants/<tenant>/webhook-keys")
@@ -228,14 +243,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     desk = Desk(manager=manager, payloads=wiring.payloads, rules=_rules, token=token)
     job_desk = JobDesk(finisher=finisher, explainer=explainer, rescheduler=rescheduler, rules=_rules)
     app.append_context(**{CONTEXT: desk, JOBS: job_desk, LETTERS: letter_desk, BREAKERS: breaker_desk})
+    app.append_context(**{OPERATIONS: operation_manager})
     try:
         return app.resolve(event, context)
     finally:
         wiring.journal.flush()
-
-
-def _body() -> Any:
-    return parse_body(app.current_event.body, is_base64=bool(app.current_event.is_base64_encoded))
 
 
 def _rules(*, has_key: bool = False) -> Rules:

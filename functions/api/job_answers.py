@@ -6,12 +6,12 @@ from typing import Any
 
 from functions.api.answers import UNTRACKED
 from functions.api.find import Found
-from functions.api.reschedule import Waiting
 from functions.domain.claims import LedgerRow
 from functions.domain.explanation import Explanation
 from functions.domain.instants import format_instant
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
+from functions.rescheduling import Waiting
 
 
 def heartbeat_body(job_id: JobId, row: LedgerRow) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.requests import CallBody, Duration, JobBody, Rules, compact_json
-from functions.api.reschedule import Edited
 from functions.api.schedule_patch import merged
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.http_answers import RESULT_LIMIT
@@ -19,6 +18,7 @@ from functions.domain.job import Job
 from functions.domain.retry import MAX_BACKOFF
 from functions.domain.schedule import JobTemplate
 from functions.domain.schedule_record import encode_template
+from functions.rescheduling import Edited
 
 MAX_ERROR = 2_000
 MIN_LEASE = timedelta(seconds=1)

@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
-from pydantic import BaseModel, ValidationError
 
 from functions.api.answers import answer, problem_answer
 from functions.api.explain import Explainer
 from functions.api.finish import TARGET_FAILED, Finisher
 from functions.api.job_answers import ended_body, explanation_body, heartbeat_body, waiting_body
 from functions.api.job_requests import CompleteBody, FailBody, HeartbeatBody, patched
-from functions.api.problems import Misshapen, problem
-from functions.api.requests import Rules, parse_body
-from functions.api.reschedule import Rescheduler
-from functions.domain.errors import InvalidInput
+from functions.api.problems import problem
+from functions.api.reading import body_of, caller_of, read_as
+from functions.api.requests import Rules
 from functions.domain.job_id import JobId, parse_job_id
 from functions.domain.lifecycle import State
 from functions.ports import Failed
+from functions.rescheduling import Rescheduler
 
 CONTEXT = "jobs"
 """The name under which the routes find what they need in the resolver's context."""
 
 RUN_NOW = "run-now"
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +45,10 @@ router = APIGatewayHttpRouter()
 @router.patch("/v1/jobs/<job_id>")
 def change_job(job_id: str) -> Response[str]:
     """Give a job that waits another time or another content."""
-    desk, parsed, patch = _desk(), _parsed(job_id), _body()
+    desk, parsed, patch = _desk(), _parsed(job_id), body_of(router.current_event)
     rules = desk.rules()
-    waiting = desk.rescheduler.change(parsed, lambda job, payload: patched(job, payload, patch, rules))
+    caller = caller_of(router.current_event)
+    waiting = desk.rescheduler.change(parsed, lambda job, payload: patched(job, payload, patch, rules), caller=caller)
     return answer(HTTPStatus.OK, waiting_body(waiting, asked=parsed))
 
 
@@ -64,7 +61,8 @@ def act_on_job(path: str) -> Response[str]:
         detail = f"nothing can be asked of a job by POST but that it runs now: append :{RUN_NOW} to its id"
         return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", title, detail=detail))
     parsed = parse_job_id(job_id)
-    return answer(HTTPStatus.ACCEPTED, waiting_body(_desk().rescheduler.run_now(parsed), asked=parsed))
+    waiting = _desk().rescheduler.run_now(parsed, caller=caller_of(router.current_event))
+    return answer(HTTPStatus.ACCEPTED, waiting_body(waiting, asked=parsed))
 
 
 @router.get("/v1/jobs/<job_id>/explain")
@@ -76,7 +74,7 @@ def explain_job(job_id: str) -> Response[str]:
 @router.post("/v1/jobs/<job_id>/heartbeat")
 def heartbeat(job_id: str) -> Response[str]:
     """Prolong the lease of an attempt whose target goes on by itself."""
-    parsed, body = _parsed(job_id), _read(HeartbeatBody)
+    parsed, body = _parsed(job_id), read_as(HeartbeatBody, body_of(router.current_event))
     row = _desk().finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, heartbeat_body(parsed, row))
 
@@ -84,7 +82,7 @@ def heartbeat(job_id: str) -> Response[str]:
 @router.post("/v1/jobs/<job_id>/complete")
 def complete(job_id: str) -> Response[str]:
     """Settle an attempt as succeeded."""
-    parsed, body = _parsed(job_id), _read(CompleteBody)
+    parsed, body = _parsed(job_id), read_as(CompleteBody, body_of(router.current_event))
     _desk().finisher.complete(parsed, fence=body.fence, result=body.text)
     return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
 
@@ -92,7 +90,7 @@ def complete(job_id: str) -> Response[str]:
 @router.post("/v1/jobs/<job_id>/fail")
 def fail(job_id: str) -> Response[str]:
     """Settle an attempt as failed."""
-    parsed, body = _parsed(job_id), _read(FailBody)
+    parsed, body = _parsed(job_id), read_as(FailBody, body_of(router.current_event))
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
     return answer(HTTPStatus.OK, ended_body(parsed, _desk().finisher.fail(parsed, fence=body.fence, failure=failure)))
 
@@ -103,14 +101,3 @@ def _desk() -> JobDesk:
 
 def _parsed(job_id: str) -> JobId:
     return parse_job_id(unquote(job_id))
-
-
-def _body() -> Any:
-    return parse_body(router.current_event.body, is_base64=bool(router.current_event.is_base64_encoded))
-
-
-def _read(model: type[Model]) -> Model:
-    try:
-        return model.model_validate(_body())
-    except ValidationError as error:
-        raise Misshapen(InvalidInput, error) from None

@@ -18,6 +18,9 @@ from functions.api.job_openapi import MODELS as JOB_MODELS
 from functions.api.job_openapi import SCHEMAS as JOB_SCHEMAS
 from functions.api.job_openapi import change_operation, job_paths
 from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, operation
+from functions.api.operation_openapi import MODELS as OPERATION_MODELS
+from functions.api.operation_openapi import SCHEMAS as OPERATION_SCHEMAS
+from functions.api.operation_openapi import operation_paths
 from functions.api.problems import TABLE
 from functions.api.requests import BATCH_LIMIT, BatchBody, JobBody
 from functions.api.schedule_openapi import MODELS, SCHEMAS, schedule_paths
@@ -92,7 +95,10 @@ _PROBLEM = {
         "status": {"type": "integer"},
         "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | {"no_such_route", "unavailable"})},
         "detail": TEXT,
-        "id": {"type": "string", "description": "the job that the idempotency key belongs to, or that this one is now"},
+        "id": {
+            "type": "string",
+            "description": "the first job or operation of the idempotency key, or the job that this one is now",
+        },
         "state": {"enum": _STATES},
         "retry_after": {"type": "integer", "description": "seconds after which the same request may be taken"},
         "errors": {
@@ -133,7 +139,7 @@ def document() -> dict[str, Any]:
     _, definitions = models_json_schema(
         [
             (model, "validation")
-            for model in (JobBody, BatchBody, *JOB_MODELS, *MODELS, *LETTER_MODELS, *BREAKER_MODELS)
+            for model in (JobBody, BatchBody, *JOB_MODELS, *MODELS, *LETTER_MODELS, *BREAKER_MODELS, *OPERATION_MODELS)
         ],
         ref_template=REFERENCE,
         title=None,
@@ -143,6 +149,7 @@ def document() -> dict[str, Any]:
     schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": REFERENCE.format(model="JobBody")}
     schemas |= {"Accepted": _ACCEPTED, "Job": _JOB, "Cancelled": _CANCELLED, "Problem": _PROBLEM, "Results": _RESULTS}
     schemas |= {"WebhookKeys": _WEBHOOK_KEYS} | JOB_SCHEMAS | SCHEMAS | LETTER_SCHEMAS | BREAKER_SCHEMAS
+    schemas |= OPERATION_SCHEMAS
     job_id = {"name": "id", "in": "path", "required": True, "schema": TEXT}
     return {
         "openapi": "3.1.0",
@@ -182,6 +189,7 @@ def document() -> dict[str, Any]:
             **schedule_paths(),
             **letter_paths(),
             **breaker_paths(),
+            **operation_paths(),
             "/v1/tenants/{id}/webhook-keys": {
                 "parameters": [{"name": "id", "in": "path", "required": True, "schema": TEXT}],
                 "get": operation(

@@ -24,6 +24,7 @@ from functions.domain.errors import (
     NotHeld,
     NotPlaced,
     NotReplayable,
+    OperationNotFound,
     PayloadGone,
     ScheduleBehind,
     ScheduleBusy,
@@ -31,6 +32,7 @@ from functions.domain.errors import (
     StaleFence,
     TickwheelError,
     TooLate,
+    TooManyOperations,
 )
 
 CONTENT_TYPE = "application/problem+json"
@@ -42,10 +44,16 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     InvalidJob: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
     InvalidSchedule: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_schedule", "The schedule is refused"),
     InvalidInput: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "The request is refused"),
-    KeyReused: (HTTPStatus.CONFLICT, "key_reused", "The idempotency key belongs to another job"),
+    KeyReused: (HTTPStatus.CONFLICT, "key_reused", "The idempotency key belongs to something else"),
     JobNotFound: (HTTPStatus.NOT_FOUND, "job_not_found", "There is no such job"),
     ScheduleNotFound: (HTTPStatus.NOT_FOUND, "schedule_not_found", "There is no such schedule"),
     LetterNotFound: (HTTPStatus.NOT_FOUND, "letter_not_found", "There is no such dead letter"),
+    OperationNotFound: (HTTPStatus.NOT_FOUND, "operation_not_found", "There is no such operation"),
+    TooManyOperations: (
+        HTTPStatus.TOO_MANY_REQUESTS,
+        "too_many_operations",
+        "The tenant has too many open operations",
+    ),
     NotReplayable: (HTTPStatus.CONFLICT, "not_replayable", "The dead letter cannot be replayed"),
     PayloadGone: (HTTPStatus.CONFLICT, "payload_gone", "The payload is gone"),
     JobNotFailed: (HTTPStatus.CONFLICT, "job_not_failed", "The job is under way"),
@@ -111,11 +119,13 @@ def _members_of(error: Exception) -> dict[str, Any]:
     """What a program needs to know of an error beside its code."""
     match error:
         case KeyReused():
-            return {"id": error.job_id}
+            return {"id": error.first_id}
         case Moved():
             return {"id": error.moved_to}
         case AlreadySettled() | StaleFence():
             return {"state": error.state}
+        case TooManyOperations():
+            return {RETRY_AFTER: int(error.retry_after.total_seconds())}
         case NotHeld(is_soon=True):
             return {RETRY_AFTER: 1}
         case _:

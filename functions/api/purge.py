@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder
-from functions.api.replay import MOST_LETTERS, chunks_of, is_waiting
-from functions.domain.claims import LedgerRow
+from functions.api.replay import MOST_LETTERS, chunks_of
+from functions.domain.claims import LedgerRow, awaits_replay
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.letter_id import LetterId
@@ -99,7 +99,7 @@ class Purger:
     def _stop_its_replay(self, letter: DeadLetter, timer: Timer, row: LedgerRow) -> bool:
         """Whether its replay had not begun to run, and will not: of one that died in between no message may come."""
         is_its_replay = letter.replayed_at is not None and row.job_id == letter.job_id
-        if not is_its_replay or not is_waiting(row, timer):
+        if not is_its_replay or not awaits_replay(row, failed_attempt=timer.attempt):
             return False
         answer = self.ledger.cancel(job_id_of(timer.job), owner=self.token(), now=self.clock.now(), row=row)
         return isinstance(answer, Applied)

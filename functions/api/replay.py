@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder, obstacle_of
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import LEDGER_LIFE, LedgerRow, awaits_replay, has_gone_on
 from functions.domain.errors import (
     InvalidInput,
     JobNotFailed,
@@ -178,7 +178,9 @@ class Replayer:
         may_have_expired = letter.replayed_at is not None and now - letter.replayed_at >= ROW_IS_SURE
         if job.payload.pointer is not None and self.payloads.get(job.payload.pointer) is None:
             row = self.ledger.get(job.key) if job.is_ledgered else None
-            if job.is_ledgered and (may_have_expired if row is None else _has_gone_on(row, letter.timer)):
+            if job.is_ledgered and (
+                may_have_expired if row is None else has_gone_on(row, failed_attempt=letter.timer.attempt)
+            ):
                 return _already(letter, row)
             raise PayloadGone(str(letter.letter_id))
         # Before anything follows from it: without a row only the mark tells that the job may have run.
@@ -189,11 +191,11 @@ class Replayer:
         answer = self.ledger.replay(
             timer, fence=letter.fence, owner=self.token(), now=self.clock.now(), needs_row=may_have_expired
         )
-        if isinstance(answer, Applied) or is_waiting(answer.row, letter.timer):
+        if isinstance(answer, Applied) or awaits_replay(answer.row, failed_attempt=letter.timer.attempt):
             return timer
         if answer.row is None and not may_have_expired:
             raise NotPlaced(["its row has changed"])
-        if answer.row is None or _has_gone_on(answer.row, letter.timer):
+        if answer.row is None or has_gone_on(answer.row, failed_attempt=letter.timer.attempt):
             return _already(letter, answer.row)
         raise JobNotFailed(str(letter.letter_id), state=answer.row.state)
 
@@ -235,20 +237,6 @@ def chunks_of(letters: Sequence[DeadLetter], *, clock: Clock) -> Iterator[Sequen
         yield letters[first : first + _CHUNK]
         if clock.monotonic() - started >= WORKING_TIME.total_seconds():
             return
-
-
-def _has_gone_on(row: LedgerRow, timer: Timer) -> bool:
-    """Whether the job of a letter, which failed at this timer's attempt, has been claimed or has ended since."""
-    is_past = row.attempt > timer.attempt and not is_waiting(row, timer)
-    return is_past or (row.is_settled and row.state is not State.FAILED)
-
-
-def is_waiting(row: LedgerRow | None, timer: Timer) -> bool:
-    """Whether the job of a letter, which failed at this timer's attempt, is to go on by a replay that has not come yet.
-
-    Any later message may come for the same attempt.
-    """
-    return row is not None and row.state is State.RETRYING and row.attempt == timer.attempt + 1
 
 
 def _already(letter: DeadLetter, row: LedgerRow | None) -> AlreadyReplayed:

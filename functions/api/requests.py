@@ -21,12 +21,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from functions.api.submit import PAST_GRACE, Submission
 from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import LATEST, MILLISECOND, format_instant, parse_duration, parse_instant
 from functions.domain.job import MAX_TAGS, TENANT, Delivery, Precision, Priority, check_tags, check_tenant
 from functions.domain.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.submission import PAST_GRACE, Submission
 from functions.domain.target_options import MAX_HEADERS, STATUS_CODES, Method, TargetOptions
 from functions.domain.targets import (
     DEFAULT_TARGETS,

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
-from pydantic import BaseModel, ValidationError
 
 from functions.api.answers import answer, problem_answer
 from functions.api.fire_counts import MOST_SCHEDULES, FireCountsBody, count_given, count_stored, start_of
 from functions.api.manage_schedules import ScheduleManager, Standing
-from functions.api.problems import Misshapen, problem
-from functions.api.requests import Rules, check_key, parse_body
+from functions.api.problems import problem
+from functions.api.reading import KEY_HEADER, Model, body_of, query_of, read_as
+from functions.api.requests import Rules, check_key
 from functions.api.schedule_answers import backfill_body, difference_body, previews_body, schedule_body
 from functions.api.schedule_bodies import read_schedule
 from functions.api.schedule_patch import names_payload, patched
@@ -32,18 +32,14 @@ from functions.api.schedule_requests import (
     TenantQuery,
     TriggerBody,
 )
-from functions.api.submit import KEYED
-from functions.domain.errors import InvalidInput
 from functions.domain.instants import format_instant
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Status
+from functions.domain.submission import KEYED
 from functions.ports import PayloadStore
 
-KEY_HEADER = "idempotency-key"
 CONTEXT = "schedules"
 """The name under which the routes find what they need in the resolver's context."""
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +59,7 @@ router = APIGatewayHttpRouter()
 def put_schedule(schedule_id: str) -> Response[str]:
     """Create or replace a schedule; or tell what that would change."""
     desk, query = _desk(), _query(ChangeQuery)
-    schedule = read_schedule(_body(), desk.rules()).schedule(query.tenant, unquote(schedule_id))
+    schedule = read_schedule(body_of(router.current_event), desk.rules()).schedule(query.tenant, unquote(schedule_id))
     if query.dry_run:
         return answer(HTTPStatus.OK, difference_body(desk.manager.compare(schedule, count=query.count)))
     standing, is_new = desk.manager.put(schedule)
@@ -73,7 +69,7 @@ def put_schedule(schedule_id: str) -> Response[str]:
 @router.patch("/v1/schedules/<schedule_id>")
 def patch_schedule(schedule_id: str) -> Response[str]:
     """Change parts of a schedule; or tell what that would change."""
-    desk, query, patch = _desk(), _query(ChangeQuery), _body()
+    desk, query, patch = _desk(), _query(ChangeQuery), body_of(router.current_event)
     rules = desk.rules()
 
     def edit(current: Schedule) -> Schedule:
@@ -128,7 +124,7 @@ def act_on_schedule(path: str) -> Response[str]:
 @router.post("/v1/schedules:fires")
 def count_fires() -> Response[str]:
     """Count the fires of up to 100 schedules by the minute."""
-    desk, body = _desk(), _read(FireCountsBody, _body(), InvalidInput)
+    desk, body = _desk(), read_as(FireCountsBody, body_of(router.current_event))
     rules = desk.rules()
     start = start_of(body.start or rules.now)
     told: dict[str, Any] = {"start": format_instant(start)}
@@ -140,23 +136,23 @@ def count_fires() -> Response[str]:
 
 
 def _pause(tenant: str, schedule_id: str) -> Response[str]:
-    body = _read(PauseBody, _optional_body(), InvalidInput)
+    body = read_as(PauseBody, _optional_body())
     return _told(_desk().manager.pause(tenant, schedule_id, note=body.note))
 
 
 def _resume(tenant: str, schedule_id: str) -> Response[str]:
-    body = _read(ResumeBody, _optional_body(), InvalidInput)
+    body = read_as(ResumeBody, _optional_body())
     return _told(_desk().manager.resume(tenant, schedule_id, note=body.note))
 
 
 def _trigger(tenant: str, schedule_id: str) -> Response[str]:
-    body = _read(TriggerBody, _optional_body(), InvalidInput)
+    body = read_as(TriggerBody, _optional_body())
     job_id = _desk().manager.trigger(tenant, schedule_id, token=_token(), overlap=body.overlap)
     return answer(HTTPStatus.ACCEPTED, {"job": job_id})
 
 
 def _backfill(tenant: str, schedule_id: str) -> Response[str]:
-    body = _read(BackfillBody, _body(), InvalidInput)
+    body = read_as(BackfillBody, body_of(router.current_event))
     backfill = _desk().manager.backfill(
         tenant,
         schedule_id,
@@ -217,19 +213,8 @@ def _token() -> str:
 
 
 def _query(model: type[Model]) -> Model:
-    return _read(model, dict(router.current_event.query_string_parameters or {}), InvalidInput)
-
-
-def _body() -> Any:
-    return parse_body(router.current_event.body, is_base64=bool(router.current_event.is_base64_encoded))
+    return read_as(model, query_of(router.current_event))
 
 
 def _optional_body() -> Any:
-    return _body() if router.current_event.body else {}
-
-
-def _read(model: type[Model], raw: Any, told_as: type[InvalidInput]) -> Model:
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        raise Misshapen(told_as, error) from None
+    return body_of(router.current_event) if router.current_event.body else {}

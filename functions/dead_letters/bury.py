@@ -85,8 +85,8 @@ class Burier:
                     return True
                 case Defer():
                     return False
-                case Watch(until):
-                    self._place(replace(timer, due_at=until))
+                case Watch(until, is_watchdog):
+                    self._place(timer.put_off(until=until, is_watchdog=is_watchdog))
                     return True
                 case Again() | Rescue():
                     # Its queue was not served, or its workers died of other jobs: a fresh message goes on where it was,

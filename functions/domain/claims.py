@@ -43,9 +43,9 @@ class LedgerRow:
 
     fence: grows with every claim; the target may refuse a smaller one. owner: token of the last writer.
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
-    fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt that nobody
-    has claimed was put back into the wheel. held: the record of the running attempt, where
-    its target goes on by itself. moved_to: the id under which it goes on.
+    fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt was put back
+    into the wheel before its claim. held: the record of the running attempt, where its target goes on by itself.
+    moved_to: the id under which it goes on.
     """
 
     state: State
@@ -80,9 +80,13 @@ class Defer:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """An earlier attempt has a live lease: this one looks again then. It is placed anew, to wear no message out."""
+    """An earlier attempt has a live lease: this one looks again then. It is placed anew, to wear no message out.
+
+    is_watchdog: that attempt's target goes on by itself.
+    """
 
     until: datetime
+    is_watchdog: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ def judge_claim(
     if is_leased(row, now=now, skew=skew):
         assert row.lease_until is not None
         until = after_lease(row.lease_until, skew=skew)
-        return Defer(until) if row.attempt == attempt else Watch(until)
+        return Defer(until) if row.attempt == attempt else Watch(until, is_watchdog=bool(row.held))
     # Only deaths of this very attempt count: an attempt before it may have ended in silence.
     if row.rescue_count >= MAX_RESCUES and row.attempt == attempt and not row.cancel_requested:
         return Bury()
@@ -167,6 +171,20 @@ def is_own(row: LedgerRow | None, *, attempt: int, owner: str) -> bool:
 def deaths_of(row: LedgerRow, *, attempt: int) -> int:
     """How many workers of this attempt have died, when it is taken from one more: those of another do not count."""
     return row.rescue_count + 1 if row.attempt == attempt else 0
+
+
+def awaits_replay(row: LedgerRow | None, *, failed_attempt: int) -> bool:
+    """Whether a job that failed at an attempt is to go on by a replay that has not come yet.
+
+    Any later message may come for the same attempt.
+    """
+    return row is not None and row.state is State.RETRYING and row.attempt == failed_attempt + 1
+
+
+def has_gone_on(row: LedgerRow, *, failed_attempt: int) -> bool:
+    """Whether a job that failed at an attempt has been claimed or has ended since."""
+    is_past = row.attempt > failed_attempt and not awaits_replay(row, failed_attempt=failed_attempt)
+    return is_past or (row.is_settled and row.state is not State.FAILED)
 
 
 def lease_of(timeout: timedelta, *, now: datetime) -> datetime:

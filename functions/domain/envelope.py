@@ -63,6 +63,8 @@ def encode_timer(timer: Timer) -> str:
         record["k"] = timer.backoff // MILLISECOND
     if timer.counted_from is not None:
         record["f"] = [timer.spent, to_ms(timer.counted_from)]
+    if not timer.is_granted:
+        record["y"] = 1
     record |= _payload_of(job.payload)
     # SQS refuses the two non-characters; inside a JSON text they can only stand in a string, where an escape is the same.
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
@@ -216,6 +218,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         backoff=record.get("k", 0) * MILLISECOND,
         spent=spent,
         counted_from=from_ms(counted_from) if counted_from is not None else None,
+        is_granted=not record.get("y"),
     )
 
 

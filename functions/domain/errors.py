@@ -10,10 +10,12 @@ TickwheelError
 │   ├── InvalidJobId        a text is not a job id
 │   └── InvalidLetterId     a text is not the id of a dead letter
 ├── Undecodable             a stored or queued body was not written by Tickwheel
-├── KeyReused               an idempotency key belongs to another job
+├── KeyReused               an idempotency key belongs to another job or operation
 ├── JobNotFound             no trace of a job
 ├── ScheduleNotFound        a tenant has no such schedule
 ├── LetterNotFound          there is no such dead letter (any more)
+├── OperationNotFound       a tenant has no such operation (any more)
+├── TooManyOperations       a tenant has as many open operations as it may have
 ├── NotReplayable           a dead letter holds nothing that could be run again
 ├── PayloadGone             the payload of a dead letter's job is no more
 ├── JobNotFailed            the job of a dead letter is under way by another submission
@@ -103,14 +105,17 @@ class Undecodable(TickwheelError):
 
 
 class KeyReused(TickwheelError):
-    """An idempotency key belongs to another job than the one that was submitted with it."""
+    """An idempotency key belongs to another job, or operation, than the one that was asked for with it.
 
-    def __init__(self, job_id: str) -> None:
+    kind: which of them. difference: what tells them apart.
+    """
+
+    def __init__(self, first_id: str, *, kind: str = "job", difference: str = "differs in more than its time") -> None:
         super().__init__(
-            f"the idempotency key belongs to job {job_id}, which differs in more than its time: use another key, or submit "
-            "the same job"
+            f"the idempotency key belongs to {kind} {first_id}, which {difference}: use another key, or submit the same "
+            f"{kind}"
         )
-        self.job_id = job_id
+        self.first_id = first_id
 
 
 class JobNotFound(TickwheelError):
@@ -136,6 +141,27 @@ class LetterNotFound(TickwheelError):
     def __init__(self, letter_id: str) -> None:
         super().__init__(f"there is no dead letter {letter_id}: it has been replayed or purged, or has expired")
         self.letter_id = letter_id
+
+
+class OperationNotFound(TickwheelError):
+    """A tenant has no such operation, or it ended long ago."""
+
+    def __init__(self, tenant: str, operation_id: str) -> None:
+        super().__init__(f"tenant {tenant} has no operation {operation_id[:80]}: look at the list of its operations")
+        self.tenant = tenant
+        self.operation_id = operation_id
+
+
+class TooManyOperations(TickwheelError):
+    """A tenant has as many open operations as it may have. retry_after: when one of them may have ended."""
+
+    def __init__(self, tenant: str, *, limit: int, retry_after: timedelta) -> None:
+        super().__init__(
+            f"tenant {tenant} has {limit} operations that are not over, which is the most there may be: wait for the end "
+            "of one, or stop one"
+        )
+        self.tenant = tenant
+        self.retry_after = retry_after
 
 
 class NotReplayable(TickwheelError):

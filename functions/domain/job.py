@@ -18,7 +18,6 @@ IDENTITY = re.compile(r"[A-Za-z0-9._:+-]{1,200}", re.ASCII)
 TAG = re.compile(r"[A-Za-z0-9._:/=+-]{1,64}", re.ASCII)
 MAX_TAGS = 10
 
-
 MAX_PARKED = timedelta(days=14)
 """How long a job whose policy has no max_age waits for a destination that is down."""
 
@@ -111,7 +110,7 @@ class Timer:
 
     due_at: when this attempt is due. attempt: from 1. backoff: the gap before this attempt, which decorrelated
     jitter grows from. spent: attempts that the policy no longer counts, and counted_from: since when it counts age,
-    after a replay.
+    after a replay. is_granted: False of a watchdog that is due when the policy grants no attempt any more.
     """
 
     job: Job
@@ -120,16 +119,15 @@ class Timer:
     backoff: timedelta = timedelta(0)
     spent: int = 0
     counted_from: datetime | None = None
+    is_granted: bool = True
 
-    @property
-    def is_beyond_policy(self) -> bool:
-        """Whether no such attempt was granted: it only looks after what the one before it left unfinished."""
-        return self.attempt - self.spent > self.job.retry.attempts
+    def age_at(self, instant: datetime) -> timedelta:
+        """How long the policy has counted by then."""
+        return instant - (self.counted_from or self.job.scheduled_at)
 
     def may_wait_until(self, instant: datetime) -> bool:
         """Whether an attempt may be put off so long because its destination is down."""
-        waits = instant - (self.counted_from or self.job.scheduled_at)
-        return waits <= (self.job.retry.max_age or MAX_PARKED)
+        return self.age_at(instant) <= (self.job.retry.max_age or MAX_PARKED)
 
     def next_attempt(self, *, failed_at: datetime, jitter: float, retry_after: timedelta | None = None) -> Timer | None:
         """The timer of the attempt after this one; None when the policy grants no other.
@@ -137,12 +135,12 @@ class Timer:
         jitter: a number from 0 up to 1. retry_after: what the target asked for; MAX_BACKOFF at most is granted.
         """
         retry, count = self.job.retry, self.attempt - self.spent
-        if count >= retry.attempts:
+        if not self.is_granted or count >= retry.attempts:
             return None
         gap = retry.backoff(attempt=count, previous=self.backoff, jitter=jitter)
         wait = max(gap, min(retry_after or gap, MAX_BACKOFF))
         due_at = failed_at + wait
-        if retry.max_age is not None and due_at - (self.counted_from or self.job.scheduled_at) > retry.max_age:
+        if retry.max_age is not None and self.age_at(due_at) > retry.max_age:
             return None
         return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap)
 
@@ -151,12 +149,14 @@ class Timer:
         return replace(self, attempt=self.attempt + 1).watching(due_at=due_at)
 
     def watching(self, *, due_at: datetime) -> Timer:
-        """A watchdog that looks again then. When the job is too old by then, it grants no other attempt."""
-        retry, count = self.job.retry, self.attempt - self.spent
-        if retry.max_age is None or due_at - (self.counted_from or self.job.scheduled_at) <= retry.max_age:
-            return replace(self, due_at=due_at)
-        granted = replace(retry, attempts=min(retry.attempts, max(count - 1, 1)))
-        return replace(self, due_at=due_at, job=replace(self.job, retry=granted))
+        """A watchdog that looks then. One that is not granted only ends what has fallen silent."""
+        retry = self.job.retry
+        is_young = retry.max_age is None or self.age_at(due_at) <= retry.max_age
+        return replace(self, due_at=due_at, is_granted=is_young and self.attempt - self.spent <= retry.attempts)
+
+    def put_off(self, *, until: datetime, is_watchdog: bool) -> Timer:
+        """The same attempt, after one before it that has a live lease until then."""
+        return self.watching(due_at=until) if is_watchdog else replace(self, due_at=until)
 
     def replayed(self, *, due_at: datetime) -> Timer:
         """An attempt of a job that had failed for good, with a new budget; it does not expire any more.
@@ -172,6 +172,7 @@ class Timer:
             backoff=timedelta(0),
             spent=self.attempt + 1,
             counted_from=due_at,
+            is_granted=True,
         )
 
 

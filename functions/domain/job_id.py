@@ -6,12 +6,13 @@ unreserved in a URL but those of an identity. It tells a caller nothing that the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.domain.errors import InvalidInput, InvalidJobId
 from functions.domain.instants import LATEST, from_ms, to_ms
 from functions.domain.job import IDENTITY, Delivery, Job, Priority, check_tenant
+from functions.domain.wheel import Wheel
 
 VERSION = "j1"
 MAX_LENGTH = 400
@@ -67,6 +68,11 @@ def job_id_of(job: Job) -> JobId:
         due_at=job.scheduled_at,
         identity=job.identity,
     )
+
+
+def attempt_id(job_id: JobId, due_at: datetime, *, wheel: Wheel) -> JobId:
+    """The id of a job as it locates the far row of an attempt that is due then: a retry has the key of its instant."""
+    return replace(job_id, due_at=due_at, bucket=wheel.bucket_of(due_at))
 
 
 def parse_job_id(text: str) -> JobId:

@@ -351,3 +351,11 @@ def _may_be_account(part: str) -> bool:
 
 def _refused(message: str, value: str) -> InvalidJob:
     return InvalidJob(message, field="target", value=value)
+
+
+def destination_of(target: str) -> str:
+    """What a target shares with its neighbours, such as `https://host`; nothing for what is no target."""
+    try:
+        return parse_target(target).destination
+    except InvalidJob:
+        return ""

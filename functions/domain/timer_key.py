@@ -27,6 +27,11 @@ def key_of(priority: Priority, tenant: str, due_at: datetime, identity: str) -> 
     return f"{priority.value}#{tenant}#{to_ms(due_at):013d}#{identity}"
 
 
+def owned_prefix(priority: Priority, tenant: str) -> str:
+    """How the keys of a tenant's rows of a class begin."""
+    return f"{priority.value}#{tenant}#"
+
+
 def alarm_key(alarm: Alarm) -> str:
     """The key of an alarm row: that of a timer whose identity is the schedule's version."""
     return key_of(alarm.priority, alarm.tenant, alarm.rings_at, f"{alarm.schedule_id}{VERSION_MARK}{alarm.version}")

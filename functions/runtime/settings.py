@@ -63,6 +63,7 @@ class Settings(BaseModel):
 
 class _PlacingSettings(Settings):
     TIMERS_TABLE: str
+    TENANTS_TABLE: str
     READY_QUEUE_URLS: _Urls
 
 
@@ -80,19 +81,18 @@ class ApiSettings(_ScheduleSettings):
     """The submission API."""
 
     DEAD_LETTERS_TABLE: str
-    TENANTS_TABLE: str
     PAYLOAD_BUCKET: str
     WEBHOOK_SECRET: str
     ALLOWED_TARGETS: _Targets
     ALLOW_PLAIN_HTTP: bool
     MAX_TIMEOUT_SECONDS: int
+    OPERATIONS_FUNCTION: str
 
 
 class WorkerSettings(_ScheduleSettings):
     """The worker."""
 
     DEAD_LETTERS_TABLE: str
-    TENANTS_TABLE: str
     PAYLOAD_BUCKET: str
     WEBHOOK_SECRET: str
     ALLOWED_TARGETS: _Targets
@@ -109,6 +109,13 @@ class SweeperSettings(_ScheduleSettings):
     """The sweeper."""
 
     AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
+
+
+class OperationsSettings(_WheelSettings):
+    """The executor of operations."""
+
+    LEDGER_TABLE: str
+    PAYLOAD_BUCKET: str
 
 
 class DeadLettersSettings(_PlacingSettings):

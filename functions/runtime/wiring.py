@@ -12,11 +12,15 @@ from typing import Any
 
 from functions.adapters import clients
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.lambda_waker import LambdaWaker
+from functions.adapters.s3_exports import S3ExportStore
 from functions.adapters.s3_payloads import S3PayloadStore
 from functions.adapters.sqs_ready_queue import SqsReadyQueue
 from functions.adapters.system_clock import SystemClock
@@ -60,13 +64,16 @@ class Wiring:
     @cached_property
     def timers(self) -> DynamoDBTimerStore:
         """The far ring."""
+        writer = clients.dynamodb(self.clock, attempts=1)
+        marks = DynamoDBDayMarks(self._dynamodb, self._setting("TENANTS_TABLE"), writer=writer, pool=self._senders)
         return DynamoDBTimerStore(
             self._dynamodb,
             self._setting("TIMERS_TABLE"),
-            writer=clients.dynamodb(self.clock, attempts=1),
+            writer=writer,
             wheel=self.wheel,
             clock=self.clock,
             pool=self._senders,
+            marks=marks,
             ledger_table=getattr(self.settings, "LEDGER_TABLE", ""),
         )
 
@@ -112,7 +119,22 @@ class Wiring:
     @cached_property
     def payloads(self) -> S3PayloadStore:
         """Payloads too large for a row."""
-        return S3PayloadStore(clients.s3(), self._setting("PAYLOAD_BUCKET"))
+        return S3PayloadStore(self._s3, self._setting("PAYLOAD_BUCKET"))
+
+    @cached_property
+    def operations(self) -> DynamoDBOperationStore:
+        """Work on many jobs at once."""
+        return DynamoDBOperationStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def exports(self) -> S3ExportStore:
+        """The files of exports."""
+        return S3ExportStore(self._s3, self._setting("PAYLOAD_BUCKET"))
+
+    @cached_property
+    def waker(self) -> LambdaWaker:
+        """Wakes whoever carries operations on."""
+        return LambdaWaker(clients.functions(), self._setting("OPERATIONS_FUNCTION"))
 
     @cached_property
     def placer(self) -> Placer:
@@ -204,6 +226,10 @@ class Wiring:
     @cached_property
     def _dynamodb(self) -> Any:
         return clients.dynamodb(self.clock)
+
+    @cached_property
+    def _s3(self) -> Any:
+        return clients.s3()
 
     @cached_property
     def _senders(self) -> ThreadPoolExecutor:

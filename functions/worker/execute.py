@@ -161,7 +161,7 @@ class Worker:
     def _admit(self, timer: Timer, *, now: datetime) -> Go | Park | None:
         """Whether its destination may be called; None when it will not be, whatever the breaker says."""
         is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
-        if is_expired or timer.is_beyond_policy:
+        if is_expired or not timer.is_granted:
             return None
         return self.breakers.admit(timer, lease_until=lease_of(timer.job.timeout, now=now))
 
@@ -264,7 +264,7 @@ class Worker:
                 owner=claim.owner,
                 now=now,
                 skew=self.wheel.skew,
-                is_granted=not timer.is_beyond_policy,
+                is_granted=timer.is_granted,
             ):
                 case Drop(reason):
                     self.settler.note_drop(timer, row, reason)
@@ -278,9 +278,9 @@ class Worker:
                     return (
                         None if self.settler.bury(timer, row, owner=claim.owner) else _Returned("its row has changed")
                     )
-                case Watch(until):
+                case Watch(until, is_watchdog):
                     # A watchdog may look again any number of times, which would wear a returned message out.
-                    self.settler.look_again(timer, row, until=until)
+                    self.settler.place(timer.put_off(until=until, is_watchdog=is_watchdog))
                     return None
                 case Rescue():
                     assert row is not None  # only a row can be rescued
@@ -296,7 +296,7 @@ class Worker:
         return _Returned("its row kept changing")
 
     def _first_answer(self, timer: Timer, claim: Claim, *, now: datetime) -> Claimed | Refused:
-        if timer.is_beyond_policy:
+        if not timer.is_granted:
             return Refused(self.ledger.get(timer.job.key))
         return self.ledger.claim(timer, owner=claim.owner, lease_until=claim.lease_until, now=now)
 
@@ -311,7 +311,7 @@ class Worker:
         """Call the target; None when there was no reason to."""
         job = timer.job
         started_at = self.clock.now()
-        if timer.is_beyond_policy:
+        if not timer.is_granted:
             return Failed("its target went on by itself, and then fell silent", SILENT, is_permanent=True)
         if job.expires_at is not None and started_at >= job.expires_at:
             self.settler.end(timer, claim, Event.EXPIRE)

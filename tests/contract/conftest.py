@@ -13,8 +13,10 @@ import pytest
 from moto import mock_aws
 
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
@@ -31,8 +33,18 @@ from functions.adapters.tables import (
 from functions.domain.envelope import decode_timer
 from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.job import Timer
+from functions.domain.operation import Operation
 from functions.domain.timer_key import timer_key
-from functions.ports import BreakerStore, DeadLetter, DeadLetters, Ledger, ScheduleStore, ShardStore, TimerStore
+from functions.ports import (
+    BreakerStore,
+    DeadLetter,
+    DeadLetters,
+    Ledger,
+    OperationStore,
+    ScheduleStore,
+    ShardStore,
+    TimerStore,
+)
 from tests.builders import LOCAL_WHEEL
 from tests.dynamodb_local import DynamoDBLocal
 from tests.fakes import (
@@ -40,6 +52,7 @@ from tests.fakes import (
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
+    InMemoryOperationStore,
     InMemoryScheduleStore,
     InMemoryShardStore,
     InMemoryTimerStore,
@@ -87,14 +100,27 @@ class BreakerSubject:
 
 
 @dataclass(frozen=True, slots=True)
+class OperationSubject:
+    """A store of operations, when it lets one go (the fake never does), and a way to spoil the record of one."""
+
+    operations: OperationStore
+    expires_at: Callable[[Operation], datetime] | None = None
+    spoil: Callable[[Operation], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TimerSubject:
-    """A timer store, the ledger beside it, when it lets a row go (the fake never does), and a way to put any row there."""
+    """A timer store, the ledger beside it, when it lets a row go (the fake never does), and a way to put any row there.
+
+    marks: the rows that tell of a tenant's days, with when each may go; None on the fake.
+    """
 
     timers: TimerStore
     ledger: Ledger
     clock: FakeClock
     expires_at: Callable[[Timer], datetime] | None
     put_raw: Callable[[int, int, str, str], None]
+    marks: Callable[[], dict[tuple[str, str], datetime]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +178,17 @@ def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) 
         _table(dynamodb, LEDGER) as name,
         _table(dynamodb, DEAD_LETTERS) as letters,
         _table(dynamodb, TIMERS) as timers_table,
+        _table(dynamodb, TENANTS) as tenants_table,
     ):
         timers = DynamoDBTimerStore(
-            dynamodb, timers_table, writer=dynamodb, wheel=LOCAL_WHEEL, clock=clock, pool=pool, ledger_table=name
+            dynamodb,
+            timers_table,
+            writer=dynamodb,
+            wheel=LOCAL_WHEEL,
+            clock=clock,
+            pool=pool,
+            marks=DynamoDBDayMarks(dynamodb, tenants_table, writer=dynamodb, pool=pool),
+            ledger_table=name,
         )
         yield LedgerSubject(
             DynamoDBLedger(
@@ -203,7 +237,11 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
 
         yield TimerSubject(fake, rows, clock, None, put_raw)
         return
-    with _table(dynamodb, TIMERS) as name, _table(dynamodb, LEDGER) as ledger_table:
+    with (
+        _table(dynamodb, TIMERS) as name,
+        _table(dynamodb, LEDGER) as ledger_table,
+        _table(dynamodb, TENANTS) as tenants_table,
+    ):
 
         def put_item(bucket: int, shard: int, key: str, record: str) -> None:
             item = {"p": {"S": f"{bucket}#{shard:04d}"}, "s": {"S": key}, "j": {"S": record}}
@@ -214,6 +252,16 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
             row = _item(dynamodb, name, {"p": {"S": partition}, "s": {"S": timer_key(timer.job, due_at=timer.due_at)}})
             return from_seconds(int(row["x"]["N"]))
 
+        def marks() -> dict[tuple[str, str], datetime]:
+            items = dynamodb.scan(TableName=tenants_table, ConsistentRead=True)["Items"]
+            rows = {
+                (item["t"]["S"], item["i"]["S"]): from_seconds(int(item.get("x", {"N": "0"})["N"])) for item in items
+            }
+            return {key: expires_at for key, expires_at in rows.items() if key[1].startswith("day#")}
+
+        # Other rows of a tenant stand in the same partition, before and behind its marks.
+        for item in ("a", "day", "days", "z"):
+            dynamodb.put_item(TableName=tenants_table, Item={"t": {"S": "acme"}, "i": {"S": item}})
         store = DynamoDBTimerStore(
             dynamodb,
             name,
@@ -221,9 +269,11 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
             wheel=LOCAL_WHEEL,
             clock=clock,
             pool=pool,
+            marks=DynamoDBDayMarks(dynamodb, tenants_table, writer=dynamodb, pool=pool),
             ledger_table=ledger_table,
         )
-        yield TimerSubject(store, DynamoDBLedger(dynamodb, ledger_table, skew=skew), clock, expires_at, put_item)
+        rows = DynamoDBLedger(dynamodb, ledger_table, skew=skew, timers=store)
+        yield TimerSubject(store, rows, clock, expires_at, put_item, marks)
 
 
 @pytest.fixture
@@ -255,6 +305,34 @@ def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubjec
                 next(int(item["x"]["N"]) for item in dynamodb.scan(TableName=name)["Items"] if "x" in item)
             ),
         )
+
+
+@pytest.fixture
+def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSubject]:
+    if dynamodb is None:
+        yield OperationSubject(InMemoryOperationStore())
+        return
+    with _table(dynamodb, TENANTS) as name:
+        # A tenant's other rows stand in the same partition, before and behind its operations.
+        for item in ("a", "operation", "operations", "z"):
+            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+
+        def row(operation: Operation) -> Any:
+            key = {"t": {"S": operation.tenant}, "i": {"S": f"operation#{operation.operation_id}"}}
+            return _item(dynamodb, name, key)
+
+        yield OperationSubject(
+            DynamoDBOperationStore(dynamodb, name),
+            lambda operation: from_seconds(int(row(operation)["x"]["N"])),
+            lambda operation: (
+                dynamodb.put_item(TableName=name, Item={**row(operation), "j": {"S": '{"lunar":28}'}}) and None
+            ),
+        )
+
+
+@pytest.fixture
+def operations(operation_subject: OperationSubject) -> OperationStore:
+    return operation_subject.operations
 
 
 @pytest.fixture

@@ -1,16 +1,17 @@
 """What every timer store keeps: rows by bucket and shard, critical first, read behind a sort key."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from functions.domain.alarm import Alarm
 from functions.domain.claims import TIMER_LIFE
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import EPOCH, MILLISECOND, SECOND
 from functions.domain.job import Payload, Priority, Timer
 from functions.domain.job_id import JobId, job_id_of
+from functions.domain.operation import OwnedDay
 from functions.domain.schedule import Schedule
 from functions.domain.timer_key import alarm_key, timer_key
 from functions.ports import Applied, StoredTimer, TimerStore
@@ -28,6 +29,9 @@ from tests.contract.conftest import ON_DYNAMODB, TimerSubject
 
 SHARD = 1
 BUCKET = LOCAL_WHEEL.bucket_of(NOON)
+TODAY = (NOON - EPOCH).days
+MIDNIGHT = NOON + timedelta(hours=12)
+OWNED = OwnedDay(TODAY, Priority.NORMAL, SHARD)
 
 
 def test_an_empty_bucket_is_one_last_empty_page(timers: TimerStore):
@@ -347,10 +351,173 @@ def test_a_row_lives_14_days_longer_than_its_due_time(timer_subject: TimerSubjec
         assert timer_subject.expires_at(timer) == timer.due_at + TIMER_LIFE
 
 
+def test_a_tenant_that_has_put_nothing_has_no_days(timers: TimerStore):
+    assert timers.days("acme") == []
+
+
+def test_each_day_class_and_shard_of_a_tenants_timers_is_one_of_its_days(timers: TimerStore):
+    timers.put([a_row(), a_row(due_at=NOON + SECOND), a_row(priority=Priority.CRITICAL)])
+    timers.put([a_row(due_at=MIDNIGHT - MILLISECOND), a_row(due_at=MIDNIGHT), a_row(tenant="globex")])
+    timers.put([of_shard(0, due_at=NOON), of_shard(1_000, due_at=MIDNIGHT)])
+
+    assert timers.days("acme") == [
+        OwnedDay(TODAY, Priority.CRITICAL, SHARD),
+        OwnedDay(TODAY, Priority.NORMAL, 0),
+        OwnedDay(TODAY, Priority.NORMAL, SHARD),
+        OwnedDay(TODAY + 1, Priority.NORMAL, SHARD),
+        OwnedDay(TODAY + 1, Priority.NORMAL, 1_000),
+    ]
+    assert timers.days("globex") == [OwnedDay(TODAY, Priority.NORMAL, SHARD)]
+    assert timers.days("glob") == []
+
+
+@pytest.mark.parametrize("due_at", [datetime(2027, 12, 31, tzinfo=UTC), datetime(2199, 2, 28, 23, 59, tzinfo=UTC)])
+def test_a_day_is_that_on_which_the_attempt_is_due(timers: TimerStore, due_at: datetime):
+    timer = a_row()
+    timers.put([Timer(job=timer.job, due_at=due_at, attempt=2)])
+
+    assert [owned.day for owned in timers.days("acme")] == [(due_at - EPOCH).days]
+
+
+def test_a_day_stays_a_tenants_when_its_rows_are_gone(timers: TimerStore):
+    timer = a_row()
+    timers.put([timer])
+    timers.delete(an_id(timer))
+
+    assert timers.days("acme") == [OwnedDay.of(timer)]
+
+
+def test_more_days_than_a_batch_holds_are_all_told_in_order(timers: TimerStore):
+    written = [a_row(due_at=NOON + timedelta(days=number)) for number in range(58)]
+
+    assert timers.put(written) == []
+    assert timers.days("acme") == [OwnedDay.of(timer) for timer in written]
+
+
+def test_a_registered_timer_makes_its_day_one_of_its_tenants(timer_subject: TimerSubject):
+    timer = a_registered_row(timer_subject)
+
+    timer_subject.timers.put_registered(timer)
+
+    assert timer_subject.timers.days("acme") == [OwnedDay.of(timer)]
+
+
+def test_the_day_that_a_job_is_moved_to_is_one_of_its_tenants(timer_subject: TimerSubject):
+    timer, moved = a_row(), a_row(due_at=NOON + timedelta(days=3))
+    timer_subject.timers.put([timer])
+
+    timer_subject.ledger.move(an_id(timer), moved, owner="api", now=NOON)
+
+    assert timer_subject.timers.days("acme") == [OwnedDay.of(timer), OwnedDay.of(moved)]
+
+
+def test_alarms_of_schedules_make_no_day_a_tenants(timers: TimerStore):
+    timers.put_alarms([a_row_alarm()])
+
+    assert timers.days("acme") == []
+
+
+@pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
+def test_a_mark_names_a_day_and_stands_for_15_days_after_it(timer_subject: TimerSubject):
+    assert timer_subject.marks is not None
+    timer_subject.timers.put([a_row(), a_row(), of_shard(3, due_at=MIDNIGHT, priority=Priority.LOW)])
+
+    assert timer_subject.marks() == {
+        ("acme", "day#20270301#2#0001"): MIDNIGHT + timedelta(days=15),
+        ("acme", "day#20270302#3#0003"): MIDNIGHT + timedelta(days=16),
+    }
+
+
+def test_a_tenants_rows_of_a_class_are_read_and_no_others(timers: TimerStore):
+    mine = [a_row(), a_row(due_at=NOON + SECOND)]
+    others = [
+        a_row(tenant="acm"),
+        a_row(tenant="acme-1"),
+        a_row(tenant="acme2"),
+        a_row(tenant="globex"),
+        a_row(priority=Priority.HIGH),
+        a_row(priority=Priority.LOW),
+        a_row(due_at=NOON + timedelta(seconds=60)),
+        of_shard(0, due_at=NOON),
+    ]
+    timers.put([*others, *mine])
+
+    page = timers.read_owned("acme", OWNED, bucket=BUCKET, limit=10)
+
+    assert ([row.timer for row in page.rows], page.is_last) == (mine, True)
+
+
+def test_a_tenants_rows_tell_when_they_were_written(timer_subject: TimerSubject):
+    first, second = a_row(), a_row(due_at=NOON + SECOND)
+    timer_subject.timers.put([second])
+    timer_subject.clock.tick(timedelta(milliseconds=1_500))
+    timer_subject.timers.put([first])
+
+    rows = timer_subject.timers.read_owned("acme", OWNED, bucket=BUCKET, limit=10).rows
+
+    assert rows == [
+        StoredTimer(key_of(first), first, written_at=NOON + timedelta(milliseconds=1_500)),
+        StoredTimer(key_of(second), second, written_at=NOON),
+    ]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 20])
+def test_a_tenants_rows_are_read_page_by_page_without_a_gap_or_a_repeat(timers: TimerStore, limit: int):
+    written = [a_row(due_at=NOON + number * SECOND) for number in range(20)]
+    timers.put([*written, a_row(tenant="zeta")])
+
+    found: list[StoredTimer] = []
+    while True:
+        after = found[-1].key if found else ""
+        page = timers.read_owned("acme", OWNED, bucket=BUCKET, after=after, limit=limit)
+        assert len(page.rows) <= limit
+        found.extend(page.rows)
+        if page.is_last:
+            break
+
+    assert [row.timer for row in found] == written
+
+
+def test_a_tenants_rows_are_read_on_behind_one_that_is_gone(timers: TimerStore):
+    first, second = a_row(), a_row(due_at=NOON + SECOND)
+    timers.put([first, second])
+    timers.delete(an_id(first))
+
+    page = timers.read_owned("acme", OWNED, bucket=BUCKET, after=key_of(first), limit=10)
+
+    assert [row.timer for row in page.rows] == [second]
+    behind = timers.read_owned("acme", OWNED, bucket=BUCKET, after=key_of(second), limit=10)
+    assert (list(behind.rows), behind.is_last) == ([], True)
+
+
+def test_a_tenants_rows_show_alarms_and_what_cannot_be_decoded_as_what_they_are(timer_subject: TimerSubject):
+    alarm = a_row_alarm()
+    timer_subject.timers.put_alarms([alarm])
+    timer_subject.put_raw(BUCKET, SHARD, "2#acme#1803902400000#broken", '{"i":')
+
+    rows = timer_subject.timers.read_owned("acme", OWNED, bucket=BUCKET, limit=10).rows
+
+    assert sorted((row.timer, row.alarm, row.raw) for row in rows if row.alarm is None) == [(None, None, '{"i":')]
+    assert [row.alarm for row in rows if row.alarm] == [alarm]
+
+
+def test_a_bucket_in_which_a_tenant_has_nothing_is_one_last_empty_page(timers: TimerStore):
+    timers.put([a_row(tenant="globex")])
+
+    page = timers.read_owned("acme", OWNED, bucket=BUCKET, limit=10)
+
+    assert (list(page.rows), page.is_last) == ([], True)
+
+
 def a_row(**overrides) -> Timer:
     """The timer of a job of shard 1, whatever its tenant."""
+    return of_shard(SHARD, **overrides)
+
+
+def of_shard(shard: int, **overrides: Any) -> Timer:
+    """The timer of a job of that shard, whatever its tenant."""
     timer = a_timer(**overrides)
-    return replace(timer, job=replace(timer.job, shard=SHARD))
+    return replace(timer, job=replace(timer.job, shard=shard))
 
 
 def a_row_alarm(schedule: Schedule | None = None, **overrides: Any) -> Alarm:

@@ -22,7 +22,7 @@ from tickwheel.local import Stack
 STORAGE = "Tickwheel-local-Storage"
 SCHEDULER = "Tickwheel-local-Scheduler"
 PRIORITIES = ("Critical", "High", "Normal", "Low")
-FUNCTIONS = ("Api", "Scanner", "Worker", "Sweeper", "DeadLetters")
+FUNCTIONS = ("Api", "Scanner", "Worker", "Sweeper", "Operations", "DeadLetters")
 
 _client: Callable[..., Any] = boto3.client
 

@@ -10,11 +10,10 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.e2e.polling import eventually
+from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 
 ALWAYS = math.inf
 
@@ -53,11 +52,13 @@ class Arrival:
 class Target:
     """The address of one job, so that what arrives is that job's; its first `fails` answers are 503.
 
-    A target that `holds` does not answer its first call before it is `released`.
+    A target that `holds` does not answer its first call before it is `released`. is_hastened: somebody lets its job run
+    before its time.
     """
 
-    def __init__(self, url: str, *, fails: float, holds: bool) -> None:
+    def __init__(self, url: str, *, fails: float, holds: bool, is_hastened: bool) -> None:
         self.url = url
+        self.is_hastened = is_hastened
         self.released = threading.Event()
         if not holds:
             self.released.set()
@@ -82,7 +83,7 @@ class Target:
         )
 
 
-class Sink:
+class Sink(LoopbackServer):
     """The server with its targets."""
 
     def __init__(self) -> None:
@@ -90,42 +91,21 @@ class Sink:
         self._numbers = itertools.count(1)
         targets = self.targets
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Request(KeptAliveRequest):
             def do_POST(self) -> None:
                 at = datetime.now(UTC)
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                body = self.read_body()
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 target = targets.get(self.path)
                 status = target.take(at, headers, body) if target else 404
                 if target:
                     target.released.wait(_LONGEST_HOLD_SECONDS)
                 with contextlib.suppress(ConnectionError):  # who called may have been killed
-                    self.send_response(status)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
+                    self.answer(status)
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                pass
+        super().__init__(Request, poll_seconds=0.05)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-
-    def target(self, *, fails: float = 0, holds: bool = False) -> Target:
+    def target(self, *, fails: float = 0, holds: bool = False, is_hastened: bool = False) -> Target:
         path = f"/{next(self._numbers)}"
-        url = f"http://127.0.0.1:{self._server.server_port}{path}"
-        target = self.targets[path] = Target(url, fails=fails, holds=holds)
+        target = self.targets[path] = Target(f"{self.url}{path}", fails=fails, holds=holds, is_hastened=is_hastened)
         return target
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()

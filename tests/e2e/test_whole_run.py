@@ -39,6 +39,8 @@ UNEXPECTED_EVENTS = (
     "schedule_undecodable",
     "chain_broken",
     "fire_refused",
+    "waking_failed",
+    "operation_failed",
 )
 
 
@@ -97,7 +99,8 @@ def test_no_job_was_early_or_done_twice_by_the_count_of_the_targets(sink: Sink, 
         # A schedule's target is called for each of its fires, and each of them has a key of its own.
         done = Counter(each.headers["idempotency-key"] for each in target.arrivals if each.status == 200)
         assert target in may_be_rescued or max(done.values(), default=0) <= 1, target.url
-        assert all(arrival.at >= arrival.scheduled_at for arrival in target.arrivals), target.url
+        was_early = any(arrival.at < arrival.scheduled_at for arrival in target.arrivals)
+        assert target.is_hastened or not was_early, target.url
 
 
 def test_no_queue_keeps_a_job_that_is_due(deployment: Deployment) -> None:

@@ -8,6 +8,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.dead_letters import InMemoryDeadLetters
 from tests.fakes.journal import RecordingJournal
 from tests.fakes.ledger import InMemoryLedger
+from tests.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
 from tests.fakes.payloads import InMemoryPayloadStore
 from tests.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
 from tests.fakes.schedules import InMemoryScheduleStore
@@ -17,11 +18,14 @@ from tests.fakes.timers import InMemoryTimerStore
 from tests.fakes.webhook_keys import GivenWebhookKeys
 
 __all__ = [
+    "CountingWaker",
     "FakeClock",
     "GivenWebhookKeys",
     "InMemoryBreakerStore",
     "InMemoryDeadLetters",
+    "InMemoryExportStore",
     "InMemoryLedger",
+    "InMemoryOperationStore",
     "InMemoryPayloadStore",
     "InMemoryReadyQueue",
     "InMemoryScheduleStore",

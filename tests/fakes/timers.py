@@ -12,10 +12,12 @@ from functions.domain.errors import Undecodable
 from functions.domain.job import Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
-from functions.domain.timer_key import alarm_key, is_alarm_key, key_of, owner_of, timer_key
+from functions.domain.operation import OwnedDay
+from functions.domain.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.wheel import Wheel
 from functions.ports import Page, StoredTimer
 from tests.fakes.clock import FakeClock
+from tests.fakes.kept import kept
 from tests.fakes.ledger import InMemoryLedger
 
 
@@ -24,13 +26,15 @@ class InMemoryTimerStore:
         self._wheel = wheel
         self._ledger = ledger
         self._clock = clock
-        self._written: dict[str, datetime] = {}
+        self.written: dict[str, datetime] = {}
         if ledger is not None:
             ledger.put_far = lambda timer: self.put([timer])
         self.rows: dict[tuple[int, int], dict[str, str]] = {}
+        self.marks: set[tuple[str, OwnedDay]] = set()
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
         for timer in timers:
+            self.marks.add((timer.job.tenant, OwnedDay.of(timer)))
             key = timer_key(timer.job, due_at=timer.due_at)
             self._put(timer.due_at, timer.job.shard, key, encode_timer(timer))
         return []
@@ -52,6 +56,15 @@ class InMemoryTimerStore:
         rows = [_stored(key, self.rows[bucket, shard][key]) for key in keys[:limit]]
         return Page(rows, is_last=len(keys) <= limit)
 
+    def days(self, tenant: str) -> list[OwnedDay]:
+        return sorted(owned for owner, owned in self.marks if owner == tenant)
+
+    def read_owned(self, tenant: str, owned: OwnedDay, *, bucket: int, after: str = "", limit: int) -> Page:
+        rows = self.rows.get((bucket, owned.shard), {})
+        keys = sorted(key for key in rows if key.startswith(owned_prefix(owned.priority, tenant)) and key > after)
+        found = [replace(_stored(key, rows[key]), written_at=self.written.get(key)) for key in keys[:limit]]
+        return Page(found, is_last=len(keys) <= limit)
+
     def get(self, job_id: JobId) -> Timer | None:
         row = self.stored(job_id)
         return row.timer if row is not None else None
@@ -59,7 +72,7 @@ class InMemoryTimerStore:
     def stored(self, job_id: JobId) -> StoredTimer | None:
         key = key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity)
         record = self.rows.get((job_id.bucket, job_id.shard), {}).get(key)
-        return replace(_stored(key, record), written_at=self._written.get(key)) if record is not None else None
+        return replace(_stored(key, record), written_at=self.written.get(key)) if record is not None else None
 
     def delete(self, job_id: JobId) -> StoredTimer | None:
         row = self.stored(job_id)
@@ -70,7 +83,7 @@ class InMemoryTimerStore:
     def _put(self, due_at: datetime, shard: int, key: str, record: str) -> None:
         self.rows.setdefault((self._wheel.bucket_of(due_at), shard), {})[key] = record
         if self._clock is not None:
-            self._written[key] = self._clock.now()
+            self.written[key] = kept(self._clock.now())
 
 
 def _stored(key: str, record: str) -> StoredTimer:

@@ -12,7 +12,7 @@ from infra.scheduler import Tickwheel
 from infra.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = ("api", "scanner", "worker", "sweeper", "dead_letters")
+FUNCTIONS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
 
 Template = dict[str, Any]
 Resource = dict[str, Any]

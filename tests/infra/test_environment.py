@@ -12,6 +12,7 @@ MODELS = {
     "scanner": settings.ScannerSettings,
     "worker": settings.WorkerSettings,
     "sweeper": settings.SweeperSettings,
+    "operations": settings.OperationsSettings,
     "dead_letters": settings.DeadLettersSettings,
 }
 
@@ -58,6 +59,15 @@ def test_logs_and_metrics_carry_the_name_of_their_function(function: str, templa
     assert environment["POWERTOOLS_SERVICE_NAME"] == function
     assert environment["POWERTOOLS_METRICS_NAMESPACE"] == "Tickwheel"
     assert environment["LOG_LEVEL"] == "INFO"
+
+
+def test_the_api_knows_whom_to_call_for_a_new_operation(templates: Templates) -> None:
+    (name,) = (
+        logical_id
+        for logical_id, function in templates.of_type("AWS::Lambda::Function").items()
+        if function is templates.functions()["operations"]
+    )
+    assert templates.environment("api")["OPERATIONS_FUNCTION"] == {"Ref": name}
 
 
 def test_the_api_and_the_worker_know_the_allowed_targets(any_stage: Stage, templates: Templates) -> None:

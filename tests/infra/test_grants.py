@@ -9,6 +9,9 @@ from tests.infra.synthesis import FUNCTIONS, Templates, synthesise
 LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 TRACES = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
 
+MARKS = ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"]
+"""What every function needs of the tenants table that puts jobs into the far ring."""
+
 GRANTS = {
     "api": {
         "timers": ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
@@ -29,7 +32,15 @@ GRANTS = {
             "dynamodb:Query",
             "dynamodb:UpdateItem",
         ],
-        "tenants": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query"],
+        "tenants": [
+            *MARKS,
+            "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        ],
+        "operations": ["lambda:InvokeFunction"],
         "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"],
         "webhookkeys": ["secretsmanager:GetSecretValue"],
         "ready": ["sqs:SendMessage"],
@@ -41,6 +52,7 @@ GRANTS = {
         "schedulestate": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
+        "tenants": MARKS,
         "ready": ["sqs:SendMessage"],
     },
     "worker": {
@@ -50,7 +62,7 @@ GRANTS = {
         "schedulestate": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
-        "tenants": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
+        "tenants": [*MARKS, "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
         "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket"],
         "webhookkeys": ["secretsmanager:GetSecretValue"],
         "ready": [
@@ -67,6 +79,15 @@ GRANTS = {
         "schedulestate": ["dynamodb:GetItem", "dynamodb:Scan", "dynamodb:UpdateItem"],
         "ledger": ["dynamodb:BatchGetItem", "dynamodb:GetItem"],
         "shards": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "tenants": MARKS,
+        "ready": ["sqs:SendMessage"],
+    },
+    "operations": {
+        "timers": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"],
+        "ledger": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "tenants": [*MARKS, "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"],
+        "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"],
         "ready": ["sqs:SendMessage"],
     },
     "dead_letters": {
@@ -75,6 +96,7 @@ GRANTS = {
         "schedules": ["dynamodb:GetItem", "dynamodb:PutItem"],
         "schedulestate": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
+        "tenants": MARKS,
         "ready": ["sqs:SendMessage"],
         "ready_dead": [
             "sqs:ChangeMessageVisibility",
@@ -112,6 +134,8 @@ def subject_of(resource: Any) -> str:
         return "ready_dead" if "Dead" in text else "ready"
     if "Logs" in text:
         return "logs"
+    if "OperationsFunction" in text:
+        return "operations"
     subjects = (
         "Timers",
         "Ledger",
@@ -138,7 +162,8 @@ def grants_of(function: str, templates: Templates) -> dict[str, list[str]]:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_may_do_what_it_does_and_no_more(function: str, any_stage: Stage, templates: Templates) -> None:
     targets = LOCAL_TARGETS if function == "worker" and any_stage.name == "local" else {}
-    assert grants_of(function, templates) == GRANTS[function] | targets | {"logs": LOGS, "*": TRACES}
+    expected = GRANTS[function] | targets | {"logs": LOGS, "*": TRACES}
+    assert grants_of(function, templates) == {subject: sorted(actions) for subject, actions in expected.items()}
 
 
 def test_the_worker_may_call_exactly_the_arns_that_its_stage_allows() -> None:

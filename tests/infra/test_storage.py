@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from functions.adapters.s3_exports import _key
 from functions.adapters.tables import ALL_TABLES, TableSchema
 from functions.domain.webhooks import WebhookKey, parse_master_keys
 from infra.stage import Stage
@@ -77,9 +78,17 @@ def test_payloads_are_private_encrypted_and_only_over_tls(templates: Templates) 
 
 def test_uploads_that_were_given_up_are_removed(dev: Templates) -> None:
     (bucket,) = dev.of_type("AWS::S3::Bucket").values()
-    (rule,) = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
-    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
-    assert "ExpirationInDays" not in rule
+    abort, _ = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert "ExpirationInDays" not in abort
+
+
+def test_only_exports_go_by_themselves_because_a_payload_is_deleted_with_its_job(dev: Templates) -> None:
+    (bucket,) = dev.of_type("AWS::S3::Bucket").values()
+    expiring = [rule for rule in bucket["Properties"]["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule]
+    (rule,) = expiring
+    assert (rule["Prefix"], rule["ExpirationInDays"], rule["Status"]) == ("exports/", 7, "Enabled")
+    assert _key("acme", "o1", 1).startswith(rule["Prefix"])
 
 
 def test_every_table_is_exported_so_that_its_users_may_change(dev: Templates) -> None:

@@ -43,7 +43,7 @@ def test_512_shards_fit_into_a_stack_with_one_permission(large: Templates) -> No
         for permission in large.of_type("AWS::Lambda::Permission").values()
         if permission["Properties"]["Principal"] == "events.amazonaws.com"
     ]
-    assert len(permissions) == 2  # one for the scanner, one for the sweeper
+    assert len(permissions) == 3  # one for the scanner, one for the sweeper, one for the operations
 
 
 def test_every_shard_is_ticked_once(large: Templates) -> None:
@@ -51,8 +51,9 @@ def test_every_shard_is_ticked_once(large: Templates) -> None:
     assert inputs == [{"shard": shard} for shard in range(512)]
 
 
-def test_the_sweeper_is_ticked_once(templates: Templates) -> None:
-    assert [json.loads(target["Input"]) for target in targets_of("sweeper", templates)] == [{}]
+@pytest.mark.parametrize("function", ["sweeper", "operations"])
+def test_what_sees_the_whole_stage_is_ticked_once(function: str, templates: Templates) -> None:
+    assert [json.loads(target["Input"]) for target in targets_of(function, templates)] == [{}]
 
 
 def test_a_rule_fires_each_minute_for_at_most_five_targets(large: Templates) -> None:
@@ -62,11 +63,12 @@ def test_a_rule_fires_each_minute_for_at_most_five_targets(large: Templates) -> 
 
 
 def test_a_tick_is_never_repeated_and_never_late(templates: Templates) -> None:
-    for function in ("scanner", "sweeper"):
+    for function in ("scanner", "sweeper", "operations"):
         for target in targets_of(function, templates):
             assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
     configured = [config["Properties"] for config in templates.of_type("AWS::Lambda::EventInvokeConfig").values()]
     assert [(config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) for config in configured] == [
+        (0, 60),
         (0, 60),
         (0, 60),
     ]

@@ -85,7 +85,16 @@ def test_alarms_watch_only_metrics_that_are_emitted(dev: Templates) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["stragglers", "chains_broken", "early", "oldest_bucket_age_s", "rescues", "dead_lettered"]
+    "name",
+    [
+        "stragglers",
+        "chains_broken",
+        "early",
+        "oldest_bucket_age_s",
+        "rescues",
+        "dead_lettered",
+        "operation_failures",
+    ],
 )
 def test_what_must_not_happen_has_an_alarm(name: str, dev: Templates) -> None:
     assert name in {metric for _, metric, _ in own_metrics(dev)}

@@ -92,6 +92,7 @@ class Stage:
             "ALLOW_PLAIN_HTTP": "true",
             "ALLOWED_TARGETS": json.dumps(["https://*", "http://*", "handler:*", "arn:aws:sqs:*:*:*"]),
             "MAX_TIMEOUT_SECONDS": "50",
+            "OPERATIONS_FUNCTION": "operations",
             "AUDIT_SAMPLE": "1.0",
             "POWERTOOLS_SERVICE_NAME": "tickwheel",
             "POWERTOOLS_METRICS_NAMESPACE": "Tickwheel",

@@ -110,6 +110,11 @@ def seeded(stage: Stage) -> Known:
         error_class="timeout",
     )
     DynamoDBBreakerStore(stage.dynamodb, TENANTS.name).put(breaker, seen=None)
+    operations: list[str] = []
+    for action in ("export", "cancel"):
+        asked = {"tenant": "acme", "action": action, "target": "handler:none-of-this-name"}
+        operations.append(stage.call("POST", "/v1/operations", asked)[1]["id"])
+        stage.module("operations").handler({}, Context())
     schedule = {"cron": "0 4 * * *", "job": {"target": "handler:echo"}}
     start = format_instant(stage.now() - timedelta(days=2))
     _, page = stage.call("GET", "/v1/dead-letters", query={"tenant": "acme"})
@@ -127,9 +132,16 @@ def seeded(stage: Stage) -> Known:
         "BackfillBody": [{"start": start, "end": format_instant(stage.now()), "overlap": "allow"}],
         "FireCountsBody": [{"tenant": "acme", "start": LAST}],
         "PurgeBody": [{"tenant": "acme", "since": LAST}],
+        "OperationBody": [
+            {"tenant": "globex", "action": "cancel", "tag": "eu", "due_until": LAST},
+            {"tenant": "globex", "action": "reschedule", "all": True, "by": "-PT1H"},
+            {"tenant": "globex", "action": "reschedule", "all": True, "to": LAST, "spread": "P1D"},
+            {"tenant": "globex", "action": "run_now", "schedule": "nightly", "rate": 2, "dry_run": True},
+        ],
         "ReplayBody": [{"tenant": "acme", "until": LAST}],
         "/v1/jobs": jobs,
         "/v1/schedules": ["nightly", "often"],
         "/v1/dead-letters": [letter["id"]],
+        "/v1/operations": operations,
         "/v1/tenants": ["acme"],
     }

@@ -1,4 +1,5 @@
-"""Jobs whose targets go on by themselves, whose owners change them, and whose dead letters are replayed."""
+"""Jobs whose targets go on by themselves, whose owners change them one by one or many at once, and whose dead letters
+are replayed."""
 
 from __future__ import annotations
 
@@ -9,21 +10,44 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from functions.domain.instants import SECOND
+from functions.api.operations import Asked
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.operation import Action, Shift
 from tests.properties.machine import (
     CONDITIONS,
     DUE_IN,
+    FAULTS,
     SCHEDULER_SETTINGS,
+    SIDES,
     SMALL_WHEEL,
     SUBMISSIONS,
     Scheduler,
 )
-from tests.world.process import SMOOTHLY
+from tests.world.process import SMOOTHLY, Conditions
 from tests.world.world import World
 
 KINDS = st.sampled_from(["lasting", "lasting", "lasting", "fine", "flaky", "broken", "poison"])
 LEASES = st.sampled_from([1, 20, 60, 200]).map(lambda seconds: seconds * SECOND)
-CHANGED = st.tuples(SUBMISSIONS, KINDS).map(lambda drawn: {**drawn[0], "target": f"https://example.com/{drawn[1]}"})
+TAGS = st.sampled_from([(), ("urgent",), ("urgent",), ("late", "urgent")])
+DUE_FAR_IN = DUE_IN | st.sampled_from([200, 250, 300, 350, 420])
+CHANGED = st.tuples(SUBMISSIONS, KINDS, TAGS).map(
+    lambda drawn: {**drawn[0], "target": f"https://example.com/{drawn[1]}", "tags": drawn[2]}
+)
+REACH = timedelta(minutes=12)
+"""Of an operation: further than any job is due, and few buckets to read."""
+
+WRITES = ["ledger.cancel", "ledger.move", "ready.send", "timers.delete", "operations.save", "operations.finish"]
+AT_ANY_CALL = st.builds(lambda fault, at_call: replace(fault, at_call=at_call), FAULTS, st.integers(1, 60))
+TURNS = st.tuples(
+    st.builds(
+        Conditions,
+        ahead=SIDES,
+        costs=st.sampled_from([0, 1, 20]).map(lambda costs: costs * MILLISECOND),
+        fault=st.none() | AT_ANY_CALL,
+        is_held=st.sampled_from([False, False, True]),
+    ),
+    st.sampled_from(WRITES),
+)
 
 
 class Controlled(Scheduler):
@@ -32,16 +56,17 @@ class Controlled(Scheduler):
     @initialize(
         audits=st.booleans(),
         seconds=st.integers(0, 59),
-        first=st.lists(st.tuples(CHANGED, DUE_IN), min_size=2, max_size=5),
+        first=st.lists(st.tuples(CHANGED, DUE_FAR_IN), min_size=2, max_size=5),
     )
     def begin(self, audits, seconds, first) -> None:
         self.world = World(wheel=SMALL_WHEEL, audits=audits, lambdas=self.lambdas)
         self.world.clock.tick(seconds * SECOND)
         self.copies: list = []
+        self.operations = 0
         for submission, due_in in first:
             self.submit_it(submission, due_in, is_keyed=False, conditions=SMOOTHLY)
 
-    @rule(submission=CHANGED, due_in=DUE_IN, conditions=CONDITIONS)
+    @rule(submission=CHANGED, due_in=DUE_FAR_IN, conditions=CONDITIONS)
     def submit_another(self, submission, due_in, conditions) -> None:
         self.submit_it(submission, due_in, is_keyed=False, conditions=conditions)
 
@@ -74,6 +99,55 @@ class Controlled(Scheduler):
         submission = self.world.promises.jobs[job_id].submission
         due_at = self.world.clock.instant + timedelta(seconds=due_in)
         self.began(self.world.reschedule(job_id, replace(submission, due_at=due_at), conditions))
+
+    @rule(
+        action=st.sampled_from([Action.CANCEL, Action.RESCHEDULE, Action.RESCHEDULE, Action.RUN_NOW, Action.EXPORT]),
+        tenant=st.sampled_from(["acme", "umbrella"]),
+        tag=st.sampled_from(["", "urgent", "urgent"]),
+        later=st.sampled_from([0, 30, 200, 400]),
+        rate=st.sampled_from([1.0, 50.0]),
+        dry_run=st.sampled_from([False] * 5 + [True]),
+        conditions=CONDITIONS,
+        turn=st.none() | TURNS | TURNS,
+    )
+    def ask_for_an_operation(self, action, tenant, tag, later, rate, dry_run, conditions, turn) -> None:
+        """Each reschedule has a shift of its own, by which its moves are known. turn: its first one."""
+        now = self.world.clock.instant
+        self.operations += 1
+        shift = Shift(by=later * SECOND + self.operations * MILLISECOND) if action is Action.RESCHEDULE else None
+        asked = Asked(
+            tenant=tenant,
+            action=action,
+            due_from=now - REACH / 3,
+            due_until=now + REACH,
+            tag=tag,
+            shift=shift,
+            rate=rate,
+            dry_run=dry_run,
+        )
+        self.began(self.world.ask_for(asked, conditions))
+        if turn is not None:
+            self.operate(turn)
+
+    @precondition(lambda self: self.world.promises.operations.open())
+    @rule(turn=TURNS)
+    def take_a_turn(self, turn) -> None:
+        self.operate(turn)
+
+    def operate(self, turn) -> None:
+        """A call: it is held right before the first of that kind."""
+        conditions, call = turn
+        operator = self.world.operate(conditions)
+        if conditions.is_held:
+            operator.go_to(call, or_to_its_end=True)
+        self.began(operator)
+
+    @precondition(lambda self: self.world.promises.operations.open())
+    @rule(which=st.integers(0, 9), conditions=CONDITIONS)
+    def stop(self, which, conditions) -> None:
+        operations = self.world.promises.operations.open()
+        operation = operations[which % len(operations)]
+        self.began(self.world.stop(operation.tenant, operation.operation_id, conditions))
 
     @precondition(lambda self: self.world.dead_letters.letters)
     @rule(which=st.integers(0, 9), conditions=CONDITIONS)

@@ -11,13 +11,13 @@ from functions import settling
 from functions.api import finish
 from functions.api.finish import Finisher
 from functions.api.replay import Replayer
-from functions.api.reschedule import Rescheduler
 from functions.domain import claims
 from functions.domain.claims import Drop
 from functions.domain.job import Timer
 from functions.domain.wheel import Ring
 from functions.placing import Placement
 from functions.ports import Applied
+from functions.rescheduling import Rescheduler
 from functions.worker import execute
 from tests import fakes
 
@@ -76,9 +76,9 @@ def forgets_the_letter_before_its_replay(monkeypatch: pytest.MonkeyPatch) -> Lam
 
 
 class _MovesInTwoSteps(Rescheduler):
-    def _settle_move(self, job_id: Any, job: Any, timer: Timer) -> None:
+    def _settle_move(self, job_id: Any, job: Any, timer: Timer, **given: Any) -> None:
         self.timers.put([timer])
-        super()._settle_move(job_id, job, timer)
+        super()._settle_move(job_id, job, timer, **given)
 
 
 def moves_in_two_steps(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from functions import settling
-from functions.api.cancel import Canceller
 from functions.api.submit import Submitter, _accepted
+from functions.cancelling import Canceller
 from functions.domain import claims
 from functions.domain.job import Delivery, Priority, Timer
 from functions.domain.lifecycle import Event, State

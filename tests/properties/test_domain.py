@@ -182,6 +182,7 @@ def timers(draw: st.DrawFn, payloads: st.SearchStrategy[Payload] | None = None) 
         backoff=backoff,
         spent=spent,
         counted_from=counted_from,
+        is_granted=draw(st.booleans()),
     )
 
 
@@ -485,11 +486,11 @@ class TestRetries:
         following = timer.next_attempt(failed_at=failed_at, jitter=jitter, retry_after=retry_after)
 
         if retry.max_age is None or failed_at + MAX_BACKOFF - first_at <= retry.max_age:
-            assert (following is None) is (timer.attempt - timer.spent >= retry.attempts)
+            assert (following is None) is (not timer.is_granted or timer.attempt - timer.spent >= retry.attempts)
         if following is None:
             return
         assert following.attempt == timer.attempt + 1
-        assert not following.is_beyond_policy
+        assert following.is_granted
         assert retry.max_age is None or following.due_at - first_at <= retry.max_age
         assert retry_after is None or following.due_at >= failed_at + min(retry_after, MAX_BACKOFF)
         assert failed_at <= following.due_at <= failed_at + MAX_BACKOFF

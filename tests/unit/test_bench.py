@@ -14,7 +14,7 @@ from rich.console import Console
 from bench import __main__ as command
 from bench import budgets, lag, promotion, schedules, units
 from bench.boundary import answer, hearing
-from bench.budgets import OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.budgets import MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
 from bench.lag import Lag
 from bench.meter import Meter
@@ -29,7 +29,7 @@ from tests.builders import LOCAL_WHEEL, NOON
 from tickwheel.demo.sink import Arrival
 
 FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
-ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK)
+ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK, mark=MARK)
 SECOND = timedelta(seconds=1)
 
 
@@ -61,9 +61,9 @@ def test_a_doctored_budget_fails_and_names_the_path_the_figure_and_the_budget(mo
 
 def test_an_occurrence_has_a_budget_too() -> None:
     used = {**OCCURRENCES, Overlap.FORBID: Units(6, 2.8, 0.3)}
-    measured = Measured(paths=UNITS, occurrences=used, tick=TICK)
-
-    assert units.above_budget(measured) == ["an occurrence, forbid: writes are 6 a job, above the budget of 5"]
+    assert units.above_budget(replace(ON_BUDGET, occurrences=used)) == [
+        "an occurrence, forbid: writes are 6 a job, above the budget of 5"
+    ]
 
 
 def test_every_kind_of_rule_is_measured() -> None:
@@ -83,9 +83,15 @@ def test_a_kind_below_its_budget_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tick_has_a_budget_too() -> None:
-    measured = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=Units(2, 1, 0))
+    measured = replace(ON_BUDGET, tick=Units(2, 1, 0))
 
     assert units.above_budget(measured) == ["an idle tick of a shard: reads are 1 a job, above the budget of 0.5"]
+
+
+def test_a_mark_has_a_budget_too() -> None:
+    measured = replace(ON_BUDGET, mark=Units(2, 0.5, 0))
+
+    assert units.above_budget(measured) == ["the mark of a tenant's day: writes are 2 a job, above the budget of 1"]
 
 
 def test_a_rounding_error_is_no_cost() -> None:
@@ -178,6 +184,17 @@ def test_the_meter_counts_what_dynamodb_local_does_not_report() -> None:
     assert meter.take("timers") == (0.0, 0.0)
 
 
+@pytest.mark.parametrize(("consistent", "units_of_two"), [(False, 1.0), (True, 2.0)])
+def test_the_meter_counts_the_keys_of_a_batch_that_are_not_there(*, consistent: bool, units_of_two: float) -> None:
+    meter = Meter()
+    batch = {"Keys": [{"k": {"S": key}} for key in "abcd"], "ConsistentRead": consistent}
+    answered = {"Responses": {"ledger": [{}]}, "UnprocessedKeys": {"ledger": {"Keys": [{}]}}}
+
+    _consume(meter, "BatchGetItem", answered, RequestItems={"ledger": batch})
+
+    assert meter.take("ledger") == (0.0, units_of_two)
+
+
 def test_the_meter_refuses_what_it_has_no_price_for() -> None:
     with pytest.raises(NotImplementedError, match="ExecuteStatement"):
         _consume(Meter(), "ExecuteStatement", {})
@@ -213,11 +230,11 @@ def test_held_queues_bill_by_64_kb_and_deliver_when_the_last_message_is_visible(
     assert queues.take_requests() == 2  # a receive and a delete
 
 
-def _consume(meter: Meter, operation: str, parsed: dict[str, Any]) -> None:
+def _consume(meter: Meter, operation: str, parsed: dict[str, Any], **params: Any) -> None:
     model: Any = SimpleNamespace(name=operation)
     context: dict[str, Any] = {}
     for event, handler in meter.handlers.items():
         if event.startswith("before-parameter-build"):
-            handler(params={"TableName": "timers"}, model=model, context=context)
+            handler(params={"TableName": "timers", **params}, model=model, context=context)
         else:
             handler(model=model, parsed=parsed, context=context)

@@ -88,7 +88,10 @@ def test_a_lease_that_is_over_by_more_than_the_skew_is_a_rescue():
 
 def test_a_later_attempt_rescues_an_abandoned_one_and_waits_for_a_live_one():
     assert judge(a_running_row(lease_until=NOON - timedelta(hours=1)), attempt=2) == Rescue()
-    assert judge(a_running_row(lease_until=NOON), attempt=2) == Watch(NOON + MILLISECOND + SKEW)
+    assert judge(a_running_row(lease_until=NOON), attempt=2) == Watch(NOON + MILLISECOND + SKEW, is_watchdog=False)
+    assert judge(a_running_row(lease_until=NOON, held="{}"), attempt=2) == Watch(
+        NOON + MILLISECOND + SKEW, is_watchdog=True
+    )
 
 
 def test_a_watchdog_that_comes_before_the_retry_is_dropped():

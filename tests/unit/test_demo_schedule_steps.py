@@ -117,7 +117,8 @@ def test_nothing_is_waited_for_when_no_whole_minute_has_passed(narrator: Narrato
     imported = Import(stored=daily(1), switched_off={}, failed={}, ended_at=datetime.now(UTC) + timedelta(minutes=1))
     load = Load(NOW, 24, [FireCount(tenant="etcd", id="nightly-0", minutes={0: 1})])
 
-    watched = await_fires(imported, load, Sink({}), narrator)
+    with Sink({}) as sink:
+        watched = await_fires(imported, load, sink, narrator)
     narrator.end()
 
     assert watched.count == 0

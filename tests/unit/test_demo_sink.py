@@ -16,7 +16,9 @@ def post(connection: http.client.HTTPConnection, name: str, *, attempt: int) -> 
 def test_the_sink_fails_as_told_and_remembers_every_arrival_of_a_kept_connection():
     fates = {"smooth": Fate.SUCCEEDS, "rough": Fate.STUMBLES, "doomed": Fate.DOOMED}
     with Sink(fates) as sink:
-        connection = http.client.HTTPConnection(urlsplit(sink.address).netloc, timeout=10)
+        connection = http.client.HTTPConnection(urlsplit(sink.url).netloc, timeout=10)
+        connection.connect()
+        connection.auto_open = 0  # one that is not kept would be opened again unseen
 
         statuses = [
             post(connection, "smooth", attempt=1),

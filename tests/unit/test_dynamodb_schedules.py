@@ -1,70 +1,34 @@
 """How the store of schedules takes the transactions of others, which moto and DynamoDB Local do not show."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.adapters import dynamodb_schedules
+from functions.adapters import clients
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.domain.planning import Plan
 from functions.domain.schedule_state import SkipReason
 from functions.ports import Applied
 from tests.builders import NOON, a_link, a_state, a_stored_schedule
+from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error
 
 KEY = "acme#nightly"
-
-
-@dataclass
-class ConflictingDynamoDB:
-    """Meets other transactions so many times, or raises an error of its own."""
-
-    conflicts: int = 0
-    error: ClientError | None = None
-    calls: list[str] = field(default_factory=list)
-
-    def update_item(self, **_: Any) -> dict[str, Any]:
-        self._meet("update_item", a_client_error("TransactionConflictException"))
-        return {"Attributes": {"f": {"SS": ["a", "b"]}}}
-
-    def transact_write_items(self, **_: Any) -> None:
-        self._meet("transact_write_items", a_cancelled_transaction("None", "TransactionConflict"))
-
-    def transact_get_items(self, **_: Any) -> dict[str, Any]:
-        self._meet("transact_get_items", a_cancelled_transaction("TransactionConflict", "None"))
-        return {"Responses": [{}, {}]}
-
-    def _meet(self, call: str, conflict: ClientError) -> None:
-        self.calls.append(call)
-        if self.error is not None:
-            raise self.error
-        if len(self.calls) <= self.conflicts:
-            raise conflict
-
-
-def a_client_error(code: str, **more: Any) -> ClientError:
-    response: Any = {"Error": {"Code": code, "Message": ""}, **more}
-    return ClientError(response, "Any")
-
-
-def a_cancelled_transaction(*reasons: str) -> ClientError:
-    return a_client_error("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in reasons])
 
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that were made."""
     made: list[float] = []
-    monkeypatch.setattr(dynamodb_schedules.time, "sleep", made.append)
+    monkeypatch.setattr(clients.time, "sleep", made.append)
     return made
 
 
 @pytest.fixture
 def client() -> ConflictingDynamoDB:
-    return ConflictingDynamoDB()
+    return ConflictingDynamoDB(attributes={"f": {"SS": ["a", "b"]}})
 
 
 @pytest.fixture

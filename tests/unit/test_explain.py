@@ -18,7 +18,7 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import Status
 from functions.ports import Failed, Pending
 from tests.builders import NOON, a_schedule, a_template, a_timer, an_occurrence_timer
-from tests.unit.test_reschedule import a_placed, change, run_now
+from tests.unit.test_rescheduling import a_placed, change, run_now
 from tests.unit.world import World
 
 HOUR = timedelta(hours=1)

@@ -14,6 +14,7 @@ from functions.api.dead_letter_requests import ListQuery
 from functions.api.find import Found
 from functions.api.manage_schedules import Backfill, Difference, Run, Standing
 from functions.api.openapi import document
+from functions.api.operation_requests import OperationBody, OperationsQuery
 from functions.api.problems import TABLE
 from functions.api.requests import JobBody
 from functions.api.schedule_answers import backfill_body, difference_body, schedule_body
@@ -106,6 +107,14 @@ def test_every_field_of_a_schedule_is_described():
     assert described["additionalProperties"] is False
 
 
+def test_every_field_of_an_operation_is_described():
+    described = document()["components"]["schemas"]["OperationBody"]
+
+    assert set(described["properties"]) == set(OperationBody.model_fields)
+    assert described["required"] == ["tenant", "action"]
+    assert described["additionalProperties"] is False
+
+
 def test_a_schedule_has_one_rule():
     rules = document()["components"]["schemas"]["ScheduleBody"]["oneOf"]
 
@@ -140,6 +149,7 @@ def test_an_interval_may_be_described_by_a_plain_duration():
         ("/v1/schedules/{id}:backfill", "post", TenantQuery),
         ("/v1/dead-letters", "get", ListQuery),
         ("/v1/breakers", "get", BreakersQuery),
+        ("/v1/operations", "get", OperationsQuery),
     ],
 )
 def test_every_parameter_of_a_query_is_described(path: str, method: str, model: type[BaseModel]):
@@ -158,7 +168,12 @@ def test_what_starts_jobs_takes_an_idempotency_key():
         if parameter["name"] == "Idempotency-Key"
     }
 
-    assert takers == {"/v1/jobs", "/v1/schedules/{id}:trigger", "/v1/schedules/{id}:backfill"}
+    assert takers == {
+        "/v1/jobs",
+        "/v1/schedules/{id}:trigger",
+        "/v1/schedules/{id}:backfill",
+        "/v1/operations",
+    }
 
 
 def test_every_code_of_a_problem_is_listed():

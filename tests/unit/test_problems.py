@@ -23,14 +23,17 @@ from functions.domain.errors import (
     LetterNotFound,
     NotPlaced,
     NotReplayable,
+    OperationNotFound,
     PayloadGone,
     ScheduleBusy,
     ScheduleNotFound,
     TickwheelError,
     TooLate,
+    TooManyOperations,
     Undecodable,
     WheelChanged,
 )
+from functions.domain.instants import SECOND
 from tests.builders import NOON
 
 
@@ -39,11 +42,14 @@ from tests.builders import NOON
     [
         (InvalidInput("is bad"), 422, "invalid_input"),
         (KeyReused("j1~x"), 409, "key_reused"),
+        (KeyReused("o1", kind="operation"), 409, "key_reused"),
         (InvalidJobId("x"), 404, "not_a_job_id"),
         (JobNotFound("j1~x"), 404, "job_not_found"),
         (ScheduleNotFound("acme", "nightly"), 404, "schedule_not_found"),
         (InvalidLetterId("x"), 404, "not_a_letter_id"),
         (LetterNotFound("d1~x"), 404, "letter_not_found"),
+        (OperationNotFound("acme", "o1"), 404, "operation_not_found"),
+        (TooManyOperations("acme", limit=10, retry_after=60 * SECOND), 429, "too_many_operations"),
         (NotReplayable("d1~x", "it holds no job"), 409, "not_replayable"),
         (PayloadGone("d1~x"), 409, "payload_gone"),
         (JobNotFailed("d1~x", state="running"), 409, "job_not_failed"),

@@ -7,7 +7,15 @@ from pydantic import ValidationError
 from functions.domain.addresses import parse_networks
 from functions.domain.errors import InvalidWheel
 from functions.domain.targets import AllowedTargets
-from functions.runtime.settings import ApiSettings, Settings, SweeperSettings, WorkerSettings
+from functions.runtime.settings import (
+    ApiSettings,
+    DeadLettersSettings,
+    OperationsSettings,
+    ScannerSettings,
+    Settings,
+    SweeperSettings,
+    WorkerSettings,
+)
 from tests.builders import DEPLOYED_WHEEL
 
 CONSTANTS = {
@@ -29,6 +37,7 @@ API = CONSTANTS | {
     "ALLOW_PLAIN_HTTP": "false",
     "ALLOWED_TARGETS": '["https://*.example.com"]',
     "MAX_TIMEOUT_SECONDS": "50",
+    "OPERATIONS_FUNCTION": "operations",
     "SCHEDULES_TABLE": "schedules",
     "SCHEDULE_STATE_TABLE": "schedule_state",
     "TENANTS_TABLE": "tenants",
@@ -96,6 +105,19 @@ def test_a_worker_that_was_told_other_networks_does_not_start(networks: str):
 def test_a_sample_is_a_share(sample: str):
     with pytest.raises(ValidationError, match="AUDIT_SAMPLE"):
         SweeperSettings.model_validate(API | {"AUDIT_SAMPLE": sample})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [ApiSettings, DeadLettersSettings, OperationsSettings, ScannerSettings, SweeperSettings, WorkerSettings],
+)
+def test_whatever_puts_timers_is_told_where_their_days_are_marked(settings: type[Settings]):
+    environment = {**WORKER, "AUDIT_SAMPLE": "1.0"}
+    settings.model_validate(environment)
+
+    del environment["TENANTS_TABLE"]
+    with pytest.raises(ValidationError, match="TENANTS_TABLE"):
+        settings.model_validate(environment)
 
 
 def test_settings_do_not_change():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.submit import PAST_GRACE, Accepted, Submission, keyed_identity
+from functions.api.submit import Accepted
 from functions.domain.envelope import INLINE_LIMIT, unpack
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
 from functions.domain.instants import MILLISECOND, SECOND
@@ -13,6 +13,7 @@ from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Ti
 from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.lifecycle import Event, State
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.submission import PAST_GRACE, Submission, keyed_identity
 from functions.domain.target_options import Method, TargetOptions
 from functions.domain.wheel import Ring
 from functions.placing import Placer
@@ -226,7 +227,7 @@ class TestKeys:
         refused = refusal(world, a_submission(due_at=SOON, idempotency_key="order-7", payload='{"other":true}'))
 
         assert isinstance(refused, KeyReused)
-        assert refused.job_id == first.job_id
+        assert refused.first_id == first.job_id
         assert len(world.ready.sent) == 1
 
     def test_another_job_under_a_used_key_leaves_the_first_one_s_stored_payload_alone(self, world: World):

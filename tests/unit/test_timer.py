@@ -85,13 +85,29 @@ class TestWatchdog:
         assert timer.watchdog(due_at=NOON + MINUTE) == replace(timer, attempt=3, due_at=NOON + MINUTE)
 
     def test_after_the_last_attempt_it_is_beyond_the_policy(self):
-        assert not an_attempt(attempt=2).watchdog(due_at=NOON).is_beyond_policy
-        assert an_attempt(attempt=3).watchdog(due_at=NOON).is_beyond_policy
+        assert an_attempt(attempt=2).watchdog(due_at=NOON).is_granted
+        assert not an_attempt(attempt=3).watchdog(due_at=NOON).is_granted
 
     def test_no_attempt_follows_one_that_is_beyond_the_policy(self):
         beyond = an_attempt(attempt=3).watchdog(due_at=NOON)
 
         assert beyond.next_attempt(failed_at=NOON, jitter=0) is None
+
+    def test_when_the_job_is_too_old_it_grants_no_attempt_and_its_policy_stays_what_it_was(self):
+        timer = an_attempt(max_age=10 * MINUTE)
+
+        young, old = (timer.watchdog(due_at=NOON + age) for age in (10 * MINUTE, 10 * MINUTE + SECOND))
+
+        assert (young.is_granted, old.is_granted) == (True, False)
+        assert not young.watching(due_at=NOON + 11 * MINUTE).is_granted
+        assert old.job.retry == timer.job.retry
+        assert old.replayed(due_at=NOON).is_granted
+
+    def test_only_a_watchdog_grows_too_old_while_an_attempt_before_it_is_leased(self):
+        timer = an_attempt(attempt=2, max_age=10 * MINUTE)
+
+        assert timer.put_off(until=NOON + 11 * MINUTE, is_watchdog=False) == replace(timer, due_at=NOON + 11 * MINUTE)
+        assert not timer.put_off(until=NOON + 11 * MINUTE, is_watchdog=True).is_granted
 
 
 class TestReplay:
@@ -103,7 +119,7 @@ class TestReplay:
         assert (replayed.attempt, replayed.spent, replayed.backoff) == (5, 4, timedelta(0))
         assert replayed.attempt > timer.watchdog(due_at=NOON).attempt
         assert (replayed.due_at, replayed.counted_from) == (NOON + MINUTE, NOON + MINUTE)
-        assert not replayed.is_beyond_policy
+        assert replayed.is_granted
         assert replayed.next_attempt(failed_at=NOON, jitter=0) is not None
 
     def test_it_does_not_expire_any_more_and_is_the_same_job_otherwise(self):

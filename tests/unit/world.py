@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from functions.api.cancel import Canceller
 from functions.api.explain import Explainer
 from functions.api.find import Finder
 from functions.api.finish import Finisher
-from functions.api.reschedule import Rescheduler
-from functions.api.submit import Accepted, Submission, Submitter
+from functions.api.submit import Accepted, Submitter
 from functions.breakers import Breakers
+from functions.cancelling import Canceller
 from functions.dead_letters.bury import Burier
 from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
 from functions.domain.errors import TickwheelError
+from functions.domain.instants import from_seconds
 from functions.domain.job import Job, Timer
+from functions.domain.operation import OwnedDay
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import ScheduleState
+from functions.domain.submission import Submission
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
+from functions.operations.work import Operator, WorkReport
 from functions.placing import Placer
 from functions.ports import (
     DeadLetter,
@@ -39,6 +43,7 @@ from functions.ports import (
     StoredTimer,
     TimerStore,
 )
+from functions.rescheduling import Rescheduler
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner, ScanReport
 from functions.schedule_changes import ScheduleChanger
@@ -51,7 +56,9 @@ from tests.fakes import (
     FakeClock,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
+    InMemoryExportStore,
     InMemoryLedger,
+    InMemoryOperationStore,
     InMemoryPayloadStore,
     InMemoryReadyQueue,
     InMemoryScheduleStore,
@@ -115,6 +122,13 @@ class ObservedTimers:
         self.reads.append((bucket, after))
         return self.store.read(bucket, shard, after=after, limit=limit)
 
+    def days(self, tenant: str) -> list[OwnedDay]:
+        return self.store.days(tenant)
+
+    def read_owned(self, tenant: str, owned: OwnedDay, *, bucket: int, after: str = "", limit: int) -> Page:
+        self.before_read()
+        return self.store.read_owned(tenant, owned, bucket=bucket, after=after, limit=limit)
+
     def get(self, job_id: Any) -> Timer | None:
         return self.store.get(job_id)
 
@@ -176,19 +190,24 @@ class Watched:
 
 
 class World:
-    """Every part of the scheduler, sharing one clock and one set of stores."""
+    """Every part of the scheduler, sharing one clock and one set of stores.
 
-    def __init__(self, *, wheel: Wheel = LOCAL_WHEEL) -> None:
+    dates_rows: the far ring tells when its rows were written.
+    """
+
+    def __init__(self, *, wheel: Wheel = LOCAL_WHEEL, dates_rows: bool = False) -> None:
         self.wheel = wheel
         self.clock = FakeClock()
         self.letters = InMemoryDeadLetters()
         self.ledger = InMemoryLedger(skew=wheel.skew, dead_letters=self.letters)
-        self.rows = InMemoryTimerStore(wheel=wheel, ledger=self.ledger)
+        self.rows = InMemoryTimerStore(wheel=wheel, ledger=self.ledger, clock=self.clock if dates_rows else None)
         self.timers = ObservedTimers(self.rows, self.clock)
         self.ready = ObservedReadyQueue(self.clock)
         self.shards = InMemoryShardStore()
         self.schedules = InMemoryScheduleStore()
         self.payloads = InMemoryPayloadStore()
+        self.operations = InMemoryOperationStore()
+        self.exports = InMemoryExportStore()
         self.breaker_store = InMemoryBreakerStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
@@ -428,6 +447,35 @@ class World:
             token=self.token,
         )
 
+    def operator(self) -> Operator:
+        return Operator(
+            wheel=self.wheel,
+            clock=self.clock,
+            operations=self.operations,
+            timers=self.timers,
+            ledger=self.ledger,
+            payloads=self.payloads,
+            exports=self.exports,
+            canceller=self.canceller(),
+            rescheduler=self.rescheduler(),
+            journal=self.journal,
+            token=self.token,
+            identity=lambda: f"random-{next(self._tokens)}",
+            side_by_side=lambda rule, items: [rule(item) for item in items],
+        )
+
+    def operate(self, *, time_limit: timedelta = TIME_LIMIT) -> WorkReport:
+        return self.operator().work(time_limit=time_limit)
+
+    def watched(
+        self, *, before: Callable[[str], None] = lambda _: None, after: Callable[[str], None] = lambda _: None
+    ) -> World:
+        """The same world, in which something happens at some of the calls to its stores."""
+        world = copy(self)
+        for name in ("timers", "ready", "ledger", "payloads", "operations", "exports"):
+            setattr(world, name, Watched(getattr(self, name), name, before, after))
+        return world
+
     def row(self, job: Job) -> LedgerRow:
         row = self.ledger.get(job.key)
         assert row is not None
@@ -444,6 +492,22 @@ class World:
 
     def events(self, name: str) -> list[dict[str, object]]:
         return [keys for event, keys in self.journal.events if event == name]
+
+
+def pass_time(world: World, *, until: datetime) -> None:
+    """Scanners tick each minute, and workers poll all the time; hours in which there is nothing to do pass at once."""
+    while (now := world.clock.now()) < until:
+        comes_at = [message.visible_at for message in world.ready.messages.values()]
+        comes_at += [from_seconds(bucket) for bucket, _ in world.rows.rows if from_seconds(bucket) > now]
+        if (idle := min(comes_at, default=until) - timedelta(minutes=5)) > now:
+            world.clock.tick(min(idle, until) - now)
+            continue
+        world.scan(0)
+        world.scan(1)
+        for _ in range(6):
+            while any(message.visible_at <= world.clock.instant for message in world.ready.messages.values()):
+                world.receive_and_work()
+            world.clock.tick(timedelta(seconds=10))
 
 
 def _one_after_another(jobs: Sequence[Callable[[], None]]) -> None:

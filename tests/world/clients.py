@@ -6,14 +6,15 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from functions.api.cancel import Canceller
 from functions.api.manage_schedules import ScheduleManager
-from functions.api.moves import follow
-from functions.api.submit import Accepted, Submission, Submitter
+from functions.api.submit import Accepted, Submitter
+from functions.cancelling import Canceller
 from functions.domain.errors import AlreadySettled, TooLate
 from functions.domain.job_id import parse_job_id
 from functions.domain.occurrence import Overlap
 from functions.domain.schedule import Schedule
+from functions.domain.submission import Submission
+from functions.moves import follow
 from tests.world.host import Host
 from tests.world.process import SMOOTHLY, Conditions, Process
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from functions.api.finish import TARGET_FAILED, Finisher
 from functions.api.replay import Replayer
-from functions.api.reschedule import Edited, Rescheduler
-from functions.api.submit import Submission
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
 from functions.domain.job import Job
 from functions.domain.job_id import parse_job_id
 from functions.domain.letter_id import LetterId
+from functions.domain.submission import Submission
 from functions.ports import Failed
+from functions.rescheduling import Edited, Rescheduler
 from tests.world.clients import REQUEST_LIMIT
 from tests.world.fires import Run
 from tests.world.host import Host

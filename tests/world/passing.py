@@ -8,6 +8,7 @@ from functions.domain.wheel import Wheel
 from tests.fakes import QueuedMessage
 from tests.world.history import History
 from tests.world.lambdas import Lambdas
+from tests.world.operations import Operations
 from tests.world.process import Conditions, LateCall, Process
 
 TICK = timedelta(seconds=60)
@@ -15,7 +16,7 @@ LATEST = timedelta(seconds=30)
 """How long a call that nobody waits for any more may take to be made."""
 
 
-class Passing(Lambdas):
+class Passing(Lambdas, Operations):
     """late: calls that a service has taken in; live: processes that are held at a call."""
 
     wheel: Wheel
@@ -59,6 +60,7 @@ class Passing(Lambdas):
         while True:
             for shard in range(self.wheel.scan_shards):
                 self.scan(shard)
+            self._operate_on_what_is_open()
             if self.clock.instant >= end:
                 break
             self.clock.tick(min(end - self.clock.instant, timedelta(seconds=20)))
@@ -87,11 +89,16 @@ class Passing(Lambdas):
             self.sweep()
         if self.promises.schedules.truth.versions:
             self.heal()
+        self._operate_on_what_is_open()
         for _ in range(3):
             while self.work():
                 pass
             self.bury()
             self.clock.tick(timedelta(seconds=20))
+
+    def _operate_on_what_is_open(self) -> None:
+        if self.promises.operations.open():
+            self.operate()
 
     def _next_message(self) -> QueuedMessage | None:
         return min(self.ready.messages.values(), key=lambda message: message.visible_at, default=None)

@@ -111,7 +111,7 @@ class LateCall:
 
 _READS = frozenset(
     {"get", "get_many", "read", "cursors", "audited", "swept", "confirm", "sleep"}
-    | {"definitions", "page", "scan", "state", "states"},
+    | {"definitions", "page", "scan", "state", "states", "days", "read_owned", "open", "urls"},
 )
 IS_LOCAL = object()
 """Of a call that is not made to a service: it cannot be repeated, fail, or be made later."""
@@ -160,10 +160,12 @@ class Process:
         ready[lane % len(ready)].go(steps)
         self._look()
 
-    def go_to(self, call: str, *, lane: int = 0) -> None:
+    def go_to(self, call: str, *, lane: int = 0, or_to_its_end: bool = False) -> None:
         """Let it run until it is held at a call of that name."""
         for _ in range(5_000):
             ready = [each for each in self.lanes if each.is_ready]
+            if self.is_over and or_to_its_end:
+                return
             assert ready, f"{self.name} has ended without {call}"
             if ready[lane % len(ready)].call == call:
                 return
@@ -272,6 +274,9 @@ class Process:
             return fate
         if is_local or (fate is not Fate.FAILS and call in _READS):
             return Fate.HELD
+        if name == "exports.put" and fate in (Fate.LATE, Fate.ECHOES):
+            # The store keeps what was sent last, not what arrives last.
+            return Fate.FAILS if fate is Fate.LATE else Fate.HELD
         if port == "target":
             # Nobody repeats a request to a target. Its answer may be lost.
             return Fate.FAILS if call == "end" else Fate.HELD

@@ -8,19 +8,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from functions.api.submit import Accepted, Submission
+from functions.api.submit import Accepted
 from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
 from functions.domain.cursor import Cursors
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId, parse_job_id
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import TRANSITIONS, State
+from functions.domain.submission import Submission
 from functions.domain.wheel import Wheel
 from functions.ports import Invocation
 from tests.fakes import (
     FakeClock,
     InMemoryDeadLetters,
+    InMemoryExportStore,
     InMemoryLedger,
+    InMemoryOperationStore,
     InMemoryPayloadStore,
     InMemoryReadyQueue,
     InMemoryScheduleStore,
@@ -30,6 +33,7 @@ from tests.fakes import (
 from tests.world.carriers import carriers, leads_on
 from tests.world.fires import Run
 from tests.world.history import History
+from tests.world.operated import OperationPromises, is_cancelled_by
 from tests.world.process import Process
 from tests.world.schedules import SchedulePromises
 
@@ -59,6 +63,8 @@ class Stores(Protocol):
     payloads: InMemoryPayloadStore
 
     dead_letters: InMemoryDeadLetters
+    operations: InMemoryOperationStore
+    exports: InMemoryExportStore
     history: History
 
     @property
@@ -78,6 +84,7 @@ class Promises:
         self.broken: list[str] = []
         self.refused_keys: set[str] = set()
         self.schedules = SchedulePromises(stores, self)
+        self.operations = OperationPromises(stores, self)
         self._answered: dict[str, str] = {}
         self._successes: Counter[str] = Counter()
         self._lapses: Counter[str] = Counter()
@@ -146,6 +153,7 @@ class Promises:
         """An operator asks for another budget of attempts."""
         key = f"{letter_id.tenant}#{letter_id.identity}"
         self._replays[key] += 1
+        self.operations.replayed(key)
         for expected in self.jobs.values():
             if expected.job_id.key == key:
                 expected.last_attempt = None  # a cancel that came too late is forgotten
@@ -164,8 +172,12 @@ class Promises:
             state, fence = (old.state, old.fence) if old else (State.ABSENT, 0)
             self.expect((state, row.state) in _MOVES, f"the lifecycle was left: {key} from {state} to {row.state}")
             self.expect(row.fence >= fence, f"the fence did not grow: {key}")
+            by_operation = process.name.startswith("operate")
             if row.state is State.MOVED and state is not State.MOVED:
                 self._moved(key, row)
+                self.operations.moved(key, row, by_operation=by_operation)
+            if by_operation and is_cancelled_by(old, row):
+                self.operations.cancelled(row)
             if row.state is State.SUCCEEDED and state is not State.SUCCEEDED:
                 self._successes[key] += 1
                 self.expect(self._successes[key] == 1, f"settled twice: {key}")

@@ -11,6 +11,7 @@ from functions.api.dead_letters import LetterFinder
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.placing import Placer
+from functions.rescheduling import Rescheduler
 from functions.scanner.ring import Ringer
 from functions.schedule_changes import ScheduleChanger
 from functions.settling import Settler
@@ -25,6 +26,7 @@ _PARTS: dict[str, type] = {
     "settler": Settler,
     "finder": LetterFinder,
     "alarms": Ringer,
+    "rescheduler": Rescheduler,
 }
 
 

@@ -32,6 +32,7 @@ from functions.domain.errors import (
     ScheduleNotFound,
     StaleFence,
     TooLate,
+    TooManyOperations,
 )
 from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
@@ -43,10 +44,13 @@ from functions.sweeper.heal import PASS_INTERVAL
 from functions.sweeper.sweep import SETTLING
 from tests.builders import LOCAL_WHEEL
 from tests.fakes import (
+    CountingWaker,
     FakeClock,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
+    InMemoryExportStore,
     InMemoryLedger,
+    InMemoryOperationStore,
     InMemoryPayloadStore,
     InMemoryReadyQueue,
     InMemoryShardStore,
@@ -58,6 +62,7 @@ from tests.world.clients import Clients
 from tests.world.controls import Controls
 from tests.world.history import History
 from tests.world.host import FUNCTION_LIMIT
+from tests.world.operations import OPERATES
 from tests.world.passing import TICK, Passing
 from tests.world.process import Conditions, LateCall, Process, Unavailable
 from tests.world.promises import Promises
@@ -86,8 +91,19 @@ _REFUSALS = (
     ScheduleNotFound,
     StaleFence,
     TooLate,
+    TooManyOperations,
     Unavailable,
 )
+
+
+_OF_OPERATIONS = (
+    "operations.create",
+    "operations.finish",
+    "timers.put",
+    "timers.put_registered",
+    "ledger.move",
+)
+"""Calls after which there may be another operation, or one less, or another row."""
 
 
 class _NoBreakers:
@@ -121,6 +137,8 @@ class World(Clients, Controls, Passing):
         self.shards = InMemoryShardStore()
         self.schedules = WatchedSchedules()
         self.payloads = InMemoryPayloadStore()
+        self.operations = InMemoryOperationStore()
+        self.exports = InMemoryExportStore()
         self.breakers = InMemoryBreakerStore()
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
         self._is_draining = False
@@ -151,6 +169,7 @@ class World(Clients, Controls, Passing):
         while self.clock.instant < ends_at and not self._is_idle():
             self.pass_a_minute()
         self.promises.expect(not self.ready.messages and not self.ready.dead, "messages go round for ever")
+        self.promises.expect(not self.promises.operations.open(), "an operation goes on for ever")
 
     def forget(self, duration: timedelta) -> None:
         """Days pass: rows and messages expire."""
@@ -209,11 +228,22 @@ class World(Clients, Controls, Passing):
         return Process(self, f"{kind} #{self._number()}", conditions, limit=limit)
 
     def build(self, wanted: type, process: Process, **special: Any) -> Any:
-        names = ("timers", "ready", "ledger", "shards", "schedules", "dead_letters", "payloads")
+        names = (
+            "timers",
+            "ready",
+            "ledger",
+            "shards",
+            "schedules",
+            "dead_letters",
+            "payloads",
+            "operations",
+            "exports",
+        )
         given = {
             "wheel": self.wheel,
             "skew": self.wheel.skew,
             "journal": self.journal,
+            "waker": CountingWaker(),
             "token": lambda: f"{process.name} {self._number():05}",
             "identity": lambda: f"job-{self._number():05}",
             "jitter": self._random.random,
@@ -257,6 +287,8 @@ class World(Clients, Controls, Passing):
         if process.name.startswith("trigger"):
             is_harmless = call not in ("schedules.change", "schedules.advance")
             self.promises.expect(is_harmless, f"a trigger has moved its schedule: {process.name}")
+        if call in _OF_OPERATIONS:
+            self.promises.operations.look()
         for shard, text in cursors.items():
             if text and text != (moved := self.shards.rows[shard]["cursors"]):
                 self.promises.cursors_moved(shard, cursors_of(text), cursors_of(moved))
@@ -264,6 +296,7 @@ class World(Clients, Controls, Passing):
             expected = self.promises.jobs.get(str(job_id_of(answer.timer.job)))
             if expected is not None:
                 expected.removed_by.add(process.name)
+            self.promises.operations.removed(answer.timer, by_operation=process.name.startswith(OPERATES))
         return answer
 
     def _refuse(self, timer: Timer) -> Rejected | None:
@@ -302,7 +335,8 @@ class World(Clients, Controls, Passing):
         buckets = [bucket for (bucket, _), rows in self.timers.rows.items() if not all(map(is_alarm_key, rows))]
         since = max(map(self.wheel.ends_at, buckets), default=self.clock.instant)
         is_audited = not self.audits or self.clock.instant > since + SETTLING + TICK
-        return is_audited and not carriers(self.ready, self.timers, self.shards)
+        is_quiet = is_audited and not self.promises.operations.open()
+        return is_quiet and not carriers(self.ready, self.timers, self.shards)
 
     def _number(self) -> int:
         self._numbers += 1

@@ -70,7 +70,7 @@ def run(narrator: Narrator) -> Judgement:
         table = DeadLetterTable(stack.aws, stack.outputs)
         with Client(stack.api_endpoint) as client:
             _warm_up(client, narrator)
-            schedules = plan_schedules(rows, sink=sink_of_schedules.address)
+            schedules = plan_schedules(rows, sink=sink_of_schedules.url)
             load = count_herd(client, schedules, narrator)
             imported = import_schedules(client, schedules, narrator)
             submissions = _submit(client, jobs, sink, narrator)
@@ -137,7 +137,7 @@ def _submit(client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Na
         narrator.tell(_rings_text(rings), done=done)
 
     results = client.submit_many(
-        (job.new_job(sink=sink.address) for job in jobs), batch_size=_JOBS_A_REQUEST, on_progress=account
+        (job.new_job(sink=sink.url) for job in jobs), batch_size=_JOBS_A_REQUEST, on_progress=account
     )
     tenant_count = len({job.tenant for job in jobs})
     narrator.end(f"{done:,} jobs of {tenant_count} tenants: {_rings_text(rings)}")

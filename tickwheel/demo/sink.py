@@ -1,16 +1,16 @@
 """The endpoint that the demo's jobs call: it fails as it was told to, and remembers every arrival."""
 
-import http.server
+from __future__ import annotations
+
 import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Self
 from urllib.parse import unquote
 
+from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 from tickwheel.demo.workload import DOOMED_ATTEMPTS, Fate
 from tickwheel.instants import parse_instant
 
@@ -35,13 +35,12 @@ class Tally:
     given_up: int = 0
 
 
-class Sink:
-    """Listens on a free port of the loopback from entry to exit; a thread for each connection.
-
-    fates: how each job, by name, is answered. A request for any other name is answered 404.
-    """
+class Sink(LoopbackServer):
+    """fates: how each job, by name, is answered. A request for any other name is answered 404."""
 
     def __init__(self, fates: Mapping[str, Fate]) -> None:
+        # Looks often whether it shall stop, because whoever waits for that has pressed Ctrl-C.
+        super().__init__(_Request, poll_seconds=0.1)
         self._fates = fates
         self._lock = threading.Lock()
         self._arrivals: list[Arrival] = []
@@ -49,28 +48,6 @@ class Sink:
         self._delivered: set[str] = set()
         self._retried = 0
         self._given_up: set[str] = set()
-        self._server: _Server | None = None
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        self._server = _Server(self)
-        # Looks often whether it shall stop, because whoever waits for that has pressed Ctrl-C.
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="sink", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def address(self) -> str:
-        """Where it listens, without a trailing slash."""
-        assert self._server is not None, "the sink has not been started"
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def arrivals(self) -> list[Arrival]:
@@ -109,32 +86,16 @@ class Sink:
         return HTTPStatus.OK if accepted else HTTPStatus.SERVICE_UNAVAILABLE
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True  # a connection that is kept alive would hold up the end
-    request_queue_size = 128
+class _Request(KeptAliveRequest):
+    server: Sink  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def __init__(self, sink: Sink) -> None:
-        super().__init__(("127.0.0.1", 0), _Request)
-        self.sink = sink
-
-
-class _Request(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"  # keeps connections alive
-    disable_nagle_algorithm = True
-    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802  its name in http.server
         arrived_at = datetime.now(UTC)
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        status = self.server.sink.take(
+        self.read_body()
+        status = self.server.take(
             unquote(self.path.rsplit("/", 1)[-1]),
             attempt=int(self.headers["Tickwheel-Attempt"]),
             scheduled_at=parse_instant(self.headers["Tickwheel-Scheduled-At"]),
             arrived_at=arrived_at,
         )
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Says nothing: a line for each request would bury the progress."""
+        self.answer(status)

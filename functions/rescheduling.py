@@ -11,9 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.api.find import attempt_id
-from functions.api.moves import last_of
-from functions.api.submit import Submission, job_of
 from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, unpack, written_size
 from functions.domain.errors import (
@@ -28,10 +25,12 @@ from functions.domain.errors import (
 )
 from functions.domain.instants import format_instant
 from functions.domain.job import Job, Payload, Timer
-from functions.domain.job_id import JobId, job_id_of
+from functions.domain.job_id import JobId, attempt_id, job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of
+from functions.domain.submission import Submission, job_of
 from functions.domain.wheel import Wheel
+from functions.moves import last_of
 from functions.placing import Placer
 from functions.ports import Clock, Journal, Ledger, PayloadStore, Refused, TimerStore
 
@@ -57,7 +56,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescheduler:
-    """Changes jobs. identity: a fresh random identity; token: a fresh owner token.
+    """Changes jobs. identity: a fresh random identity; token: a fresh owner token. caller: who asks, for the audit line.
 
     Raises NotChangeable (a fire of a schedule, an at_least_once job), AlreadySettled, TooLate, JobNotFound, NotPlaced.
     """
@@ -72,24 +71,31 @@ class Rescheduler:
     identity: Callable[[], str]
     token: Callable[[], str]
 
-    def run_now(self, job_id: JobId) -> Waiting:
-        """Run a job that waits in the far ring, or the next attempt of one that is retried, at once."""
+    def run_now(
+        self, job_id: JobId, *, at: datetime | None = None, row_at: datetime | None = None, caller: str = ""
+    ) -> Waiting:
+        """Run a job that waits in the far ring, or the next attempt of one that is retried, at once.
+
+        at: or in a moment, not as far ahead as the far ring. row_at: when its far row is due; else when its ledger row
+        says, which a hastening that died on the way has changed already.
+        """
         job_id, row = last_of(self.ledger, job_id)
         _check_kind(job_id, instead="run it with POST /v1/schedules/{schedule}:trigger")
         _check_waits(job_id, row)
-        due_at = row.due_at if row is not None and row.state is State.RETRYING else job_id.due_at
+        due_at = row_at or (row.due_at if row is not None and row.state is State.RETRYING else job_id.due_at)
         assert due_at is not None  # a retry has an instant
         now = self.clock.now()
+        runs_at = max(now, at or now)
         if row is None and due_at + LEDGER_LIFE < now:
             raise JobNotFound(str(job_id))
-        if due_at <= now:
-            raise TooLate(str(job_id), f"it was due at {format_instant(due_at)}, and comes as soon as a worker is free")
+        if due_at <= runs_at:
+            raise TooLate(str(job_id), f"it is due at {format_instant(due_at)}, and comes as soon as a worker is free")
         place = attempt_id(job_id, due_at, wheel=self.wheel)
         timer = self._far_timer(job_id, place, now=now)
-        hastened = replace(timer, due_at=now)
+        hastened = replace(timer, due_at=runs_at)
         if timer.attempt == 1:
             # Its age counts from now: the policy of a job that was to run in a month must not go on for a month.
-            hastened = replace(hastened, counted_from=now)
+            hastened = replace(hastened, counted_from=runs_at)
         if row is not None and row.state is State.RETRYING:
             self._hasten(job_id, hastened, row, now=now)
         placement = self.placer.place([hastened])[0]
@@ -97,10 +103,10 @@ class Rescheduler:
             raise NotPlaced([placement.fault])
         # Housekeeping: the ledger alone keeps the job from running twice.
         self.timers.delete(place)
-        self.journal.event("job_hastened", job_id=str(job_id), attempt=timer.attempt)
-        return Waiting(job_id, now, State.RETRYING if timer.attempt > 1 else State.SCHEDULED)
+        self.journal.event("job_hastened", job_id=str(job_id), attempt=timer.attempt, caller=caller)
+        return Waiting(job_id, runs_at, State.RETRYING if timer.attempt > 1 else State.SCHEDULED)
 
-    def change(self, job_id: JobId, edit: Callable[[Job, str | None], Edited]) -> Waiting:
+    def change(self, job_id: JobId, edit: Callable[[Job, str | None], Edited], *, caller: str = "") -> Waiting:
         """Change what `edit` changes of a job and the JSON text of its payload. What changes nothing leaves it its id.
 
         Raises InvalidJob when the new time is too near, and what `edit` raises.
@@ -123,12 +129,12 @@ class Rescheduler:
                     "before that",
                 )
             timer = self._far_timer(job_id, job_id, now=now)
-            if (waiting := self._move(job_id, timer.job, edit, now=now)) is not None:
+            if (waiting := self._move(job_id, timer.job, edit, caller=caller, now=now)) is not None:
                 return waiting
         raise NotPlaced([f"the row of {job_id} kept changing"])
 
     def _move(
-        self, job_id: JobId, job: Job, edit: Callable[[Job, str | None], Edited], *, now: datetime
+        self, job_id: JobId, job: Job, edit: Callable[[Job, str | None], Edited], *, caller: str, now: datetime
     ) -> Waiting | None:
         """None when somebody else was faster: it is looked at again."""
         text = self._text_of(job_id, job.payload)
@@ -152,17 +158,17 @@ class Rescheduler:
         if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now), Refused):
             self._forget(moved.payload)
             return None
-        self._settle_move(job_id, job, timer)
+        self._settle_move(job_id, job, timer, caller=caller)
         return Waiting(job_id_of(moved), moved.scheduled_at)
 
-    def _settle_move(self, job_id: JobId, job: Job, timer: Timer) -> None:
+    def _settle_move(self, job_id: JobId, job: Job, timer: Timer, *, caller: str) -> None:
         placement = self.placer.confirm(timer)
         if placement.ring is None:
             raise NotPlaced([placement.fault])
         # Housekeeping: its ledger row alone keeps the old job from running.
         self.timers.delete(job_id)
         self._forget(job.payload)
-        self.journal.event("job_moved", job_id=str(job_id), moved_to=str(job_id_of(timer.job)))
+        self.journal.event("job_moved", job_id=str(job_id), moved_to=str(job_id_of(timer.job)), caller=caller)
 
     def _hasten(self, job_id: JobId, timer: Timer, row: LedgerRow, *, now: datetime) -> None:
         """From here on a message that is due now may be claimed; without it, it would be dropped."""

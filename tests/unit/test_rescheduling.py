@@ -10,7 +10,6 @@ import pytest
 
 from functions.api.job_requests import patched
 from functions.api.requests import Rules
-from functions.api.reschedule import Rescheduler, Waiting
 from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import (
     AlreadySettled,
@@ -21,14 +20,15 @@ from functions.domain.errors import (
     NotPlaced,
     TooLate,
 )
-from functions.domain.instants import MILLISECOND, SECOND, format_instant, from_seconds
+from functions.domain.instants import MILLISECOND, SECOND, format_instant
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import Event, State
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.ports import Failed, Rejected, Succeeded
+from functions.rescheduling import Rescheduler, Waiting
 from tests.builders import NOON, a_job, a_submission, a_timer, an_occurrence_timer
-from tests.unit.world import DeathError, Watched, World
+from tests.unit.world import DeathError, Watched, World, pass_time
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -649,19 +649,3 @@ def dying(world: World, call: str, *, when: str) -> Rescheduler:
             raise DeathError
 
     return watched(world, before=die) if when == "before" else watched(world, after=die)
-
-
-def pass_time(world: World, *, until: datetime) -> None:
-    """Scanners tick each minute, and workers poll all the time; hours in which there is nothing to do pass at once."""
-    while (now := world.clock.now()) < until:
-        comes_at = [message.visible_at for message in world.ready.messages.values()]
-        comes_at += [from_seconds(bucket) for bucket, _ in world.rows.rows if from_seconds(bucket) > now]
-        if (idle := min(comes_at, default=until) - 5 * MINUTE) > now:
-            world.clock.tick(min(idle, until) - now)
-            continue
-        world.scan(0)
-        world.scan(1)
-        for _ in range(6):
-            while any(message.visible_at <= world.clock.instant for message in world.ready.messages.values()):
-                world.receive_and_work()
-            world.clock.tick(10 * SECOND)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.cancel import REQUEST_LIMIT
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, NotPlaced, TooLate
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Timer

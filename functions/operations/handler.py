@@ -1,0 +1,61 @@
+"""Carries operations on: the target of its own rule, each minute, and called at once for each new operation."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from functions.cancelling import Canceller
+from functions.operations.work import Operator
+from functions.rescheduling import Rescheduler
+from functions.runtime.observability import logger
+from functions.runtime.settings import OperationsSettings
+from functions.runtime.wiring import Wiring, identity, token
+
+wiring = Wiring(OperationsSettings.from_environment())
+wiring.confirm()
+operator = Operator(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    operations=wiring.operations,
+    timers=wiring.timers,
+    ledger=wiring.ledger,
+    payloads=wiring.payloads,
+    exports=wiring.exports,
+    canceller=Canceller(
+        wheel=wiring.wheel,
+        clock=wiring.clock,
+        ledger=wiring.ledger,
+        timers=wiring.timers,
+        payloads=wiring.payloads,
+        placer=wiring.placer,
+        token=token,
+    ),
+    rescheduler=Rescheduler(
+        wheel=wiring.wheel,
+        clock=wiring.clock,
+        ledger=wiring.ledger,
+        timers=wiring.timers,
+        payloads=wiring.payloads,
+        placer=wiring.placer,
+        journal=wiring.journal,
+        identity=identity,
+        token=token,
+    ),
+    journal=wiring.journal,
+    token=token,
+    identity=identity,
+    side_by_side=wiring.map_side_by_side,
+)
+
+
+@logger.inject_lambda_context
+def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Entry point of the Lambda function."""
+    try:
+        report = operator.work(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
+    finally:
+        wiring.journal.flush()
+    return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}

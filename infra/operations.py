@@ -1,0 +1,60 @@
+"""What carries operations on: work on many jobs at once, in turns of some minutes."""
+
+from __future__ import annotations
+
+from constructs import Construct
+
+from infra.package import Function, Package
+from infra.ready_queues import ReadyQueues
+from infra.stage import Stage
+from infra.storage import StorageStack
+from infra.ticks import MAX_AGE, MinuteTicks
+
+
+class Operations(Construct):
+    """The function that does to many jobs what the API does to one, called once a minute and for each new operation."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        package: Package,
+        storage: StorageStack,
+        ready_queues: ReadyQueues,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        timers, ledger, shards, tenants = (storage.tables[name] for name in ("timers", "ledger", "shards", "tenants"))
+        self.function = Function(
+            self,
+            "Function",
+            name="operations",
+            description="Cancels, reschedules, hastens and exports the jobs of a filter",
+            stage=stage,
+            package=package,
+            size=stage.operations,
+            max_event_age=MAX_AGE,
+            environment={
+                "TIMERS_TABLE": timers.table_name,
+                "LEDGER_TABLE": ledger.table_name,
+                "SHARDS_TABLE": shards.table_name,
+                "TENANTS_TABLE": tenants.table_name,
+                "PAYLOAD_BUCKET": storage.payloads.bucket_name,
+                "READY_QUEUE_URLS": ready_queues.urls,
+            },
+        )
+        self.function.grant(
+            "dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[timers.table_arn]
+        )
+        self.function.grant_marks(storage=storage)
+        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
+        self.function.grant(
+            "dynamodb:Query", "dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=[tenants.table_arn]
+        )
+        self.function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)
+        # Without it S3 answers 403 for an object that is gone, and an ended job could not be told from a forbidden one.
+        self.function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
+        self.function.grant("sqs:SendMessage", on=ready_queues.arns)
+        MinuteTicks(self, "Ticks", function=self.function, inputs=[{}])

@@ -1,0 +1,32 @@
+"""How an answer is told: to people a line a field, to a script as JSON."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+import pytest
+
+from tests.builders import NOON
+from tickwheel.terminal import print_fields
+
+
+@dataclass(frozen=True)
+class Answer:
+    id: str
+    due_at: datetime = NOON
+    moved_from: str | None = None
+    fires: int = 0
+
+
+def test_people_are_told_a_line_a_field_but_nothing_of_what_is_none(capsys: pytest.CaptureFixture[str]):
+    print_fields(Answer("[j1]"), as_json=False)
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["id", "[j1]"], ["due", "at", "2027-03-01T12:00:00Z"], ["fires", "0"]]
+
+
+def test_a_script_is_told_every_field(capsys: pytest.CaptureFixture[str]):
+    print_fields(Answer("[j1]"), as_json=True)
+
+    told = {"id": "[j1]", "due_at": "2027-03-01T12:00:00Z", "moved_from": None, "fires": 0}
+    assert json.loads(capsys.readouterr().out) == told
