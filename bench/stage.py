@@ -35,6 +35,7 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "MAX_TIMEOUT_SECONDS": 50,
         "OPERATIONS_FUNCTION": "operations",
         "AUDIT_SAMPLE": 1.0,
+        "READY_CAPACITY": 1_000_000,
         **tables,
     }
     return Wiring(_Settings.model_validate(settings), clock=clock or SettableClock())

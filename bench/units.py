@@ -148,6 +148,7 @@ class _Rig:
             ready=wiring.ready,
             ledger=wiring.ledger,
             dead_letters=wiring.dead_letters,
+            plans=wiring.plans,
             alarms=Ringer(
                 wheel=wiring.wheel,
                 clock=self.clock,

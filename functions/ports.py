@@ -5,7 +5,7 @@ Every write here is safe to repeat, and a refused conditional write is a result,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -15,7 +15,7 @@ from functions.domain.breaker import Breaker
 from functions.domain.claims import LedgerRow
 from functions.domain.cursor import AuditPosition, Cursors, SweepPosition
 from functions.domain.instants import EPOCH, MILLISECOND, from_ms
-from functions.domain.job import Job, Timer
+from functions.domain.job import Job, Priority, Timer
 from functions.domain.job_id import JobId
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import Event
@@ -24,6 +24,7 @@ from functions.domain.planning import Plan
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.target_options import TargetOptions
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.webhooks import WebhookKey
 from functions.domain.wheel import Wheel
 
@@ -129,6 +130,14 @@ class ReadyQueue(Protocol):
 
     def defer(self, receipt: Receipt, *, until: datetime) -> None:
         """Hide a received message until then, without acknowledging it."""
+        ...
+
+
+class ReadyDepths(Protocol):
+    """How full the ready queues are."""
+
+    def depths(self) -> dict[Priority, int]:
+        """Messages of each class: visible, delayed and in flight, about."""
         ...
 
 
@@ -377,6 +386,38 @@ class ShardLease:
     sequence: int = 0
 
 
+class TenantPlans(Protocol):
+    """The plans of tenants, as of at most half a minute before."""
+
+    def of(self, tenant: str) -> TenantPlan:
+        """The plan of a tenant: the stage's default where it has none of its own."""
+        ...
+
+
+class TenantStore(Protocol):
+    """The plans of the tenants that have one of their own. Every change of any of them is a new revision."""
+
+    def revision(self) -> int:
+        """The number of changes so far, as of some moment before."""
+        ...
+
+    def all(self) -> tuple[int, dict[str, TenantPlan]]:
+        """Every plan by its tenant, as of all writes before, and a revision that they are at least as young as."""
+        ...
+
+    def get(self, tenant: str) -> TenantPlan | None:
+        """A tenant's own plan, as of all writes before."""
+        ...
+
+    def page(self, *, after: str, limit: int) -> tuple[dict[str, TenantPlan], bool]:
+        """Plans behind a tenant, in the order of the tenants; whether there are more."""
+        ...
+
+    def change(self, tenant: str, plan: TenantPlan, *, seen: int) -> bool:
+        """Write a plan, if the version that is there is still the one that was seen: 0 for none."""
+        ...
+
+
 class ShardStore(Protocol):
     """Who scans a shard, and how far it has come; how far the sweeper has; the recorded constants."""
 
@@ -395,6 +436,14 @@ class ShardStore(Protocol):
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
         """The recorded cursors of those shards that have any."""
+        ...
+
+    def budgets(self) -> Mapping[Priority, int]:
+        """Jobs that a tick of one shard may promote, by class, as last published; none where a class has no bound."""
+        ...
+
+    def publish(self, budgets: Mapping[Priority, int]) -> None:
+        """Let every shard's next tick have these budgets."""
         ...
 
     def audited(self) -> AuditPosition | None:

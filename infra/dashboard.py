@@ -117,9 +117,14 @@ def _breakers(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("breakers_opened", service="worker", stage=stage),
             emitted("breakers_closed", service="worker", stage=stage),
             emitted("breakers_closed", service="api", stage=stage),
-            columns=2,
+            columns=3,
         ),
-        _graph("Jobs parked because of an open breaker", emitted("parked", service="worker", stage=stage), columns=2),
+        _graph("Jobs parked because of an open breaker", emitted("parked", service="worker", stage=stage), columns=3),
+        _graph(
+            "Tenants with more due than their turn, or paused",
+            emitted("cursors_behind", service="scanner", stage=stage),
+            columns=3,
+        ),
     ]
 
 

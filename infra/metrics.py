@@ -26,7 +26,7 @@ EMITTED = {
         "schedules_paused",
         *MATERIALISED,
     ),
-    "scanner": ("promoted", "oldest_bucket_age_s", "dead_lettered", "alarms_rung", *MATERIALISED),
+    "scanner": ("promoted", "oldest_bucket_age_s", "cursors_behind", "dead_lettered", "alarms_rung", *MATERIALISED),
     "worker": (
         "lag_ms",
         "attempts",

@@ -27,6 +27,9 @@ LONGEST_VISIBILITY = timedelta(hours=12)
 MAX_CONCURRENCY = range(2, 1_001)
 """What SQS event source mappings take as MaximumConcurrency."""
 
+MIN_BUDGET = 1_000
+"""Jobs of a class that a tick of one shard may promote into an empty queue, at least."""
+
 SMALLEST_MEMORY_MB = 128
 LARGEST_MEMORY_MB = 10_240
 LONGEST_TIMEOUT = timedelta(minutes=15)
@@ -66,7 +69,8 @@ class Stage:
     """One environment; `max_concurrency` has one entry per priority.
 
     targets: patterns of what jobs may call, as `AllowedTargets` reads them; the worker's role is granted their ARNs.
-    allowed_networks: CIDRs that HTTP targets may be in although they are not public.
+    allowed_networks: CIDRs that HTTP targets may be in although they are not public. ready_capacity: jobs that a ready
+    queue may hold, those included that are due in the next minutes; what is due beyond waits in the far ring.
     """
 
     name: str
@@ -81,6 +85,7 @@ class Stage:
     dead_letters: FunctionSize
     max_concurrency: tuple[int | None, ...]
     audit_sample: float
+    ready_capacity: int
     targets: tuple[str, ...] = DEFAULT_TARGETS
     allowed_networks: tuple[str, ...] = ()
     allow_plain_http: bool = False
@@ -95,6 +100,11 @@ class Stage:
         self._check_concurrency()
         self._check_targets()
         self._check_networks()
+        if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
+            raise InvalidStage(
+                f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
+                f"{self.wheel.scan_shards} shards, or their ticks promote next to nothing"
+            )
         if not 0 < self.audit_sample <= 1:
             raise InvalidStage(
                 f"{self.name}: audit_sample is {self.audit_sample}: use a share above 0 and up to 1; "
@@ -233,6 +243,7 @@ STAGES = (
         dead_letters=_size(256, 30),
         max_concurrency=(4, 4, 4, 2),  # two cores run everything
         audit_sample=1.0,
+        ready_capacity=100_000,
         targets=(
             *DEFAULT_TARGETS,
             "http://*",
@@ -259,6 +270,7 @@ STAGES = (
         dead_letters=_size(256, 30),
         max_concurrency=(2, 2, 2, 2),  # a new account runs ten functions at once, and a throttled message ages
         audit_sample=1.0,
+        ready_capacity=100_000,
     ),
     Stage(
         name="prod",
@@ -273,5 +285,6 @@ STAGES = (
         dead_letters=_size(512, 30),
         max_concurrency=(None, None, 1_000, 200),
         audit_sample=0.05,
+        ready_capacity=2_000_000,
     ),
 )

@@ -32,7 +32,7 @@ class Sweeper(Construct):
             self,
             "Function",
             name="sweeper",
-            description="Re-reads closed buckets, sends stragglers, and carries broken chains of schedules on",
+            description="Publishes budgets, re-reads closed buckets, and carries broken chains of schedules on",
             stage=stage,
             package=package,
             size=stage.sweeper,
@@ -46,6 +46,7 @@ class Sweeper(Construct):
                 "TENANTS_TABLE": tenants.table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
                 "AUDIT_SAMPLE": str(stage.audit_sample),
+                "READY_CAPACITY": str(stage.ready_capacity),
             },
         )
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", on=[timers.table_arn])
@@ -53,6 +54,12 @@ class Sweeper(Construct):
         self.function.grant("dynamodb:GetItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:Scan", "dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])
-        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
-        self.function.grant("sqs:SendMessage", on=ready_queues.arns)
+        self.function.grant(
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            on=[shards.table_arn],
+        )
+        self.function.grant("sqs:SendMessage", "sqs:GetQueueAttributes", on=ready_queues.arns)
         MinuteTicks(self, "Ticks", function=self.function, inputs=[{}])

@@ -13,6 +13,7 @@ from functions.adapters.clients import is_refused
 from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import SECOND, to_ms
+from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
 from functions.ports import ShardLease
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _AUDIT = "audit"
 _SWEEP = "schedules"
 _WHEEL = "wheel"
+_BUDGETS = "budgets"
 _BATCH = 100
 
 
@@ -29,9 +31,10 @@ _IS_NEWEST = "e = :epoch AND (attribute_not_exists(n) OR n <= :sequence)"
 
 
 class DynamoDBShardStore:
-    """A row a shard, and three of their own.
+    """A row a shard, and four of their own.
 
-    {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors}, {k: audit | schedules, b: position}, {k: wheel, b, w}.
+    {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors}, {k: audit | schedules, b: position}, {k: wheel, b, w},
+    {k: budgets, b: jobs by class}.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
@@ -88,6 +91,17 @@ class DynamoDBShardStore:
             tables: Mapping[str, Any] = answer.get("UnprocessedKeys", {})
             wanted = [*tables.get(self._table, {}).get("Keys", []), *wanted[_BATCH:]]
         return found
+
+    def budgets(self) -> Mapping[Priority, int]:
+        """Half a read unit."""
+        row = self._client.get_item(TableName=self._table, Key={"k": {"S": _BUDGETS}}).get("Item")
+        published: dict[str, int] = json.loads(row["b"]["S"]) if row else {}
+        return {Priority(int(name)): budget for name, budget in published.items()}
+
+    def publish(self, budgets: Mapping[Priority, int]) -> None:
+        """One write unit."""
+        text = json.dumps({str(priority.value): budget for priority, budget in budgets.items()}, separators=(",", ":"))
+        self._client.put_item(TableName=self._table, Item={"k": {"S": _BUDGETS}, "b": {"S": text}})
 
     def audited(self) -> AuditPosition | None:
         """One read unit."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from functions.domain.errors import Undecodable
 from functions.domain.job import Priority
+from functions.domain.timer_key import owner_of
 
 
 class Position(NamedTuple):
@@ -32,17 +34,35 @@ class SweepPosition(NamedTuple):
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ClassCursor:
-    """at: the position for everybody. own: positions of tenants that are behind, which `at` passes over."""
+class OwnCursor(NamedTuple):
+    """How far a tenant has come that has a turn of its own.
+
+    deficit: jobs that it may still send in a turn that a budget cut off. is_held: it is paused, so it stays behind
+    for as long as that lasts.
+    """
 
     at: Position
-    own: dict[str, Position] = field(default_factory=dict)
+    deficit: int = 0
+    is_held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCursor:
+    """at: the position for everybody. own: of tenants that are behind, which `at` passes over. turn: whose is next."""
+
+    at: Position
+    own: Mapping[str, OwnCursor] = field(default_factory=dict)
+    turn: str = ""
 
     @property
     def oldest_bucket(self) -> int:
-        """The oldest bucket that may hold a row that has not been passed."""
-        return min((self.at.bucket, *(position.bucket for position in self.own.values())))
+        """The oldest bucket that may hold a row that should have been passed: of tenants that are not held."""
+        return min((self.at.bucket, *(own.at.bucket for own in self.own.values() if not own.is_held)))
+
+    def position_of(self, tenant: str) -> Position:
+        """How far the rows of a tenant have been passed."""
+        own = self.own.get(tenant)
+        return self.at if own is None else own.at
 
 
 Cursors = dict[Priority, ClassCursor]
@@ -58,9 +78,20 @@ def oldest_bucket(cursors: Cursors) -> int:
     return min(cursor.oldest_bucket for cursor in cursors.values())
 
 
+def has_passed(cursors: Cursors, bucket: int, key: str) -> bool:
+    """Whether a row has been passed. One that Tickwheel did not write belongs to the stream of its class, or to none."""
+    priority = next((priority for priority in Priority if key.startswith(f"{priority.value}#")), Priority.LOW)
+    return Position(bucket, key) <= cursors[priority].position_of(owner_of(key)[0])
+
+
+def passed_for(cursors: Cursors, tenant: str) -> int:
+    """The oldest bucket that any class has yet to finish for a tenant: held or not."""
+    return min(cursor.position_of(tenant).bucket for cursor in cursors.values())
+
+
 def encode_cursors(cursors: Cursors) -> str:
     """The cursors as the shard's row holds them."""
-    written = {str(priority.value): {"at": cursor.at, "own": cursor.own} for priority, cursor in cursors.items()}
+    written = {str(priority.value): _write(cursor) for priority, cursor in cursors.items()}
     return json.dumps(written, separators=(",", ":"))
 
 
@@ -68,12 +99,19 @@ def decode_cursors(text: str) -> Cursors:
     """The cursors that `encode_cursors` wrote. Raises Undecodable: guessing a position could lose jobs."""
     try:
         written = json.loads(text)
-        return {
-            priority: ClassCursor(
-                Position(*written[str(priority.value)]["at"]),
-                {tenant: Position(*at) for tenant, at in written[str(priority.value)]["own"].items()},
-            )
-            for priority in Priority
-        }
+        return {priority: _read(written[str(priority.value)]) for priority in Priority}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Undecodable(f"not the cursors of a shard: {error!r}") from error
+
+
+def _write(cursor: ClassCursor) -> dict[str, Any]:
+    own = {tenant: [*own.at, own.deficit, int(own.is_held)] for tenant, own in cursor.own.items()}
+    return {"at": cursor.at, "own": own, **({"turn": cursor.turn} if cursor.turn else {})}
+
+
+def _read(written: dict[str, Any]) -> ClassCursor:
+    own = {
+        tenant: OwnCursor(Position(bucket, key), deficit, bool(is_held))
+        for tenant, (bucket, key, deficit, is_held) in written["own"].items()
+    }
+    return ClassCursor(Position(*written["at"]), own, written.get("turn", ""))

@@ -51,3 +51,8 @@ def owner_of(key: str) -> tuple[str, str]:
     """Tenant and identity; of a key that Tickwheel did not write, no tenant and the whole key."""
     parts = key.split("#")
     return (parts[1], parts[3]) if len(parts) == _PARTS else (NO_TENANT, key)
+
+
+def owner_bounds(priority: Priority, tenant: str) -> tuple[str, str]:
+    """The keys of a tenant's rows of a class lie between these two."""
+    return f"{priority.value}#{tenant}#", f"{priority.value}#{tenant}#~"

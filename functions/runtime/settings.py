@@ -109,6 +109,7 @@ class SweeperSettings(_ScheduleSettings):
     """The sweeper."""
 
     AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
+    READY_CAPACITY: Annotated[int, Field(ge=1)]
 
 
 class OperationsSettings(_WheelSettings):

@@ -18,6 +18,7 @@ from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.s3_exports import S3ExportStore
@@ -30,10 +31,12 @@ from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.breakers import Breakers
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.placing import Placer
+from functions.plans import KnownPlans
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
 from functions.schedule_changes import ScheduleChanger
@@ -103,6 +106,16 @@ class Wiring:
     def breaker_store(self) -> DynamoDBBreakerStore:
         """The breakers that are not closed."""
         return DynamoDBBreakerStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def tenants(self) -> DynamoDBTenantStore:
+        """The plans of tenants."""
+        return DynamoDBTenantStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def plans(self) -> KnownPlans:
+        """What each tenant may do."""
+        return KnownPlans(clock=self.clock, store=self.tenants, journal=self.journal, usual=TenantPlan())
 
     @cached_property
     def breakers(self) -> Breakers:

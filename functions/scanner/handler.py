@@ -23,6 +23,7 @@ scanner = Scanner(
     ready=wiring.ready,
     ledger=wiring.ledger,
     dead_letters=wiring.dead_letters,
+    plans=wiring.plans,
     alarms=Ringer(
         wheel=wiring.wheel,
         clock=wiring.clock,

@@ -6,7 +6,7 @@ that is promoted. A crash repeats what was sent since the last checkpoint, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -14,7 +14,6 @@ from typing import Protocol
 from functions.domain.alarm import Alarm
 from functions.domain.claims import may_claim
 from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
-from functions.domain.fairness import choose
 from functions.domain.instants import from_seconds
 from functions.domain.job import Priority
 from functions.domain.job_id import job_id_of
@@ -32,10 +31,11 @@ from functions.ports import (
     ShardLease,
     ShardStore,
     StoredTimer,
+    TenantPlans,
     TimerStore,
 )
+from functions.scanner.rounds import PAGE, ClassScan
 
-PAGE = 500
 CHECKPOINT_SENDS = 2_000
 CHECKPOINT_SECONDS = 5.0
 LEASE = timedelta(seconds=30)
@@ -43,6 +43,9 @@ LEASE = timedelta(seconds=30)
 
 RUNG_AT_ONCE = 50
 """Alarms whose chains are carried on together: full batches of rows and of messages, and a fraction of a tick."""
+
+FLOOR = 0.1
+"""Of a tick: what is kept for each lower class, however much a higher one has. Low is delayed, and never starved."""
 
 _REMEMBERED_ROWS = 20_000
 
@@ -79,6 +82,7 @@ class Scanner:
     ledger: Ledger
     dead_letters: DeadLetters
     alarms: Alarms
+    plans: TenantPlans
     journal: Journal
     token: Callable[[], str]
 
@@ -91,7 +95,8 @@ class Scanner:
             return ScanReport(shard, stopped_by="another scanner has the shard")
         # A shard that nobody has scanned may hold rows that were written before its rule existed.
         cursors = lease.cursors or first_cursors(self.wheel.first_bucket(now=now))
-        tick = _Tick(self, lease, dict(cursors), ends_at=self.clock.monotonic() + 0.8 * time_limit.total_seconds())
+        ends_at = self.clock.monotonic() + 0.8 * time_limit.total_seconds()
+        tick = _Tick(self, lease, dict(cursors), ends_at=ends_at)
         # The answer to the first write has told how wrong this clock is: ahead, it would open buckets too early.
         is_skewed = abs(self.clock.offset()) > self.wheel.skew / 2
         report = tick.give_back("its clock is skewed") if is_skewed else tick.run(horizon=self.wheel.horizon(now=now))
@@ -103,6 +108,7 @@ class Scanner:
         if report.cursors:
             age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(report.cursors))
             self.journal.observe("oldest_bucket_age_s", max(0.0, age.total_seconds()))
+            self.journal.count("cursors_behind", sum(len(cursor.own) for cursor in report.cursors.values()))
         self.journal.event(
             "shard_scanned",
             shard=report.shard,
@@ -118,20 +124,30 @@ class _Stopped(Exception):
 
 
 class _Tick:
-    def __init__(self, scanner: Scanner, lease: ShardLease, cursors: Cursors, *, ends_at: float) -> None:
+    def __init__(
+        self,
+        scanner: Scanner,
+        lease: ShardLease,
+        cursors: Cursors,
+        *,
+        ends_at: float,
+    ) -> None:
         self._scanner = scanner
         self._lease = lease
         self._reader = _Reader(scanner.timers, lease.shard)
+        self._began_at = scanner.clock.monotonic()
         self._ends_at = ends_at
+        self._budgets: Mapping[Priority, int] | None = None
         self._checkpointed_at = scanner.clock.monotonic()
         self._unrecorded = 0
         self._report = ScanReport(lease.shard, cursors=cursors)
 
     def run(self, *, horizon: int) -> ScanReport:
-        """Classes outermost, and within a class the oldest bucket first."""
+        """Classes outermost, and within a class its tenants in turns."""
         try:
             for priority in Priority:
-                self._scan_class(priority, horizon=horizon)
+                reason = self._scan_class(priority, horizon=horizon)
+                self._report.stopped_by = self._report.stopped_by or reason
         except _Stopped as reason:
             if str(reason) == _STALE:
                 self._report.stopped_by = _STALE
@@ -149,39 +165,49 @@ class _Tick:
         self._checkpoint(lease_until=None)
         return self._report
 
-    def _scan_class(self, priority: Priority, *, horizon: int) -> None:
-        while self._report.cursors[priority].at.bucket <= horizon:
-            if not self._advance(priority):
-                # Its queue refuses messages; those of the other classes need not.
-                self._report.stopped_by = (
-                    f"a {priority.name.lower()} message was refused, or a schedule could not go on"
-                )
-                return
+    def _scan_class(self, priority: Priority, *, horizon: int) -> str:
+        scanner = self._scanner
+        scan = ClassScan(
+            self,
+            priority,
+            self._report.cursors[priority],
+            wheel=scanner.wheel,
+            plans=scanner.plans,
+            horizon=horizon,
+        )
+        return scan.run()
 
-    def _advance(self, priority: Priority) -> bool:
-        """Promote a page; False when the class can go no further in this tick."""
-        if self._scanner.clock.monotonic() >= self._ends_at:
-            raise _Stopped("80 % of the time limit is used")
-        at = self._report.cursors[priority].at
-        page = self._reader.read(at, priority)
-        chosen = choose(page.rows)
-        done = {row.key for row in chosen} - self._promote(chosen)
-        passed = at.key
-        for row in page.rows:
-            # A cursor never passes a row that is neither sent nor buried.
-            if row.key not in done:
-                self._move(priority, Position(at.bucket, passed))
-                return False
-            passed = row.key
-        if page.is_last:
-            self._move(priority, Position(self._scanner.wheel.next_bucket(at.bucket)))
-        else:
-            self._move(priority, Position(at.bucket, passed))
+    def read(self, at: Position, priority: Priority) -> Page:
+        """As `Tick` promises."""
+        return self._reader.read(at, priority)
+
+    def read_between(self, at: Position, start: str, end: str, *, limit: int) -> Page:
+        """As `Tick` promises."""
+        after = max(at.key, start)
+        page = self._scanner.timers.read(at.bucket, self._lease.shard, after=after, limit=limit)
+        rows = [row for row in page.rows if row.key < end]
+        return Page(rows, is_last=page.is_last or len(rows) < len(page.rows))
+
+    def record(self, priority: Priority, cursor: ClassCursor) -> None:
+        """As `Tick` promises."""
+        self._report.cursors[priority] = cursor
         self._checkpoint_when_due()
-        return True
 
-    def _promote(self, rows: Sequence[StoredTimer]) -> set[str]:
-        """Let alarms ring and send timers; the keys of those with which that could not be done now."""
+    def budget(self, priority: Priority) -> int | None:
+        """As `Tick` promises: one read a tick."""
+        if self._budgets is None:
+            self._budgets = self._scanner.shards.budgets()
+        return self._budgets.get(priority)
+
+    def has_time(self, priority: Priority) -> bool:
+        """As `Tick` promises: every class keeps a share of the tick for those below it."""
+        now = self._scanner.clock.monotonic()
+        if now >= self._ends_at:
+            raise _Stopped("80 % of the time limit is used")
+        return now < self._ends_at - (self._ends_at - self._began_at) * FLOOR * (Priority.LOW - priority)
+
+    def promote(self, rows: Sequence[StoredTimer]) -> set[str]:
+        """As `Tick` promises."""
         unrung = self._ring(rows)
         # What comes behind an alarm that has not rung is read again: it is not sent twice.
         rows, left = _parted(rows, at=unrung)
@@ -255,9 +281,6 @@ class _Tick:
                 return
         self._report.buried += 1
         scanner.journal.count("dead_lettered")
-
-    def _move(self, priority: Priority, at: Position) -> None:
-        self._report.cursors[priority] = ClassCursor(at, self._report.cursors[priority].own)
 
     def _checkpoint(self, *, lease_until: datetime | None) -> bool:
         self._lease = replace(self._lease, sequence=self._lease.sequence + 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from functions.domain.claims import REQUEST_LIMIT
-from functions.domain.cursor import Cursors, SweepPosition, oldest_bucket
+from functions.domain.cursor import Cursors, SweepPosition, passed_for
 from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.wheel import Wheel
@@ -54,12 +54,12 @@ class Healer:
             if at is not None and now < from_seconds(at.began_at) + PASS_INTERVAL:
                 return report
             at = SweepPosition(to_seconds(now), "")
-        passed = _passed(self.shards.cursors(range(self.wheel.scan_shards)))
+        cursors = self.shards.cursors(range(self.wheel.scan_shards))
         while self.clock.monotonic() < ends_at:
             page = self.schedules.scan(after=at.after, limit=PAGE)
             for key, state in page.states.items():
                 report.seen += 1
-                if self._is_broken(key, state, passed):
+                if self._is_broken(key, state, cursors):
                     self._revive(key, report)
             at = SweepPosition(at.began_at, page.after)
             if not self.shards.advance_sweep(before=recorded, to=at):
@@ -71,15 +71,16 @@ class Healer:
         self.journal.event("schedules_swept", seen=report.seen, healed=report.healed, refused=report.refused)
         return report
 
-    def _is_broken(self, key: str, state: ScheduleState, passed: Mapping[int, int]) -> bool:
+    def _is_broken(self, key: str, state: ScheduleState, cursors: Mapping[int, Cursors]) -> bool:
         """Whether nothing will carry a chain on: its alarm lies behind the scanner, or was never placed."""
         if state.status is not Status.ACTIVE or state.link is None:
             return False
         if state.rings_at is None:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
         tenant, _, schedule_id = key.partition("#")
-        oldest = passed.get(self.wheel.shard_of(tenant, schedule_id))
-        return oldest is not None and oldest > self.wheel.bucket_of(state.rings_at)
+        scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id))
+        # Of its slowest class: only its definition tells which it has.
+        return scanned is not None and passed_for(scanned, tenant) > self.wheel.bucket_of(state.rings_at)
 
     def _revive(self, key: str, report: HealReport) -> None:
         try:
@@ -92,8 +93,3 @@ class Healer:
             self.journal.event("schedule_healed", schedule=key)
         else:
             report.refused += 1
-
-
-def _passed(cursors: Mapping[int, Cursors]) -> dict[int, int]:
-    """By shard, the oldest bucket that it has not passed: of its slowest class, as only definitions tell their class."""
-    return {shard: oldest_bucket(of_shard) for shard, of_shard in cursors.items()}

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import xxhash
 
 from functions.domain.claims import LEDGER_LIFE, LedgerRow, may_claim
-from functions.domain.cursor import AuditPosition, oldest_bucket
+from functions.domain.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
@@ -114,16 +114,18 @@ class _Audit:
                 for shard in shards:
                     if shard > at.shard and self._is_over():
                         self._advance(AuditPosition(at.bucket, shard))
-                    self._audit_shard(at.bucket, shard, after=at.key if shard == at.shard else "")
+                    self._audit_shard(at.bucket, shard, after=at.key if shard == at.shard else "", to=cursors[shard])
                 at = AuditPosition(wheel.next_bucket(at.bucket))
                 self._advance(at)
         except _Stopped:
             return
 
-    def _audit_shard(self, bucket: int, shard: int, *, after: str) -> None:
+    def _audit_shard(self, bucket: int, shard: int, *, after: str, to: Cursors) -> None:
         while True:
             page = self._sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
-            self._audit_page([row.timer for row in page.rows if row.timer is not None and _leaves_a_row(row.timer)])
+            # What has not been passed waits for its tenant to be resumed.
+            passed = [row for row in page.rows if has_passed(to, bucket, row.key)]
+            self._audit_page([row.timer for row in passed if row.timer is not None and _leaves_a_row(row.timer)])
             if page.is_last:
                 return
             after = page.rows[-1].key

@@ -19,6 +19,7 @@ from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.tables import (
     DEAD_LETTERS,
@@ -43,6 +44,7 @@ from functions.ports import (
     OperationStore,
     ScheduleStore,
     ShardStore,
+    TenantStore,
     TimerStore,
 )
 from tests.builders import LOCAL_WHEEL
@@ -55,6 +57,7 @@ from tests.fakes import (
     InMemoryOperationStore,
     InMemoryScheduleStore,
     InMemoryShardStore,
+    InMemoryTenantStore,
     InMemoryTimerStore,
 )
 
@@ -333,6 +336,17 @@ def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSu
 @pytest.fixture
 def operations(operation_subject: OperationSubject) -> OperationStore:
     return operation_subject.operations
+
+
+@pytest.fixture
+def tenants(dynamodb: "DynamoDBClient | None") -> Iterator[TenantStore]:
+    if dynamodb is None:
+        yield InMemoryTenantStore()
+        return
+    with _table(dynamodb, TENANTS) as name:
+        # Other rows of the table belong to tenants.
+        dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": "acme"}, "j": {"S": "{}"}})
+        yield DynamoDBTenantStore(dynamodb, name)
 
 
 @pytest.fixture

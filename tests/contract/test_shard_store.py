@@ -5,7 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.cursor import AuditPosition, ClassCursor, Cursors, Position, SweepPosition, first_cursors
+from functions.domain.cursor import (
+    AuditPosition,
+    ClassCursor,
+    Cursors,
+    OwnCursor,
+    Position,
+    SweepPosition,
+    first_cursors,
+)
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Priority
@@ -249,9 +257,23 @@ def acquire(shards: ShardStore, *, owner: str, shard: int = 0) -> ShardLease:
 
 def some_cursors() -> Cursors:
     """A position inside a bucket, and a tenant that is behind."""
-    behind = {"whale": Position(60, "2#whale#0001803902400#x"), "paused": Position(0)}
+    behind = {
+        "whale": OwnCursor(Position(60, "2#whale#0001803902400#x"), deficit=7),
+        "paused": OwnCursor(Position(0), is_held=True),
+    }
     cursors = first_cursors(120)
     return cursors | {
         Priority.HIGH: ClassCursor(Position(180, "1#acme#0001803902400#é\uffff")),
-        Priority.NORMAL: replace(cursors[Priority.NORMAL], own=behind),
+        Priority.NORMAL: replace(cursors[Priority.NORMAL], own=behind, turn="whale"),
     }
+
+
+def test_there_are_no_budgets_until_some_are_published(shards: ShardStore):
+    assert shards.budgets() == {}
+
+
+def test_the_budgets_that_were_published_last_are_told(shards: ShardStore):
+    shards.publish({Priority.LOW: 7})
+    shards.publish({Priority.CRITICAL: 0, Priority.NORMAL: 12})
+
+    assert shards.budgets() == {Priority.CRITICAL: 0, Priority.NORMAL: 12}

@@ -14,12 +14,14 @@ from tests.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
 from tests.fakes.schedules import InMemoryScheduleStore
 from tests.fakes.shards import InMemoryShardStore
 from tests.fakes.targets import RecordingTargets
+from tests.fakes.tenants import GivenPlans, InMemoryTenantStore
 from tests.fakes.timers import InMemoryTimerStore
 from tests.fakes.webhook_keys import GivenWebhookKeys
 
 __all__ = [
     "CountingWaker",
     "FakeClock",
+    "GivenPlans",
     "GivenWebhookKeys",
     "InMemoryBreakerStore",
     "InMemoryDeadLetters",
@@ -30,6 +32,7 @@ __all__ = [
     "InMemoryReadyQueue",
     "InMemoryScheduleStore",
     "InMemoryShardStore",
+    "InMemoryTenantStore",
     "InMemoryTimerStore",
     "QueuedMessage",
     "RecordingJournal",

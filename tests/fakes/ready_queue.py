@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -36,6 +37,10 @@ class InMemoryReadyQueue:
     dead: list[QueuedMessage] = field(default_factory=list)
     refuses: Callable[[Timer], Rejected | None] = lambda _: None
     _sent: int = 0
+
+    def depths(self) -> dict[Priority, int]:
+        held = Counter(message.priority for message in self.messages.values())
+        return {priority: held[priority] for priority in Priority}
 
     def send(self, timers: Sequence[Timer]) -> list[Rejected]:
         rejected: list[Rejected] = []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
+from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
 from functions.ports import ShardLease
 
@@ -18,6 +19,7 @@ class InMemoryShardStore:
         self.audit: AuditPosition | None = None
         self.sweep: SweepPosition | None = None
         self.wheel: tuple[timedelta, int] | None = None
+        self.published: dict[Priority, int] = {}
 
     def acquire(
         self, shard: int, *, owner: str, now: datetime, lease_until: datetime, skew: timedelta
@@ -40,6 +42,12 @@ class InMemoryShardStore:
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
         rows = {shard: self.rows[shard]["cursors"] for shard in shards if shard in self.rows}
         return {shard: decode_cursors(cursors) for shard, cursors in rows.items() if cursors}
+
+    def budgets(self) -> Mapping[Priority, int]:
+        return dict(self.published)
+
+    def publish(self, budgets: Mapping[Priority, int]) -> None:
+        self.published = dict(budgets)
 
     def audited(self) -> AuditPosition | None:
         return self.audit

@@ -52,7 +52,7 @@ GRANTS = {
         "schedulestate": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
-        "tenants": MARKS,
+        "tenants": [*MARKS, "dynamodb:GetItem", "dynamodb:Query"],
         "ready": ["sqs:SendMessage"],
     },
     "worker": {
@@ -78,9 +78,9 @@ GRANTS = {
         "schedules": ["dynamodb:GetItem"],
         "schedulestate": ["dynamodb:GetItem", "dynamodb:Scan", "dynamodb:UpdateItem"],
         "ledger": ["dynamodb:BatchGetItem", "dynamodb:GetItem"],
-        "shards": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "shards": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
         "tenants": MARKS,
-        "ready": ["sqs:SendMessage"],
+        "ready": ["sqs:GetQueueAttributes", "sqs:SendMessage"],
     },
     "operations": {
         "timers": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"],

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from functions.api.operations import Asked
 from functions.domain.instants import SECOND
+from functions.domain.operation import Action, Shift
 from functions.domain.retry import RetryPolicy, Strategy
-from tests.properties.histories import only_id, submit
+from tests.properties.histories import AHEAD, only_id, scan_all, submit
 from tests.world.fires import Run
-from tests.world.process import Conditions, Fate, Fault
+from tests.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault
 from tests.world.world import World
 
 MINUTE = timedelta(minutes=1)
@@ -77,6 +79,64 @@ def a_retry_is_hastened(world: World) -> None:
     world.work()
     world.time_passes(SECOND)
     world.run_now(only_id(world))
+
+
+def a_turn_with_a_slow_clock_moves_a_job_ahead_of_itself(world: World) -> None:
+    """By its row it seems older than the operation, which somebody with a fast clock has asked for."""
+    submit(world, due_in=600)
+    ask_for(world, Action.RESCHEDULE, shift=Shift(by=40 * MINUTE), conditions=Conditions(ahead=AHEAD))
+    world.operate(Conditions(ahead=-AHEAD))
+
+
+def an_operation_cancels_a_job_that_is_promoted(world: World) -> None:
+    """Its message waits in the ready queue, and its row is still there."""
+    submit(world, due_in=200)
+    world.time_passes(2 * MINUTE)
+    scan_all(world)
+    ask_for(world, Action.CANCEL)
+    world.operate()
+
+
+def a_turn_of_a_cancel_dies(world: World) -> None:
+    """Right before it writes the first tombstone."""
+    submit(world, due_in=600)
+    submit(world, due_in=700)
+    ask_for(world, Action.CANCEL)
+    operator = world.operate(HELD)
+    operator.go_to("ledger.cancel")
+    operator.kill()
+    world.time_passes(3 * MINUTE)
+    world.operate()
+
+
+def a_job_is_submitted_after_a_cancel_was_asked_for(world: World) -> None:
+    """And before anybody has carried it on."""
+    submit(world, due_in=600)
+    ask_for(world, Action.CANCEL)
+    world.time_passes(10 * SECOND)
+    submit(world, due_in=600)
+    world.operate()
+
+
+def a_late_turn_of_an_export_comes_back(world: World) -> None:
+    """Its lease is over, and another one has exported all; it has the first job, and time for a step."""
+    submit(world, due_in=1_200)
+    submit(world, due_in=1_300)
+    ask_for(world, Action.EXPORT)
+    late = world.operate(HELD)
+    late.go_to("ledger.get_many")
+    late.ends_at += 10 * MINUTE
+    world.time_passes(3 * MINUTE)
+    world.operate()
+    late.finish()
+
+
+def ask_for(world: World, action: Action, *, shift: Shift | None = None, conditions: Conditions = SMOOTHLY) -> None:
+    """An owner asks for an operation on all jobs of the next hours."""
+    now = world.clock.instant
+    due_until = now + timedelta(hours=3)
+    asked = Asked(tenant="acme", action=action, due_from=now, due_until=due_until, shift=shift)
+    world.ask_for(asked, conditions)
 
 
 def _running(world: World) -> Run:

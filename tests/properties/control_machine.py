@@ -12,6 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from functions.api.operations import Asked
 from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job_id import parse_job_id
 from functions.domain.operation import Action, Shift
 from tests.properties.machine import (
     CONDITIONS,
@@ -33,20 +34,28 @@ DUE_FAR_IN = DUE_IN | st.sampled_from([200, 250, 300, 350, 420])
 CHANGED = st.tuples(SUBMISSIONS, KINDS, TAGS).map(
     lambda drawn: {**drawn[0], "target": f"https://example.com/{drawn[1]}", "tags": drawn[2]}
 )
-REACH = timedelta(minutes=12)
+REACH = timedelta(minutes=8)
 """Of an operation: further than any job is due, and few buckets to read."""
 
-WRITES = ["ledger.cancel", "ledger.move", "ready.send", "timers.delete", "operations.save", "operations.finish"]
-AT_ANY_CALL = st.builds(lambda fault, at_call: replace(fault, at_call=at_call), FAULTS, st.integers(1, 60))
-TURNS = st.tuples(
-    st.builds(
-        Conditions,
-        ahead=SIDES,
-        costs=st.sampled_from([0, 1, 20]).map(lambda costs: costs * MILLISECOND),
-        fault=st.none() | AT_ANY_CALL,
-        is_held=st.sampled_from([False, False, True]),
-    ),
-    st.sampled_from(WRITES),
+WRITES = [
+    ("ledger.cancel", "ledger.move", "ready.send", "exports.put"),
+    ("timers.delete", "operations.save"),
+    ("operations.save", "operations.finish"),
+]
+TURNS = st.tuples(SIDES, st.sampled_from(WRITES), st.integers(1, 8), st.none() | FAULTS | FAULTS, st.booleans())
+"""A clock; a turn goes up to a write of such a kind, so many calls further, perhaps with a fault, and perhaps to its end."""
+
+OPERATIONS = st.fixed_dictionaries(
+    {
+        "action": st.sampled_from(
+            [Action.CANCEL, Action.RESCHEDULE, Action.RESCHEDULE, Action.RUN_NOW, Action.RUN_NOW, Action.EXPORT]
+        ),
+        "which": st.integers(0, 20),
+        "tag": st.sampled_from(["", "urgent"]),
+        "later": st.sampled_from([0, 30, 200, 400]).map(lambda seconds: seconds * SECOND),
+        "rate": st.sampled_from([1.0, 50.0]),
+        "dry_run": st.sampled_from([False] * 7 + [True]),
+    }
 )
 
 
@@ -57,14 +66,17 @@ class Controlled(Scheduler):
         audits=st.booleans(),
         seconds=st.integers(0, 59),
         first=st.lists(st.tuples(CHANGED, DUE_FAR_IN), min_size=2, max_size=5),
+        asked=st.none() | OPERATIONS,
     )
-    def begin(self, audits, seconds, first) -> None:
+    def begin(self, audits, seconds, first, asked) -> None:
         self.world = World(wheel=SMALL_WHEEL, audits=audits, lambdas=self.lambdas)
         self.world.clock.tick(seconds * SECOND)
         self.copies: list = []
         self.operations = 0
         for submission, due_in in first:
             self.submit_it(submission, due_in, is_keyed=False, conditions=SMOOTHLY)
+        if asked is not None:
+            self.ask_for(**asked, conditions=SMOOTHLY)
 
     @rule(submission=CHANGED, due_in=DUE_FAR_IN, conditions=CONDITIONS)
     def submit_another(self, submission, due_in, conditions) -> None:
@@ -100,32 +112,9 @@ class Controlled(Scheduler):
         due_at = self.world.clock.instant + timedelta(seconds=due_in)
         self.began(self.world.reschedule(job_id, replace(submission, due_at=due_at), conditions))
 
-    @rule(
-        action=st.sampled_from([Action.CANCEL, Action.RESCHEDULE, Action.RESCHEDULE, Action.RUN_NOW, Action.EXPORT]),
-        tenant=st.sampled_from(["acme", "umbrella"]),
-        tag=st.sampled_from(["", "urgent", "urgent"]),
-        later=st.sampled_from([0, 30, 200, 400]),
-        rate=st.sampled_from([1.0, 50.0]),
-        dry_run=st.sampled_from([False] * 5 + [True]),
-        conditions=CONDITIONS,
-        turn=st.none() | TURNS | TURNS,
-    )
-    def ask_for_an_operation(self, action, tenant, tag, later, rate, dry_run, conditions, turn) -> None:
-        """Each reschedule has a shift of its own, by which its moves are known. turn: its first one."""
-        now = self.world.clock.instant
-        self.operations += 1
-        shift = Shift(by=later * SECOND + self.operations * MILLISECOND) if action is Action.RESCHEDULE else None
-        asked = Asked(
-            tenant=tenant,
-            action=action,
-            due_from=now - REACH / 3,
-            due_until=now + REACH,
-            tag=tag,
-            shift=shift,
-            rate=rate,
-            dry_run=dry_run,
-        )
-        self.began(self.world.ask_for(asked, conditions))
+    @rule(asked=OPERATIONS, conditions=CONDITIONS, turn=st.none() | TURNS)
+    def ask_for_an_operation(self, asked, conditions, turn) -> None:
+        self.ask_for(**asked, conditions=conditions)
         if turn is not None:
             self.operate(turn)
 
@@ -134,12 +123,30 @@ class Controlled(Scheduler):
     def take_a_turn(self, turn) -> None:
         self.operate(turn)
 
+    def ask_for(self, *, action, which, tag, later, rate, dry_run, conditions) -> None:
+        """On the jobs of a tenant that has some. Each reschedule has a shift of its own, by which its moves are known."""
+        tenants = [parse_job_id(job_id).tenant for job_id in self.world.promises.waiting()] or ["acme"]
+        now = self.world.clock.instant
+        self.operations += 1
+        asked = Asked(
+            tenant=tenants[which % len(tenants)],
+            action=action,
+            due_from=now - REACH / 4,
+            due_until=now + REACH,
+            tag=tag,
+            shift=Shift(by=later + self.operations * MILLISECOND) if action is Action.RESCHEDULE else None,
+            rate=rate,
+            dry_run=dry_run,
+        )
+        self.began(self.world.ask_for(asked, conditions))
+
     def operate(self, turn) -> None:
-        """A call: it is held right before the first of that kind."""
-        conditions, call = turn
-        operator = self.world.operate(conditions)
-        if conditions.is_held:
-            operator.go_to(call, or_to_its_end=True)
+        ahead, writes, steps, fault, goes_on = turn
+        operator = self.world.operate(Conditions(ahead=ahead, is_held=True))
+        operator.go_to(*writes, or_to_its_end=True)
+        operator.go_on(0, steps, fault=fault)
+        if goes_on:
+            operator.finish()
         self.began(operator)
 
     @precondition(lambda self: self.world.promises.operations.open())

@@ -11,10 +11,13 @@ from functions import settling
 from functions.api import finish
 from functions.api.finish import Finisher
 from functions.api.replay import Replayer
+from functions.cancelling import Canceller
 from functions.domain import claims
 from functions.domain.claims import Drop
 from functions.domain.job import Timer
+from functions.domain.operation import Operation
 from functions.domain.wheel import Ring
+from functions.operations import work
 from functions.placing import Placement
 from functions.ports import Applied
 from functions.rescheduling import Rescheduler
@@ -116,3 +119,47 @@ def completes_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
                 return
 
     return {Finisher: _Trusts}
+
+
+def forgets_what_it_has_moved(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(Operation, "has_moved", lambda *_: False)
+    return {}
+
+
+class _OnlyForgetsTheRow(Canceller):
+    def _write_tombstone(self, job_id: Any) -> bool:
+        self._forget(self.timers.delete(job_id))
+        return True
+
+
+def cancels_without_a_tombstone(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Canceller: _OnlyForgetsTheRow}
+
+
+def records_a_step_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    act = work._Turn._act
+
+    def record_and_act(turn: Any, finding: Any) -> None:
+        progress = replace(turn.operation.progress, place=finding.place)
+        turn.operation = replace(turn.operation, progress=progress)
+        turn._record(is_last=False)
+        act(turn, finding)
+
+    monkeypatch.setattr(work._Turn, "_act", record_and_act)
+    return {}
+
+
+def means_what_is_submitted_later(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(Operation, "is_older", lambda *_: False)
+    return {}
+
+
+def puts_a_part_without_its_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    put = work._Turn._put_part
+
+    def put_anyway(turn: Any) -> bool:
+        turn.operation = replace(turn.operation, lease_until=turn.operator.clock.now())
+        return put(turn)
+
+    monkeypatch.setattr(work._Turn, "_put_part", put_anyway)
+    return {}

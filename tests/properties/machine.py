@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Precision, Priority
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.wheel import Wheel
 from tests.builders import LOCAL_WHEEL, a_submission
 from tests.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
@@ -45,10 +46,11 @@ CONDITIONS = st.builds(
     fault=st.one_of(st.none(), FAULTS),
     is_held=st.sampled_from([False, False, True]),
 )
+TENANTS = ["acme", "umbrella"]
 TARGETS = ["fine", "fine", "fine", "flaky", "broken", "poison"]
 SUBMISSIONS = st.fixed_dictionaries(
     {
-        "tenant": st.sampled_from(["acme", "umbrella"]),
+        "tenant": st.sampled_from(TENANTS),
         "delivery": st.sampled_from([Delivery.EXACTLY_ONCE, Delivery.EXACTLY_ONCE, *Delivery]),
         "priority": st.sampled_from(Priority),
         "precision": st.sampled_from(Precision),
@@ -184,6 +186,18 @@ class Machine(RuleBasedStateMachine):
                 self.come_after_the_end()
         finally:
             self.world.end()
+
+    @rule(budget=st.sampled_from([None, 1, 2, 5]))
+    def publish(self, budget: int | None) -> None:
+        """So many jobs of each class may go out in a tick."""
+        self.world.history.disturb()
+        self.world.shards.published = dict.fromkeys(Priority, budget) if budget is not None else {}
+
+    @rule(tenant=st.sampled_from(TENANTS), is_paused=st.booleans(), weight=st.sampled_from([1, 1, 3]))
+    def plan(self, tenant, is_paused, weight) -> None:
+        """A tenant is paused or resumed, or gets another share."""
+        self.world.history.disturb()
+        self.world.plans.plans[tenant] = TenantPlan(is_paused=is_paused, weight=weight)
 
     def come_after_the_end(self) -> None:
         """What still has to hold when all is done."""

@@ -72,9 +72,10 @@ def forgets_before_its_messages(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _HasOneCursorForAllClasses(scan._Tick):
-    def _move(self, priority: Priority, at: Any) -> None:
+    def record(self, priority: Priority, cursor: Any) -> None:
         for each in Priority:
-            super()._move(each, at)
+            self._report.cursors[each] = cursor
+        super().record(priority, cursor)
 
 
 def has_one_cursor_for_all_classes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

@@ -213,7 +213,7 @@ def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> La
 
 
 class _HealsWhateverGoesOn(Healer):
-    def _is_broken(self, key: str, state: ScheduleState, passed: Any) -> bool:
+    def _is_broken(self, key: str, state: ScheduleState, cursors: Any) -> bool:
         return True
 
 

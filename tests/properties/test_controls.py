@@ -25,6 +25,23 @@ BROKEN = [
     (histories.a_move_dies_on_the_way, mutations.moves_in_two_steps, "lost"),
     (histories.a_retry_is_hastened, mutations.hastens_without_its_row, "lost"),
     (histories.a_target_is_done_before_its_worker_knows, mutations.completes_whoever_asks, "was told that it is done"),
+    (
+        histories.a_turn_with_a_slow_clock_moves_a_job_ahead_of_itself,
+        mutations.forgets_what_it_has_moved,
+        "shifted twice",
+    ),
+    (
+        histories.an_operation_cancels_a_job_that_is_promoted,
+        mutations.cancels_without_a_tombstone,
+        "ran after its cancel",
+    ),
+    (histories.a_turn_of_a_cancel_dies, mutations.records_a_step_before_it_is_made, "left out by a cancel"),
+    (
+        histories.a_job_is_submitted_after_a_cancel_was_asked_for,
+        mutations.means_what_is_submitted_later,
+        "no operation means it",
+    ),
+    (histories.a_late_turn_of_an_export_comes_back, mutations.puts_a_part_without_its_lease, "not once in an export"),
 ]
 
 

@@ -5,11 +5,14 @@ import pytest
 from functions.domain.cursor import (
     AuditPosition,
     ClassCursor,
+    OwnCursor,
     Position,
     decode_cursors,
     encode_cursors,
     first_cursors,
+    has_passed,
     oldest_bucket,
+    passed_for,
 )
 from functions.domain.errors import Undecodable
 from functions.domain.job import Priority
@@ -26,8 +29,31 @@ def test_the_oldest_bucket_is_that_of_the_slowest_class_or_tenant():
     cursors[Priority.HIGH] = ClassCursor(Position(540))
     assert oldest_bucket(cursors) == 540
 
-    cursors[Priority.LOW] = ClassCursor(Position(600), {"whale": Position(60), "minnow": Position(120)})
+    whales = {"whale": OwnCursor(Position(60)), "minnow": OwnCursor(Position(120))}
+    cursors[Priority.LOW] = ClassCursor(Position(600), whales)
     assert oldest_bucket(cursors) == 60
+
+
+def test_a_tenant_that_is_held_makes_nobody_old_but_is_not_passed():
+    cursors = first_cursors(600)
+    cursors[Priority.LOW] = ClassCursor(
+        Position(600), {"paused": OwnCursor(Position(60, "3#paused#7#j"), is_held=True)}
+    )
+
+    assert oldest_bucket(cursors) == 600
+    assert (passed_for(cursors, "paused"), passed_for(cursors, "acme")) == (60, 600)
+    assert has_passed(cursors, 60, "3#paused#7#j")
+    assert not has_passed(cursors, 60, "3#paused#8#j")
+    assert has_passed(cursors, 540, "3#acme#8#j")
+    assert not has_passed(cursors, 600, "3#acme#8#j")
+    assert has_passed(cursors, 60, "2#paused#8#j")
+
+
+def test_cursors_are_read_as_they_were_written():
+    own = {"whale": OwnCursor(Position(60, "3#whale#1"), deficit=7), "paused": OwnCursor(Position(0), is_held=True)}
+    cursors = {**first_cursors(600), Priority.LOW: ClassCursor(Position(600, "3#x"), own, turn="whale")}
+
+    assert decode_cursors(encode_cursors(cursors)) == cursors
 
 
 def test_an_audit_position_is_ordered_as_the_rows_are_read():

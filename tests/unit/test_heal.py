@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.domain.claims import REQUEST_LIMIT
-from functions.domain.cursor import ClassCursor, Cursors, Position, SweepPosition, first_cursors
+from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, SweepPosition, first_cursors
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
 from functions.domain.job import Priority
 from functions.domain.schedule import Schedule
@@ -82,7 +82,7 @@ class TestBrokenChains:
 
     def test_a_chain_is_left_to_the_scanner_while_a_tenant_s_own_cursor_is_behind_its_alarm(self, world: World):
         bucket = world.wheel.bucket_of
-        own = ClassCursor(Position(bucket(NOON)), {"acme": Position(bucket(RANG_AT))})
+        own = ClassCursor(Position(bucket(NOON)), {"acme": OwnCursor(Position(bucket(RANG_AT)))})
         record(world, first_cursors(bucket(NOON)) | {Priority.NORMAL: own})
         begun(world, MINUTELY)
 

@@ -14,7 +14,8 @@ from functions.domain.schedule import CronRule, Schedule
 from functions.domain.timer_key import timer_key
 from functions.ports import Rejected
 from functions.scanner import scan as scanning
-from functions.scanner.scan import CHECKPOINT_SENDS, LEASE, PAGE
+from functions.scanner.rounds import PAGE
+from functions.scanner.scan import CHECKPOINT_SENDS, LEASE
 from tests.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
 from tests.unit.world import CrashError, DeathError, World
 
@@ -206,7 +207,7 @@ def test_progress_is_recorded_every_2000_sends(world: World):
     with pytest.raises(DeathError):
         world.scan()
 
-    at = world.shards.cursors([0])[0][Priority.NORMAL].at
+    at = world.shards.cursors([0])[0][Priority.NORMAL].own["acme"].at
     keys = sorted(key(timer) for timer in world.ready.sent)
     assert at == Position(world.wheel.bucket_of(NOON), keys[CHECKPOINT_SENDS - 1])
 
@@ -402,31 +403,6 @@ def test_a_refused_class_sends_nothing_of_its_later_buckets(world: World):
     world.ready.refuses = lambda _: None
     world.scan()
     assert world.ready.sent == [first, later]
-
-
-def test_a_cursor_stops_before_the_first_row_that_was_not_chosen(world: World, monkeypatch: pytest.MonkeyPatch):
-    timers = [a_row(world, due_at=NOON + number * SECOND, identity=f"j{number}") for number in range(5)]
-    other = a_row(world, priority=Priority.LOW)
-    monkeypatch.setattr(scanning, "choose", lambda page: page[:2])
-
-    report = world.scan()
-
-    assert world.ready.sent == [*timers[:2], other]
-    assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON), key(timers[1]))
-    world.scan()
-    world.scan()
-    assert world.ready.sent == [*timers[:2], other, *timers[2:]]
-
-
-def test_a_row_that_was_not_chosen_is_not_passed_by_one_that_was(world: World, monkeypatch: pytest.MonkeyPatch):
-    timers = [a_row(world, due_at=NOON + number * SECOND, identity=f"j{number}") for number in range(3)]
-    monkeypatch.setattr(scanning, "choose", lambda page: [*page[:1], *page[2:]])
-    world.scan()
-
-    monkeypatch.undo()
-    world.scan()
-
-    assert world.ready.sent == [timers[0], timers[2], timers[1], timers[2]]
 
 
 def test_a_tick_ends_at_80_percent_of_its_time_limit_and_the_next_one_goes_on(world: World):

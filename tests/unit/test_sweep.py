@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.domain.claims import LedgerRow
-from functions.domain.cursor import AuditPosition, ClassCursor, Position, first_cursors
+from functions.domain.cursor import AuditPosition, ClassCursor, OwnCursor, Position, first_cursors
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Priority, Timer
@@ -174,7 +174,7 @@ def test_an_audit_waits_for_the_slowest_class_of_a_shard(world: World):
 def test_an_audit_waits_for_a_tenant_that_is_behind(world: World):
     cursors = first_cursors(world.wheel.bucket_of(NOON))
     at = cursors[Priority.NORMAL].at
-    cursors[Priority.NORMAL] = ClassCursor(at, {"whale": Position(world.wheel.bucket_of(RIPE), "2#whale#1")})
+    cursors[Priority.NORMAL] = ClassCursor(at, {"whale": OwnCursor(Position(world.wheel.bucket_of(RIPE), "2#whale#1"))})
     recorded(world, 0, cursors)
 
     assert world.sweep().waits_for == [0]

@@ -54,6 +54,7 @@ from functions.worker.execute import Message, Worker
 from tests.builders import LOCAL_WHEEL, a_state, a_stored_schedule
 from tests.fakes import (
     FakeClock,
+    GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryExportStore,
@@ -204,6 +205,7 @@ class World:
         self.timers = ObservedTimers(self.rows, self.clock)
         self.ready = ObservedReadyQueue(self.clock)
         self.shards = InMemoryShardStore()
+        self.plans = GivenPlans()
         self.schedules = InMemoryScheduleStore()
         self.payloads = InMemoryPayloadStore()
         self.operations = InMemoryOperationStore()
@@ -356,6 +358,7 @@ class World:
             ledger=self.ledger,
             dead_letters=self.letters,
             alarms=self.ringer(),
+            plans=self.plans,
             journal=self.journal,
             token=self.token,
         )

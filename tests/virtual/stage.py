@@ -32,6 +32,7 @@ from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Message, Worker
 from tests.fakes import (
     FakeClock,
+    GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
@@ -110,6 +111,7 @@ class VirtualStage:
             ready=self.ready,
             ledger=self.ledger,
             dead_letters=letters,
+            plans=GivenPlans(),
             alarms=Ringer(
                 wheel=self.wheel,
                 clock=self.clock,

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
-from functions.domain.cursor import Cursors, Position, decode_cursors
+from functions.domain.cursor import Cursors, decode_cursors, has_passed
 from functions.domain.envelope import decode_alarm, decode_envelope, decode_timer
-from functions.domain.job import Priority, Timer
+from functions.domain.job import Timer
 from functions.domain.lifecycle import State
 from functions.domain.timer_key import is_alarm_key
 from tests.fakes import InMemoryReadyQueue, InMemoryShardStore, InMemoryTimerStore
@@ -83,9 +83,5 @@ def _ahead(timers: InMemoryTimerStore, shards: InMemoryShardStore) -> Iterator[t
     cursors = {shard: cursors_of(row["cursors"]) for shard, row in shards.rows.items() if row["cursors"]}
     for (bucket, shard), rows in timers.rows.items():
         for key, record in rows.items():
-            if _is_ahead(Position(bucket, key), cursors.get(shard)):
+            if shard not in cursors or not has_passed(cursors[shard], bucket, key):
                 yield key, record
-
-
-def _is_ahead(at: Position, cursors: Cursors | None) -> bool:
-    return cursors is None or at > cursors[Priority(int(at.key[0]))].at

@@ -87,7 +87,7 @@ class Fires:
         self._truth = truth
         self._expect = expect
         self._refused: set[tuple[str, datetime]] = set()
-        self.recorded: dict[str, set[datetime]] = {}
+        self.recorded: dict[str, set[tuple[int, datetime]]] = {}
         self._sent: dict[str, dict[int, Job]] = {}
         self._overlaps: dict[str, set[Overlap]] = {}
         self._claimed: dict[str, int] = {}
@@ -237,7 +237,7 @@ class Fires:
             decided_by, later = self._truth.of(key, started.occurrence.version)
             at = started.occurrence.fire_at
             is_its_own = decided_by in versions and (not later or at <= later[0].since)
-            if is_its_own and (not drops or at in self.recorded.get(key, ())):
+            if is_its_own and (not drops or (started.occurrence.version, at) in self.recorded.get(key, ())):
                 found.add(at)
         return found
 

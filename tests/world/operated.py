@@ -52,6 +52,7 @@ class _Asked:
     """An operation as it was asked for. meant: rows of ledgered jobs, by the jobs.
 
     removed: jobs that have lost a row since. moved: jobs that it has given another time, by their first keys.
+    exported: those that an export must have.
     """
 
     operation: Operation
@@ -59,6 +60,7 @@ class _Asked:
     meant: dict[str, _Row]
     removed: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
+    exported: set[str] = field(default_factory=set)
     has_ended: bool = False
 
 
@@ -118,6 +120,18 @@ class OperationPromises:
             self._promises.expect(first_key not in asked.moved, f"shifted twice: {first_key}")
             asked.moved.add(first_key)
 
+    def check_exports(self) -> None:
+        """Each holds what has waited all the time, once."""
+        for operation_id, asked in self._asked.items():
+            if not asked.exported:
+                continue
+            tenant = asked.operation.tenant
+            parts = range(1, self._stores.operations.rows[tenant, operation_id].progress.parts + 1)
+            lines = [line for part in parts for line in self._stores.exports.parts[tenant, operation_id, part]]
+            told = [parse_job_id(json.loads(line)["id"]).key for line in lines]
+            for key in asked.exported:
+                self._promises.expect(told.count(key) == 1, f"not once in an export: {key} in {told}")
+
     def open(self) -> list[Operation]:
         """Operations that are not over."""
         return [operation for operation in self._stores.operations.rows.values() if not operation.state.is_over]
@@ -163,18 +177,9 @@ class OperationPromises:
                 is_stopped = row is not None and (row.is_settled or row.cancel_requested)
                 self._promises.expect(is_stopped, f"left out by a cancel: {key} is {row}")
             elif is_first and row is None and self._is_far(timer) and not operation.progress.refused:
-                self._check_untouched(key, operation)
-
-    def _check_untouched(self, key: str, operation: Operation) -> None:
-        if operation.action is not Action.EXPORT:
-            self._promises.expect(is_true=False, violation=f"left out by a {operation.action}: {key}")
-            return
-        told = [
-            parse_job_id(json.loads(line)["id"]).key
-            for part in range(1, operation.progress.parts + 1)
-            for line in self._stores.exports.parts[operation.tenant, operation.operation_id, part]
-        ]
-        self._promises.expect(told.count(key) == 1, f"not once in an export: {key} in {told}")
+                is_export = operation.action is Action.EXPORT
+                self._promises.expect(is_export, f"left out by a {operation.action}: {key}")
+                asked.exported.add(key)
 
     def _is_far(self, timer: Timer) -> bool:
         """Whether whoever asked for it while its operation was open could have changed it."""

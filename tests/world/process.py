@@ -160,17 +160,17 @@ class Process:
         ready[lane % len(ready)].go(steps)
         self._look()
 
-    def go_to(self, call: str, *, lane: int = 0, or_to_its_end: bool = False) -> None:
-        """Let it run until it is held at a call of that name."""
+    def go_to(self, *calls: str, lane: int = 0, or_to_its_end: bool = False) -> None:
+        """Let it run until it is held at a call of one of these names."""
         for _ in range(5_000):
             ready = [each for each in self.lanes if each.is_ready]
             if self.is_over and or_to_its_end:
                 return
-            assert ready, f"{self.name} has ended without {call}"
-            if ready[lane % len(ready)].call == call:
+            assert ready, f"{self.name} has ended without {calls}"
+            if ready[lane % len(ready)].call in calls:
                 return
             self.go_on(lane)
-        raise AssertionError(f"{self.name} does not come to {call}")
+        raise AssertionError(f"{self.name} does not come to {calls}")
 
     def finish(self) -> None:
         """Run it to its end without faults."""

@@ -192,8 +192,11 @@ class Promises:
     def cursors_moved(self, shard: int, before: Cursors, after: Cursors) -> None:
         """What a shard has passed stays passed."""
         for priority, cursor in before.items():
-            at = after[priority].at
-            self.expect(at >= cursor.at, f"a cursor went back: shard {shard}, {priority.name}, to {at}")
+            now = after[priority]
+            self.expect(now.at >= cursor.at, f"a cursor went back: shard {shard}, {priority.name}, to {now.at}")
+            for tenant in {*cursor.own, *now.own}:
+                was, at = cursor.position_of(tenant), now.position_of(tenant)
+                self.expect(at >= was, f"a cursor went back: shard {shard}, {priority.name}, {tenant}, to {at}")
 
     def begin(
         self, timer: Timer, invocation: Invocation, payload: str | None, process: Process, called_at: datetime

@@ -111,7 +111,7 @@ class SchedulePromises:
         assert met.link is not None
         self._written[key] = self._stores.history.moment
         owed = {link.at for link in planned.kept}
-        self.fires.recorded.setdefault(key, set()).update(owed)
+        self.fires.recorded.setdefault(key, set()).update((version.number, at) for at in owed)
         if version.schedule.is_end_to_start:
             ends, interval = self.fires.ends_of(key), interval_of(version.schedule)
             wrongs = [

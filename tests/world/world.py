@@ -46,6 +46,7 @@ from tests.builders import LOCAL_WHEEL
 from tests.fakes import (
     CountingWaker,
     FakeClock,
+    GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryExportStore,
@@ -135,6 +136,7 @@ class World(Clients, Controls, Passing):
         self.timers = InMemoryTimerStore(wheel=self.wheel, ledger=self.ledger, clock=self.clock)
         self.ready = InMemoryReadyQueue(self.clock, refuses=self._refuse)
         self.shards = InMemoryShardStore()
+        self.plans = GivenPlans()
         self.schedules = WatchedSchedules()
         self.payloads = InMemoryPayloadStore()
         self.operations = InMemoryOperationStore()
@@ -162,6 +164,8 @@ class World(Clients, Controls, Passing):
         while self.late:
             self.land()
         self.refused.clear()
+        self.shards.published = {}
+        self.plans.plans = {}
         self._is_draining = True
         self.schedules.lags = False
         self._drain_schedules()
@@ -184,6 +188,7 @@ class World(Clients, Controls, Passing):
         self.drain()
         self.promises.check_nothing_lost(is_over=True)
         self.promises.check_dead_letters()
+        self.promises.operations.check_exports()
         self.promises.schedules.check(is_quiet=True)
         self.check()
 
@@ -248,6 +253,7 @@ class World(Clients, Controls, Passing):
             "identity": lambda: f"job-{self._number():05}",
             "jitter": self._random.random,
             "breakers": self._breakers(process),
+            "plans": self.plans,
         }
         stores = {name: getattr(self, name) for name in names}
         wiring = Wiring(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)

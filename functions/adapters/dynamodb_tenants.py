@@ -1,0 +1,97 @@
+"""The plans of tenants on DynamoDB: all in one partition of the tenants table, with the number of their changes.
+
+A tenant without a plan of its own costs nothing, and a process that asks for the number need not read the plans again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from functions.adapters.clients import is_refused
+from functions.domain.tenant_plan import TenantPlan, decode_plan, encode_plan
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+PLANS = "~plans"
+"""The partition: no tenant can be called so."""
+
+_REVISION = "~revision"
+"""Its item that counts the changes: behind all tenants."""
+
+
+class DynamoDBTenantStore:
+    """{t: `~plans`, i: tenant, j: plan, n: version}, and {t: `~plans`, i: `~revision`, n: changes so far}."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def revision(self) -> int:
+        """Half a read unit."""
+        item = self._client.get_item(TableName=self._table, Key=_key(_REVISION)).get("Item")
+        return int(item["n"]["N"]) if item else 0
+
+    def all(self) -> tuple[int, dict[str, TenantPlan]]:
+        """A read unit for each 4 KB of plans."""
+        item = self._client.get_item(TableName=self._table, Key=_key(_REVISION), ConsistentRead=True).get("Item")
+        plans: dict[str, TenantPlan] = {}
+        after, has_more = "", True
+        while has_more:
+            found, has_more = self.page(after=after, limit=1_000)
+            plans |= found
+            after = next(reversed(found), after)
+        return int(item["n"]["N"]) if item else 0, plans
+
+    def get(self, tenant: str) -> TenantPlan | None:
+        """One read unit. Raises Undecodable."""
+        item = self._client.get_item(TableName=self._table, Key=_key(tenant), ConsistentRead=True).get("Item")
+        return decode_plan(item["j"]["S"]) if item else None
+
+    def page(self, *, after: str, limit: int) -> tuple[dict[str, TenantPlan], bool]:
+        """One Query. Raises Undecodable."""
+        answer = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression="t = :t AND i BETWEEN :after AND :last",
+            ExpressionAttributeValues={
+                ":t": {"S": PLANS},
+                # The first text behind `after`.
+                ":after": {"S": f"{after}\0" if after else "\0"},
+                ":last": {"S": "~"},
+            },
+            Limit=limit,
+            ConsistentRead=True,
+        )
+        return {item["i"]["S"]: decode_plan(item["j"]["S"]) for item in answer["Items"]}, "LastEvaluatedKey" in answer
+
+    def change(self, tenant: str, plan: TenantPlan, *, seen: int) -> bool:
+        """Four write units: a transaction of two rows. Repeating it changes nothing but the number."""
+        condition, values = "attribute_not_exists(t)", {}
+        if seen:
+            condition, values = "n = :seen", {":seen": {"N": str(seen)}}
+        put: Any = {
+            "TableName": self._table,
+            "Item": {**_key(tenant), "j": {"S": encode_plan(plan)}, "n": {"N": str(plan.version)}},
+            "ConditionExpression": f"{condition} OR j = :plan",
+            "ExpressionAttributeValues": {**values, ":plan": {"S": encode_plan(plan)}},
+        }
+        count: Any = {
+            "TableName": self._table,
+            "Key": _key(_REVISION),
+            "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
+        }
+        try:
+            self._client.transact_write_items(TransactItems=[{"Put": put}, {"Update": count}])
+        except ClientError as error:
+            if is_refused(error):
+                return False
+            raise
+        return True
+
+
+def _key(item: str) -> Mapping[str, Any]:
+    return {"t": {"S": PLANS}, "i": {"S": item}}

@@ -1,0 +1,250 @@
+"""One class of a shard, round by round: the stream of all tenants, and turns of those that have more than their quantum.
+
+The cursor of the stream passes over a tenant that has a turn of its own, whose rows lie behind that tenant's own cursor
+until it has caught up. No cursor ever passes a row that is neither sent nor buried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from functions.domain.cursor import ClassCursor, OwnCursor, Position
+from functions.domain.fairness import MAX_OWN, STREAM, grant, order_from, quantum_of
+from functions.domain.job import Priority
+from functions.domain.timer_key import NO_TENANT, owner_bounds, owner_of
+from functions.domain.wheel import Wheel
+from functions.ports import Page, StoredTimer, TenantPlans
+
+PAGE = 500
+
+USED_UP = "the budget of a class is used up"
+OUT_OF_TIME = "the time of a class is used up"
+
+
+class Tick(Protocol):
+    """What a class needs of the tick that it is scanned in."""
+
+    def read(self, at: Position, priority: Priority) -> Page:
+        """Rows of a class behind a position, of all tenants; is_last: the class has no more in that bucket."""
+        ...
+
+    def read_between(self, at: Position, start: str, end: str, *, limit: int) -> Page:
+        """Rows of a bucket with keys between two, behind a position; is_last: there are no more of them there."""
+        ...
+
+    def promote(self, rows: Sequence[StoredTimer]) -> set[str]:
+        """Let alarms ring and send timers; the keys of those with which that could not be done now."""
+        ...
+
+    def record(self, priority: Priority, cursor: ClassCursor) -> None:
+        """How far the class has come, to be checkpointed when that is due. Raises when the tick is over."""
+        ...
+
+    def budget(self, priority: Priority) -> int | None:
+        """Jobs of the class that may go out in this tick; None for any number."""
+        ...
+
+    def has_time(self, priority: Priority) -> bool:
+        """Whether the class has time left in this tick."""
+        ...
+
+
+class ClassScan:
+    """Scans a class in one tick."""
+
+    def __init__(
+        self,
+        tick: Tick,
+        priority: Priority,
+        cursor: ClassCursor,
+        *,
+        wheel: Wheel,
+        plans: TenantPlans,
+        horizon: int,
+    ) -> None:
+        self._tick = tick
+        self._priority = priority
+        self._wheel = wheel
+        self._plans = plans
+        self._left: int | None = None
+        self._quantum = 0
+        self._horizon = horizon
+        self._at = cursor.at
+        self._own = dict(cursor.own)
+        self._turn = cursor.turn
+        self._stopped_by = ""
+
+    def run(self) -> str:
+        """Until nothing is due; else why it ended before that."""
+        self._look_at_held()
+        while self._has_work():
+            names = order_from(self._turn, list(self._own))
+            for number, name in enumerate(names):
+                self._turn = name
+                is_over = self._stream_turn() if name == STREAM else self._own_turn(name)
+                if is_over:
+                    self._turn = names[(number + 1) % len(names)]
+                self._record()
+                if self._stopped_by:
+                    return self._stopped_by
+        return ""
+
+    def _look_at_held(self) -> None:
+        for tenant, own in self._own.items():
+            self._own[tenant] = own._replace(is_held=self._plans.of(tenant).is_paused)
+
+    def _has_work(self) -> bool:
+        behind = (own.at.bucket for own in self._own.values() if not own.is_held)
+        return min((self._at.bucket, *behind)) <= self._horizon
+
+    def _stream_turn(self) -> bool:
+        """One bucket, from the cursor to its end; whether it has got there, or to a tenant that holds it up."""
+        bucket, counts = self._at.bucket, Counter[str]()
+        while self._at.bucket == bucket <= self._horizon:
+            if not self._may_go_on():
+                return False
+            page = self._tick.read(self._at, self._priority)
+            picked = self._pick(page, counts)
+            refused = self._promote(picked.rows)
+            if refused is not None:
+                self._stop_before(refused, page.rows, left=picked.left)
+                return False
+            if picked.is_cut:
+                self._at = Position(bucket, picked.passed)
+                return not self._stopped_by
+            self._at = Position(self._wheel.next_bucket(bucket)) if page.is_last else Position(bucket, picked.passed)
+            self._record()
+        return True
+
+    def _pick(self, page: Page, counts: Counter[str]) -> _Picked:
+        """The rows of the stream that go out now. A tenant with more than its quantum, or a paused one, leaves it."""
+        picked = _Picked(self._at.key)
+        if page.rows:
+            self._open()
+        tenant = NO_TENANT
+        for row in page.rows:
+            tenant = owner_of(row.key)[0]
+            if tenant not in self._own:
+                if self._left is not None and len(picked.rows) >= self._left:
+                    self._stopped_by = USED_UP
+                    picked.is_cut = True
+                    return picked
+                is_held = self._is_held(tenant)
+                if (is_held or self._has_had_its_turn(tenant, counts)) and len(self._own) < MAX_OWN:
+                    self._leave(tenant, picked.passed, is_held=is_held)
+                    picked.left.append(tenant)
+                elif not is_held and self._has_had_its_turn(tenant, counts):
+                    picked.is_cut = True
+                    return picked
+                else:
+                    # Of a paused tenant too, where there is no room: holding the stream up would stop everybody.
+                    picked.rows.append(row)
+                    counts[tenant] += 1
+            picked.passed = row.key
+        has_room = len(self._own) < MAX_OWN and not page.is_last
+        if has_room and tenant not in self._own and self._has_had_its_turn(tenant, counts):
+            # Whatever more it has would be read for nothing.
+            self._leave(tenant, picked.passed, is_held=False)
+            picked.left.append(tenant)
+        if tenant in self._own:
+            picked.passed = owner_bounds(self._priority, tenant)[1]
+        return picked
+
+    def _is_held(self, tenant: str) -> bool:
+        return tenant != NO_TENANT and self._plans.of(tenant).is_paused
+
+    def _has_had_its_turn(self, tenant: str, counts: Counter[str]) -> bool:
+        sent = counts[tenant]
+        return tenant != NO_TENANT and sent > 0 and sent >= grant(self._quantum, self._plans.of(tenant).weight)
+
+    def _leave(self, tenant: str, passed: str, *, is_held: bool) -> None:
+        start = owner_bounds(self._priority, tenant)[0]
+        self._own[tenant] = OwnCursor(Position(self._at.bucket, max(passed, start)), is_held=is_held)
+
+    def _stop_before(self, refused: str, rows: Sequence[StoredTimer], *, left: Sequence[str]) -> None:
+        """The cursor goes no further than the first row that was refused. Who left the stream behind it is in it again."""
+        for tenant in left:
+            if self._own[tenant].at.key >= refused:
+                del self._own[tenant]
+        passed = max((row.key for row in rows if row.key < refused), default=self._at.key)
+        self._at = Position(self._at.bucket, passed)
+
+    def _own_turn(self, tenant: str) -> bool:
+        """A quantum of one tenant, and what a turn that was cut off has left over; whether it is used, or nothing is due."""
+        own = self._own.get(tenant)
+        if own is None or own.is_held:
+            return True
+        self._open()
+        start, end = owner_bounds(self._priority, tenant)
+        deficit = own.deficit or grant(self._quantum, self._plans.of(tenant).weight)
+        while deficit and own.at.bucket <= self._horizon:
+            if not self._may_go_on():
+                self._own[tenant] = own._replace(deficit=deficit)
+                return False
+            limit = min(PAGE, deficit if self._left is None else min(deficit, self._left))
+            page = self._tick.read_between(own.at, start, end, limit=limit)
+            refused = self._promote(page.rows)
+            if refused is not None:
+                passed = max((row.key for row in page.rows if row.key < refused), default=own.at.key)
+                self._own[tenant] = own._replace(at=Position(own.at.bucket, passed))
+                return False
+            deficit -= len(page.rows)
+            bucket = own.at.bucket
+            own = OwnCursor(
+                Position(self._wheel.next_bucket(bucket)) if page.is_last else Position(bucket, page.rows[-1].key)
+            )
+            self._own[tenant] = own
+            self._record()
+        return True
+
+    def _open(self) -> None:
+        """What is asked for only where there is something to promote: most ticks of most shards have nothing."""
+        if not self._quantum:
+            self._left = self._tick.budget(self._priority)
+            self._quantum = quantum_of(self._left)
+
+    def _may_go_on(self) -> bool:
+        if self._left == 0:
+            self._stopped_by = USED_UP
+        elif not self._tick.has_time(self._priority):
+            self._stopped_by = OUT_OF_TIME
+        return not self._stopped_by
+
+    def _promote(self, rows: Sequence[StoredTimer]) -> str | None:
+        """The key of the first row with which it could not be done now."""
+        undone = self._tick.promote(rows)
+        if self._left is not None:
+            self._left -= len(rows) - len(undone)
+        if not undone:
+            return None
+        self._stopped_by = f"a {self._priority.name.lower()} message was refused, or a schedule could not go on"
+        return min(undone)
+
+    def _record(self) -> None:
+        self._merge()
+        self._tick.record(self._priority, ClassCursor(self._at, dict(self._own), self._turn))
+
+    def _merge(self) -> None:
+        """A tenant that has caught up with the stream is in it again: the stream comes to its rows next."""
+        caught_up = [
+            tenant
+            for tenant, own in self._own.items()
+            if not own.is_held
+            and own.at == Position(self._at.bucket)
+            and self._at.key < owner_bounds(self._priority, tenant)[0]
+        ]
+        for tenant in caught_up:
+            del self._own[tenant]
+
+
+@dataclass(slots=True)
+class _Picked:
+    """What goes out of a page. passed: the cursor behind it; left: tenants that left the stream; is_cut: the turn ends."""
+
+    passed: str
+    rows: list[StoredTimer] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    is_cut: bool = False
