@@ -175,7 +175,7 @@ def _function(
         "dynamodb:ConditionCheckItem",
         on=[ledger.table_arn],
     )
-    function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
+    function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
     function.grant(
         "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:Query", on=[schedules.table_arn]
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from functions.api.find import Finder, Found
+from functions.domain.cursor import ClassCursor, has_passed
 from functions.domain.errors import InvalidJob, TickwheelError
 from functions.domain.explanation import Explanation, Facts, explain
 from functions.domain.firing import next_fire
@@ -16,8 +17,9 @@ from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of
 from functions.domain.schedule_state import ScheduleState
 from functions.domain.targets import parse_target
+from functions.domain.timer_key import timer_key
 from functions.domain.wheel import Wheel
-from functions.ports import BreakerStore, Clock, ScheduleStore, StoredSchedule, TimerStore
+from functions.ports import BreakerStore, Clock, ScheduleStore, ShardStore, StoredSchedule, TimerStore
 
 _OPEN = (State.SCHEDULED, State.RETRYING)
 
@@ -32,6 +34,7 @@ class Explainer:
     timers: TimerStore
     schedules: ScheduleStore
     breakers: BreakerStore
+    shards: ShardStore
 
     def explain(self, job_id: JobId) -> tuple[Found, Explanation]:
         """What is known of a job under its last id, and why. Raises JobNotFound."""
@@ -50,8 +53,19 @@ class Explainer:
             nominal_at=_nominal_of(found.job_id, timer, stored),
             schedule=schedule,
             breaker_until=self._breaker_until(found.job_id.tenant, target) if target else None,
+            behind=self._behind(place, timer) if timer is not None else None,
         )
         return found, explain(facts)
+
+    def _behind(self, place: JobId, timer: Timer) -> ClassCursor | None:
+        """How far its class has been scanned, if that has not come to its row in an open bucket."""
+        if place.bucket > self.wheel.horizon(now=self.clock.now()):
+            return None
+        cursors = self.shards.cursors([place.shard]).get(place.shard)
+        key = timer_key(timer.job, due_at=timer.due_at)
+        if cursors is None or has_passed(cursors, place.bucket, key):
+            return None
+        return cursors[place.priority]
 
     def _breaker_until(self, tenant: str, target: str) -> datetime | None:
         try:

@@ -132,6 +132,7 @@ explainer = Explainer(
     timers=wiring.timers,
     schedules=wiring.schedules,
     breakers=wiring.breaker_store,
+    shards=wiring.shards,
 )
 rescheduler = Rescheduler(
     wheel=wiring.wheel,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from functions.domain.claims import LedgerRow, after_lease
+from functions.domain.cursor import ClassCursor
 from functions.domain.instants import format_instant, from_seconds
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId, parse_job_id
@@ -32,6 +33,8 @@ class Reason(StrEnum):
     RETRYING = "retrying"
     PARKED = "parked"
     """The breaker of its destination is open."""
+    OVER_CAP = "over_cap"
+    """Its tenant has more due than may go out, or is paused: it waits for its turn in the far ring."""
     BUFFERED = "buffered"
     """A fire that waits for the end of the run before it."""
     PAUSED = "paused"
@@ -66,6 +69,7 @@ class Facts:
     row: of its ledger. timer: the far row of its next attempt, which stays there after its promotion. nominal_at: of a
     fire, when its rule says that it fires. schedule: the state of a fire's schedule, None where there is none.
     breaker_until: until when the breaker of its destination keeps jobs away, None for a closed or unknown one.
+    behind: how far its class has been scanned, where that has not come to its far row although its bucket is open.
     """
 
     job_id: JobId
@@ -76,6 +80,7 @@ class Facts:
     nominal_at: datetime | None = None
     schedule: ScheduleState | None = None
     breaker_until: datetime | None = None
+    behind: ClassCursor | None = None
 
     @property
     def due_at(self) -> datetime:
@@ -130,7 +135,45 @@ def _explain_waiting(facts: Facts, row: LedgerRow) -> Explanation:
     return _explain_message(facts)
 
 
+def _explain_turn(facts: Facts, behind: ClassCursor) -> Explanation | None:
+    """Its row has not been promoted, although its bucket is open."""
+    tenant, priority = facts.job_id.tenant, facts.job_id.priority.name.lower()
+    own = behind.own.get(tenant)
+    if own is not None and own.is_held:
+        return Explanation(
+            reason=Reason.OVER_CAP,
+            at=None,
+            detail=f"It waits in the far ring: tenant {tenant} is paused.",
+            would_change_it="Resume the tenant; its jobs then go out in order.",
+        )
+    if own is not None:
+        return Explanation(
+            reason=Reason.OVER_CAP,
+            at=from_seconds(own.at.bucket),
+            detail=(
+                f"Tenant {tenant} has more {priority} jobs due than its turns let out: those that were due at "
+                f"{_told(from_seconds(own.at.bucket))} go out now."
+            ),
+            would_change_it="Its next turns; a greater weight of the tenant, or more room in the ready queue.",
+        )
+    if not facts.is_due:
+        return None
+    return Explanation(
+        reason=Reason.WAITING,
+        at=from_seconds(behind.at.bucket),
+        detail=(
+            f"It is due since {_seconds(facts.now - facts.due_at)} s and waits in the far ring: the scanner of its shard has "
+            f"come to {_told(from_seconds(behind.at.bucket))}."
+        ),
+        would_change_it=(
+            f"The scanner's next ticks: look at its errors, and at the depth of the {priority} queue, which bounds what goes out."
+        ),
+    )
+
+
 def _explain_message(facts: Facts) -> Explanation:
+    if facts.behind is not None and (explanation := _explain_turn(facts, facts.behind)):
+        return explanation
     if not facts.is_due:
         return Explanation(
             reason=Reason.IN_READY_QUEUE,

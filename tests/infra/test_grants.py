@@ -22,7 +22,7 @@ GRANTS = {
             "dynamodb:PutItem",
             "dynamodb:UpdateItem",
         ],
-        "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "shards": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
         "schedules": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"],
         "schedulestate": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": [

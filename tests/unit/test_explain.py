@@ -1,21 +1,23 @@
 """What the API gathers to explain a job, over the stores."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from functions.domain.breaker import opened
+from functions.domain.cursor import first_cursors
 from functions.domain.errors import JobNotFound
 from functions.domain.explanation import Explanation, Reason
 from functions.domain.firing import next_fire
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Timer
+from functions.domain.job import Delivery, Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import Status
+from functions.domain.tenant_plan import TenantPlan
 from functions.ports import Failed, Pending
 from tests.builders import NOON, a_schedule, a_template, a_timer, an_occurrence_timer
 from tests.unit.test_rescheduling import a_placed, change, run_now
@@ -45,6 +47,59 @@ def test_a_promoted_job_is_in_the_ready_queue_although_its_far_row_stays(world: 
 
     assert (explanation.reason, explanation.at) == (Reason.IN_READY_QUEUE, LATER)
     assert "60 s" in explanation.detail
+
+
+class TestItsTurn:
+    def test_a_job_of_a_tenant_with_more_due_than_its_turns_let_out_waits_for_its_own(self, world: World):
+        due = [a_placed(world, identity=f"job-{number:03}") for number in range(40)]
+        shard = due[0].job.shard
+        world.shards.published = {Priority.NORMAL: 15}
+        world.clock.tick(HOUR + MINUTE)
+        scanned_to(world, NOON)
+        world.scan(shard)
+
+        first, last = explain(world, due[0]), explain(world, due[-1])
+
+        assert first.reason is Reason.IN_READY_QUEUE
+        assert (last.reason, last.at) == (Reason.OVER_CAP, LATER)
+        assert "Tenant acme has more normal jobs due" in last.detail
+
+    def test_a_job_of_a_paused_tenant_waits_for_its_resumption(self, world: World):
+        timer = a_placed(world)
+        world.plans.plans = {"acme": TenantPlan(is_paused=True)}
+        world.clock.tick(HOUR + MINUTE)
+        scanned_to(world, NOON)
+        world.scan(timer.job.shard)
+
+        explanation = explain(world, timer)
+
+        assert (explanation.reason, explanation.at) == (Reason.OVER_CAP, None)
+        assert "tenant acme is paused" in explanation.detail
+
+    def test_a_due_job_that_its_scanner_has_not_come_to_is_told_where_that_is(self, world: World):
+        timer = a_placed(world)
+        world.clock.tick(HOUR + MINUTE)
+        scanned_to(world, NOON)
+
+        explanation = explain(world, timer)
+
+        assert (explanation.reason, explanation.at) == (Reason.WAITING, NOON)
+        assert "It is due since 60 s" in explanation.detail
+
+    def test_a_job_whose_bucket_was_opened_a_moment_ago_is_on_its_way(self, world: World):
+        timer = a_placed(world)
+        scanned_to(world, NOON)
+        world.clock.tick(HOUR - MINUTE)
+
+        assert explain(world, timer).reason is Reason.IN_READY_QUEUE
+
+
+def scanned_to(world: World, instant: datetime) -> None:
+    """Both shards were scanned up to the bucket of an instant."""
+    for shard in range(world.wheel.scan_shards):
+        lease = world.shards.acquire(shard, owner="", now=instant, lease_until=instant, skew=world.wheel.skew)
+        assert lease is not None
+        world.shards.checkpoint(lease, first_cursors(world.wheel.bucket_of(instant)), lease_until=None)
 
 
 def test_a_parked_job_is_told_by_the_breaker_of_its_destination(world: World):

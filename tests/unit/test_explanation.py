@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from functions.domain.claims import LedgerRow
+from functions.domain.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.explanation import Explanation, Facts, Reason, explain
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import MILLISECOND, SECOND, from_seconds
 from functions.domain.job import Delivery, Job
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
@@ -83,6 +84,29 @@ TABLE = [
         "breaker",
     ),
     (Reason.PARKED, facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER)), LATER, "breaker"),
+    (
+        Reason.OVER_CAP,
+        facts(FAR.job, timer=FAR, now=LATER, behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60))})),
+        from_seconds(60),
+        "those that were due at 1970-01-01T00:01:00.000Z go out now",
+    ),
+    (
+        Reason.OVER_CAP,
+        facts(
+            FAR.job,
+            timer=FAR,
+            behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)}),
+            now=LATER,
+        ),
+        None,
+        "paused",
+    ),
+    (
+        Reason.WAITING,
+        facts(FAR.job, timer=FAR, now=LATER, behind=ClassCursor(Position(60))),
+        from_seconds(60),
+        "has come to 1970-01-01T00:01:00.000Z",
+    ),
     (
         Reason.BUFFERED,
         facts(

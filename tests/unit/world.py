@@ -435,6 +435,7 @@ class World:
             timers=self.timers,
             schedules=self.schedules,
             breakers=self.breaker_store,
+            shards=self.shards,
         )
 
     def rescheduler(self) -> Rescheduler:
