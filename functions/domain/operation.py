@@ -186,8 +186,7 @@ def rest_of(way: Sequence[Stretch], place: Place | None) -> list[tuple[Stretch, 
     for stretch in way:
         here = (stretch.owned.day, stretch.owned.priority.value, stretch.owned.shard)
         if here == at and place.bucket < stretch.end:
-            first = max(place.bucket, stretch.first)
-            left.append((stretch._replace(first=first), place.key if first == place.bucket else ""))
+            left.append((stretch._replace(first=place.bucket), place.key))
         elif here > at:
             left.append((stretch, ""))
     return left

@@ -123,7 +123,7 @@ def _progress(told: dict[str, Any]) -> Progress:
 
 
 def _text(values: dict[str, Any]) -> str:
-    said = {name: value for name, value in values.items() if value or type(value) in (int, float)}
+    said = {name: value for name, value in values.items() if value}
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -12,29 +12,12 @@ from typing import Any
 
 from functions.cancelling import Canceller
 from functions.domain.meant import has_more_rows, is_meant, waits
-from functions.domain.operation import (
-    Action,
-    Example,
-    Operation,
-    OperationState,
-    rest_of,
-    share_done,
-    stretches,
-)
+from functions.domain.operation import Action, Example, Operation, OperationState, rest_of, share_done, stretches
 from functions.domain.wheel import Wheel
 from functions.operations.act import NOT_PLACED, Actor, Met
 from functions.operations.export import Part, describe
 from functions.operations.walk import Finding, Walk
-from functions.ports import (
-    Clock,
-    ExportStore,
-    Journal,
-    Ledger,
-    OperationStore,
-    PayloadStore,
-    StoredTimer,
-    TimerStore,
-)
+from functions.ports import Clock, ExportStore, Journal, Ledger, OperationStore, PayloadStore, StoredTimer, TimerStore
 from functions.rescheduling import Rescheduler
 
 LEASE = timedelta(minutes=2)
@@ -43,7 +26,7 @@ LEASE = timedelta(minutes=2)
 STEP = timedelta(seconds=5)
 PAGE = 100
 AHEAD = timedelta(seconds=60)
-"""How far ahead a turn staggers jobs that are to run, and half as much again: what is later waits for the next minute's."""
+"""How far ahead jobs that are to run are staggered, and half as much again for the last page of a turn."""
 
 MOST_FAILURES = 10
 """Turns in a row that end in an error, after which an operation is given up."""

@@ -96,8 +96,9 @@ class Deployment:
             found[priority] = sum(int(answer["Attributes"][name]) for name in names)
         return found
 
-    def payload_keys(self) -> list[str]:
-        return [found["Key"] for found in self.client("s3").list_objects_v2(Bucket=self.payloads).get("Contents", ())]
+    def payload_keys(self, tenant: str) -> list[str]:
+        found = self.client("s3").list_objects_v2(Bucket=self.payloads, Prefix=f"jobs/{tenant}/")
+        return [each["Key"] for each in found.get("Contents", ())]
 
     def log(self, name: str) -> list[str]:
         """Every line that a function wrote."""

@@ -179,7 +179,9 @@ def test_forbid_skips_the_fires_that_meet_a_run_that_goes_on(overlapping: Overla
     assert all(arrival.at >= overlapping.released_at for arrival in later)
     assert len(skipped) >= 2
     assert held.settled_at is not None
-    assert skipped <= set(fires_of(OVERLAPPING, ZERO, after=first.scheduled_at, until=held.settled_at))
+    # Messages of fires that are due close together may come in any order: an earlier one may meet the run, too.
+    placed_before = first.scheduled_at - 3 * OVERLAPPING
+    assert skipped <= set(fires_of(OVERLAPPING, ZERO, after=placed_before, until=held.settled_at))
     assert not skipped & {arrival.scheduled_at for arrival in overlapping.target.arrivals}
 
 

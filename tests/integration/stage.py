@@ -94,6 +94,7 @@ class Stage:
             "MAX_TIMEOUT_SECONDS": "50",
             "OPERATIONS_FUNCTION": "operations",
             "AUDIT_SAMPLE": "1.0",
+            "READY_CAPACITY": "100000",
             "POWERTOOLS_SERVICE_NAME": "tickwheel",
             "POWERTOOLS_METRICS_NAMESPACE": "Tickwheel",
         }

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from functions.api.requests import JobBody, Rules, compact_json, parse_body
 from functions.domain.claims import LEDGER_LIFE, expires_at
-from functions.domain.cursor import ClassCursor, Cursors, Position, decode_cursors, encode_cursors
+from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, decode_cursors, encode_cursors
 from functions.domain.delays import delay_seconds
 from functions.domain.envelope import decode_envelope, decode_timer, encode_envelope, encode_timer, unpack, written_size
 from functions.domain.errors import (
@@ -587,7 +587,10 @@ class TestNames:
 
 
 positions = st.builds(Position, st.integers(0, 2**40), st.text())
-class_cursors = st.builds(ClassCursor, positions, st.dictionaries(tenants, positions, max_size=5))
+own_cursors = st.builds(OwnCursor, positions, st.integers(0, 500), st.booleans())
+class_cursors = st.builds(
+    ClassCursor, positions, st.dictionaries(tenants, own_cursors, max_size=5), tenants | st.just("")
+)
 cursors = st.fixed_dictionaries(dict.fromkeys(Priority, class_cursors))
 
 

@@ -55,7 +55,9 @@ days = st.lists(
     unique=True,
     max_size=5,
 )
-offsets = st.integers(-DAY // SECOND, 2 * DAY // SECOND).map(lambda count: count * SECOND)
+seconds = st.integers(-DAY // SECOND, 2 * DAY // SECOND) | st.integers(DAY // SECOND // 2 - 60, DAY // SECOND // 2 + 60)
+offsets = seconds.map(lambda count: count * SECOND)
+"""From noon on; often around midnight."""
 ranges = st.tuples(offsets, st.none() | offsets).filter(lambda ends: ends[1] is None or ends[0] < ends[1])
 filters = ranges.map(
     lambda ends: JobFilter(tenant="acme", due_from=NOON + ends[0], due_until=NOON + ends[1] if ends[1] else None)

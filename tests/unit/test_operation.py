@@ -361,7 +361,7 @@ class TestTheRecord:
     def test_what_is_not_said_takes_no_room(self):
         record = encode_operation(an_operation())
 
-        assert set(_names(record.asked)) == {"action", "due_from", "caller", "created_at", "spread", "rate"}
+        assert set(_names(record.asked)) == {"action", "due_from", "caller", "created_at", "rate"}
         assert "place" not in record.progress
 
     def test_a_shift_of_milliseconds_is_one(self):

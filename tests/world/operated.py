@@ -18,6 +18,9 @@ from functions.domain.wheel import Wheel
 from tests.fakes import FakeClock, InMemoryExportStore, InMemoryLedger, InMemoryOperationStore, InMemoryTimerStore
 from tests.world.carriers import timer_of
 
+OPERATES = "operate"
+"""How the processes that carry operations on are called."""
+
 CLOCKS_DIFFER = 6 * SECOND
 """At most, those of whoever asks for an operation and of whoever writes a row."""
 

@@ -12,10 +12,9 @@ from functions.domain.job_id import JobId
 from functions.operations.work import Operator
 from tests.world.clients import REQUEST_LIMIT
 from tests.world.host import FUNCTION_LIMIT, Host
+from tests.world.operated import OPERATES
 from tests.world.process import SMOOTHLY, Conditions, Process
 from tests.world.promises import Promises
-
-OPERATES = "operate"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from tests.fakes import (
 from tests.world.carriers import carriers, leads_on
 from tests.world.fires import Run
 from tests.world.history import History
-from tests.world.operated import OperationPromises, is_cancelled_by
+from tests.world.operated import OPERATES, OperationPromises, is_cancelled_by
 from tests.world.process import Process
 from tests.world.schedules import SchedulePromises
 
@@ -172,7 +172,7 @@ class Promises:
             state, fence = (old.state, old.fence) if old else (State.ABSENT, 0)
             self.expect((state, row.state) in _MOVES, f"the lifecycle was left: {key} from {state} to {row.state}")
             self.expect(row.fence >= fence, f"the fence did not grow: {key}")
-            by_operation = process.name.startswith("operate")
+            by_operation = process.name.startswith(OPERATES)
             if row.state is State.MOVED and state is not State.MOVED:
                 self._moved(key, row)
                 self.operations.moved(key, row, by_operation=by_operation)

@@ -63,7 +63,7 @@ from tests.world.clients import Clients
 from tests.world.controls import Controls
 from tests.world.history import History
 from tests.world.host import FUNCTION_LIMIT
-from tests.world.operations import OPERATES
+from tests.world.operated import OPERATES
 from tests.world.passing import TICK, Passing
 from tests.world.process import Conditions, LateCall, Process, Unavailable
 from tests.world.promises import Promises
