@@ -180,8 +180,11 @@ class _Store:
             case "GetItem":
                 # Neither budgets nor plans: every tenant has a turn by the usual weight.
                 return answer(request, b"{}")
+            case "BatchGetItem":
+                # No day of any tenant is marked yet.
+                return answer(request, b'{"Responses":{},"UnprocessedKeys":{}}')
             case "BatchWriteItem":
-                for written in json.loads(body_of(request))["RequestItems"]["timers"]:
+                for written in json.loads(body_of(request))["RequestItems"].get("timers", []):
                     item = written["PutRequest"]["Item"]
                     self._rows[item["s"]["S"]] = item
                 return answer(request, b"{}")
