@@ -38,14 +38,12 @@ from functions.api.replay import Replayer
 from functions.api.requests import BatchBody, JobBody, Rules, check_key
 from functions.api.schedule_routes import CONTEXT, Desk, router
 from functions.api.submit import Submitter
-from functions.cancelling import Canceller
 from functions.domain.errors import InvalidInput, TickwheelError
 from functions.domain.job import check_tenant
 from functions.domain.job_id import parse_job_id
 from functions.domain.submission import Submission
 from functions.domain.webhooks import keys_of
 from functions.moves import follow
-from functions.rescheduling import Rescheduler
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.wiring import Wiring, identity, token
@@ -71,15 +69,7 @@ submitter = Submitter(
     token=token,
     side_by_side=wiring.map_side_by_side,
 )
-canceller = Canceller(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    ledger=wiring.ledger,
-    timers=wiring.timers,
-    payloads=wiring.payloads,
-    placer=wiring.placer,
-    token=token,
-)
+canceller = wiring.canceller
 finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
 manager = ScheduleManager(
     wheel=wiring.wheel,
@@ -134,17 +124,7 @@ explainer = Explainer(
     breakers=wiring.breaker_store,
     shards=wiring.shards,
 )
-rescheduler = Rescheduler(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    ledger=wiring.ledger,
-    timers=wiring.timers,
-    payloads=wiring.payloads,
-    placer=wiring.placer,
-    journal=wiring.journal,
-    identity=identity,
-    token=token,
-)
+rescheduler = wiring.rescheduler
 operation_manager = OperationManager(
     wheel=wiring.wheel,
     clock=wiring.clock,

@@ -55,4 +55,5 @@ def owner_of(key: str) -> tuple[str, str]:
 
 def owner_bounds(priority: Priority, tenant: str) -> tuple[str, str]:
     """The keys of a tenant's rows of a class lie between these two."""
-    return f"{priority.value}#{tenant}#", f"{priority.value}#{tenant}#~"
+    start = owned_prefix(priority, tenant)
+    return start, f"{start}~"

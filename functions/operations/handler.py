@@ -7,9 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.cancelling import Canceller
 from functions.operations.work import Operator
-from functions.rescheduling import Rescheduler
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
 from functions.runtime.wiring import Wiring, identity, token
@@ -24,26 +22,8 @@ operator = Operator(
     ledger=wiring.ledger,
     payloads=wiring.payloads,
     exports=wiring.exports,
-    canceller=Canceller(
-        wheel=wiring.wheel,
-        clock=wiring.clock,
-        ledger=wiring.ledger,
-        timers=wiring.timers,
-        payloads=wiring.payloads,
-        placer=wiring.placer,
-        token=token,
-    ),
-    rescheduler=Rescheduler(
-        wheel=wiring.wheel,
-        clock=wiring.clock,
-        ledger=wiring.ledger,
-        timers=wiring.timers,
-        payloads=wiring.payloads,
-        placer=wiring.placer,
-        journal=wiring.journal,
-        identity=identity,
-        token=token,
-    ),
+    canceller=wiring.canceller,
+    rescheduler=wiring.rescheduler,
     journal=wiring.journal,
     token=token,
     identity=identity,

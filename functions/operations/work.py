@@ -12,7 +12,16 @@ from typing import Any
 
 from functions.cancelling import Canceller
 from functions.domain.meant import has_more_rows, is_meant, waits
-from functions.domain.operation import Action, Example, Operation, OperationState, rest_of, share_done, stretches
+from functions.domain.operation import (
+    Action,
+    Example,
+    Operation,
+    OperationState,
+    Stretch,
+    rest_of,
+    share_done,
+    stretches,
+)
 from functions.domain.wheel import Wheel
 from functions.operations.act import NOT_PLACED, Actor, Met
 from functions.operations.export import Part, describe
@@ -112,6 +121,7 @@ class _Turn:
     ends_at: float
     has_ended: bool = False
     jobs: int = 0
+    _way: Sequence[Stretch] = ()
     _part: Part = field(default_factory=Part)
     _met: set[str] = field(default_factory=set)
     _fault: str = ""
@@ -133,16 +143,16 @@ class _Turn:
             self._end(OperationState.STOPPED)
             return
         operator = self.operator
-        way = stretches(operator.timers.days(self.operation.tenant), self.operation.wanted, wheel=operator.wheel)
+        marked = operator.timers.days(self.operation.tenant)
+        self._way = stretches(marked, self.operation.wanted, wheel=operator.wheel)
         recorded_at = operator.clock.monotonic()
-        for finding in self._the_walk().findings(rest_of(way, self.operation.progress.place)):
+        for finding in self._the_walk().findings(rest_of(self._way, self.operation.progress.place)):
             if self._is_ahead():
                 self._record(is_last=True)
                 return
             self._act(finding)
             if not self._is_held:
-                progress = replace(self.operation.progress, place=finding.place, share=share_done(way, finding.place))
-                self.operation = replace(self.operation, progress=progress)
+                self.operation = replace(self.operation, progress=replace(self.operation.progress, place=finding.place))
             if self._fault:
                 self._note_failure(self._fault)
                 return
@@ -254,6 +264,7 @@ class _Turn:
         if not self._put_part():
             return False
         progress = self.operation.progress
+        progress = replace(progress, share=share_done(self._way, progress.place))
         if is_last:
             progress = replace(progress, failures=0, error="")
         lease_until = None if is_last else self.operator.clock.now() + LEASE

@@ -31,12 +31,14 @@ from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.breakers import Breakers
+from functions.cancelling import Canceller
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.placing import Placer
 from functions.plans import KnownPlans
+from functions.rescheduling import Rescheduler
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
 from functions.schedule_changes import ScheduleChanger
@@ -209,6 +211,34 @@ class Wiring:
             payloads=self.payloads,
             journal=self.journal,
             jitter=jitter,
+        )
+
+    @cached_property
+    def canceller(self) -> Canceller:
+        """Stops jobs."""
+        return Canceller(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=self.ledger,
+            timers=self.timers,
+            payloads=self.payloads,
+            placer=self.placer,
+            token=token,
+        )
+
+    @cached_property
+    def rescheduler(self) -> Rescheduler:
+        """Changes jobs that wait."""
+        return Rescheduler(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=self.ledger,
+            timers=self.timers,
+            payloads=self.payloads,
+            placer=self.placer,
+            journal=self.journal,
+            identity=identity,
+            token=token,
         )
 
     def targets(self, handlers: Mapping[str, Handler]) -> AllowedCaller:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from functions.domain.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.fairness import MAX_OWN, STREAM, grant, order_from, quantum_of
 from functions.domain.job import Priority
-from functions.domain.timer_key import NO_TENANT, owner_bounds, owner_of
+from functions.domain.timer_key import NO_TENANT, owned_prefix, owner_bounds, owner_of
 from functions.domain.wheel import Wheel
 from functions.ports import Page, StoredTimer, TenantPlans
 
@@ -125,6 +126,7 @@ class ClassScan:
         if page.rows:
             self._open()
         tenant = NO_TENANT
+        grants: dict[str, float] = {}
         for row in page.rows:
             tenant = owner_of(row.key)[0]
             if tenant not in self._own:
@@ -132,11 +134,13 @@ class ClassScan:
                     self._stopped_by = USED_UP
                     picked.is_cut = True
                     return picked
-                is_held = self._is_held(tenant)
-                if (is_held or self._has_had_its_turn(tenant, counts)) and len(self._own) < MAX_OWN:
+                if tenant not in grants:
+                    grants[tenant] = self._grant(tenant)
+                is_held, is_over = not grants[tenant], counts[tenant] >= grants[tenant]
+                if is_over and len(self._own) < MAX_OWN:
                     self._leave(tenant, picked.passed, is_held=is_held)
                     picked.left.append(tenant)
-                elif not is_held and self._has_had_its_turn(tenant, counts):
+                elif is_over and not is_held:
                     picked.is_cut = True
                     return picked
                 else:
@@ -145,7 +149,7 @@ class ClassScan:
                     counts[tenant] += 1
             picked.passed = row.key
         has_room = len(self._own) < MAX_OWN and not page.is_last
-        if has_room and tenant not in self._own and self._has_had_its_turn(tenant, counts):
+        if has_room and tenant in grants and tenant not in self._own and counts[tenant] >= grants[tenant]:
             # Whatever more it has would be read for nothing.
             self._leave(tenant, picked.passed, is_held=False)
             picked.left.append(tenant)
@@ -153,15 +157,15 @@ class ClassScan:
             picked.passed = owner_bounds(self._priority, tenant)[1]
         return picked
 
-    def _is_held(self, tenant: str) -> bool:
-        return tenant != NO_TENANT and self._plans.of(tenant).is_paused
-
-    def _has_had_its_turn(self, tenant: str, counts: Counter[str]) -> bool:
-        sent = counts[tenant]
-        return tenant != NO_TENANT and sent > 0 and sent >= grant(self._quantum, self._plans.of(tenant).weight)
+    def _grant(self, tenant: str) -> float:
+        """Jobs that a tenant may send in a turn: none of a paused one, any number of what no tenant owns."""
+        if tenant == NO_TENANT:
+            return inf
+        plan = self._plans.of(tenant)
+        return 0 if plan.is_paused else grant(self._quantum, plan.weight)
 
     def _leave(self, tenant: str, passed: str, *, is_held: bool) -> None:
-        start = owner_bounds(self._priority, tenant)[0]
+        start = owned_prefix(self._priority, tenant)
         self._own[tenant] = OwnCursor(Position(self._at.bucket, max(passed, start)), is_held=is_held)
 
     def _stop_before(self, refused: str, rows: Sequence[StoredTimer], *, left: Sequence[str]) -> None:
@@ -234,7 +238,7 @@ class ClassScan:
             for tenant, own in self._own.items()
             if not own.is_held
             and own.at == Position(self._at.bucket)
-            and self._at.key < owner_bounds(self._priority, tenant)[0]
+            and self._at.key < owned_prefix(self._priority, tenant)
         ]
         for tenant in caught_up:
             del self._own[tenant]

@@ -124,14 +124,7 @@ class _Stopped(Exception):
 
 
 class _Tick:
-    def __init__(
-        self,
-        scanner: Scanner,
-        lease: ShardLease,
-        cursors: Cursors,
-        *,
-        ends_at: float,
-    ) -> None:
+    def __init__(self, scanner: Scanner, lease: ShardLease, cursors: Cursors, *, ends_at: float) -> None:
         self._scanner = scanner
         self._lease = lease
         self._reader = _Reader(scanner.timers, lease.shard)

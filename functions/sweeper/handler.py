@@ -51,12 +51,11 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         # None of them keeps another from its work: the healer and the audit have half of the time each.
         try:
             publisher.publish()
-        except Exception as error:  # noqa: BLE001  the budgets of the minute before go on
-            logger.exception("budgets_not_published", exc_info=error)
-        try:
-            healed = healer.heal(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()) / 2)
         finally:
-            report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
+            try:
+                healed = healer.heal(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()) / 2)
+            finally:
+                report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
     finally:
         wiring.journal.flush()
     return {
