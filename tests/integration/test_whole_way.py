@@ -207,6 +207,30 @@ def test_the_sweeper_sends_a_straggler_again(stage: Stage, sink: HttpSink):
     assert len(sink.requests) == 1
 
 
+def test_a_sweeper_that_cannot_publish_budgets_does_its_other_work_and_fails(
+    stage: Stage, sink: HttpSink, monkeypatch: pytest.MonkeyPatch
+):
+    sweeper = stage.module("sweeper")
+    sweeper.handler({}, Context())
+    job_id = stage.submit(target=sink.url, delay=200)["id"]
+    stage.travel(timedelta(seconds=201))
+    stage.scan()
+    stage.sqs.purge_queue(QueueUrl=stage.urls["normal"])
+    stage.travel(timedelta(minutes=7))
+    stage.scan()
+    monkeypatch.setattr(type(sweeper.publisher), "publish", _cannot_publish)
+
+    with pytest.raises(ConnectionError):
+        sweeper.handler({}, Context())
+
+    stage.work()
+    assert stage.get(job_id)["state"] == "succeeded"
+
+
+def _cannot_publish(_: object) -> None:
+    raise ConnectionError("the queues do not answer")
+
+
 def test_a_job_that_came_back_after_its_worker_died_is_rescued(stage: Stage, sink: HttpSink):
     job_id = stage.submit(target=sink.url, timeout=5)["id"]
     messages = stage.receive()
