@@ -26,6 +26,7 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "GUARD_SECONDS": 240,
         "WRITE_SHARDS": 4,
         "SCAN_SHARDS": 4,
+        "PLANS": {},
         "READY_QUEUE_URLS": QUEUE_URLS,
         "PAYLOAD_BUCKET": "payloads",
         "WEBHOOK_SECRET": "webhooks",

@@ -4,40 +4,47 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
-from functions.domain.tenant_plan import TenantPlan
-from functions.ports import Clock, Journal, TenantStore
+from functions.domain.tenant_plan import Limits, Tenant, TenantPlan, TenantStatus
+from functions.ports import EVERYBODY, Clock, Journal, TenantStore
 
 KNOWN_FOR = timedelta(seconds=30)
 """Two of these are less than the minute in which a change takes effect everywhere."""
 
 
+_UNKNOWN = Tenant()
+
+
 @dataclass(slots=True)
 class _Known:
-    """What was read, when."""
+    """What was read, when: by both clocks, because one of them may have stood still with its process."""
 
     plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan])
     revision: int | None = None
-    read_at: float | None = None
+    read_at: tuple[float, datetime] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def is_old(self, now: float) -> bool:
-        return self.read_at is None or now - self.read_at >= KNOWN_FOR.total_seconds()
+    def is_old(self, clock: Clock) -> bool:
+        if self.read_at is None:
+            return True
+        monotonic, now = self.read_at
+        age = max(timedelta(seconds=clock.monotonic() - monotonic), clock.now() - now)
+        return age >= KNOWN_FOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPlans:
-    """Plans by tenant, for many threads. usual: of a tenant that has none of its own.
+    """Plans by tenant, for many threads. stage: the limits of the stage's plans by their names.
 
-    Half a read unit each half minute in which somebody asks, however many tenants there are; all plans after a change.
+    Half a read unit each half minute in which somebody asks, however many tenants there are; all rows after a change.
     """
 
     clock: Clock
     store: TenantStore
     journal: Journal
-    usual: TenantPlan
+    stage: Mapping[str, Limits]
     _known: _Known = field(default_factory=_Known)
 
     def of(self, tenant: str) -> TenantPlan:
@@ -45,20 +52,42 @@ class KnownPlans:
 
         While the store fails, the plans that were known go on; raises what it raised where none were.
         """
-        known = self._known
-        if known.is_old(self.clock.monotonic()):
-            with known.lock:
-                if known.is_old(now := self.clock.monotonic()):
-                    self._refresh(known, now)
-        return known.plans.get(tenant, self.usual)
+        plans = self._read()
+        return plans.get(tenant) or plans[EVERYBODY]
 
-    def _refresh(self, known: _Known, now: float) -> None:
+    def of_everybody(self) -> TenantPlan:
+        """The plan of a tenant that has no row. Paused: everybody is."""
+        return self._read()[EVERYBODY]
+
+    def _read(self) -> Mapping[str, TenantPlan]:
+        known = self._known
+        if known.is_old(self.clock):
+            with known.lock:
+                if known.is_old(self.clock):
+                    self._refresh(known)
+        return known.plans
+
+    def _refresh(self, known: _Known) -> None:
+        read_at = self.clock.monotonic(), self.clock.now()
         try:
             revision = self.store.revision()
             if known.revision is None or revision != known.revision:
-                known.revision, known.plans = self.store.all()
+                known.revision, tenants = self.store.all()
+                known.plans = self._plans_of(tenants)
         except Exception as error:
             if known.revision is None:
                 raise
             self.journal.event("plans_not_read", error=f"{type(error).__name__}: {error}")
-        known.read_at = now
+        known.read_at = read_at
+
+    def _plans_of(self, tenants: Mapping[str, Tenant]) -> Mapping[str, TenantPlan]:
+        everybody = tenants.get(EVERYBODY, _UNKNOWN)
+        plans = {name: tenant.plan_among(self.stage) for name, tenant in tenants.items()}
+        plans[EVERYBODY] = everybody.plan_among(self.stage)
+        if everybody.status is not TenantStatus.PAUSED:
+            return plans
+        # Whoever is deleted stays so.
+        return {
+            name: plan if plan.is_deleted else replace(plan, status=TenantStatus.PAUSED, note=everybody.note)
+            for name, plan in plans.items()
+        }

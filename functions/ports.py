@@ -24,7 +24,7 @@ from functions.domain.planning import Plan
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.target_options import TargetOptions
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenant_plan import Tenant, TenantPlan
 from functions.domain.webhooks import WebhookKey
 from functions.domain.wheel import Wheel
 
@@ -390,31 +390,39 @@ class TenantPlans(Protocol):
     """The plans of tenants, as of at most half a minute before."""
 
     def of(self, tenant: str) -> TenantPlan:
-        """The plan of a tenant: the stage's default where it has none of its own."""
+        """The plan of a tenant: the stage's default where it has no row."""
+        ...
+
+    def of_everybody(self) -> TenantPlan:
+        """The plan of a tenant that has no row. Paused: everybody is."""
         ...
 
 
+EVERYBODY = "~everybody"
+"""Whose row pauses all tenants: none can be called so."""
+
+
 class TenantStore(Protocol):
-    """The plans of the tenants that have one of their own. Every change of any of them is a new revision."""
+    """The tenants that have a row. Every change of any of them is a new revision."""
 
     def revision(self) -> int:
         """The number of changes so far, as of some moment before."""
         ...
 
-    def all(self) -> tuple[int, dict[str, TenantPlan]]:
-        """Every plan by its tenant, as of all writes before, and a revision that they are at least as young as."""
+    def all(self) -> tuple[int, dict[str, Tenant]]:
+        """Every row by its tenant, EVERYBODY's too, as of all writes before, and a revision at least as old."""
         ...
 
-    def get(self, tenant: str) -> TenantPlan | None:
-        """A tenant's own plan, as of all writes before."""
+    def get(self, tenant: str) -> Tenant | None:
+        """A tenant's row, or EVERYBODY's, as of all writes before."""
         ...
 
-    def page(self, *, after: str, limit: int) -> tuple[dict[str, TenantPlan], bool]:
-        """Plans behind a tenant, in the order of the tenants; whether there are more."""
+    def page(self, *, after: str, limit: int) -> tuple[dict[str, Tenant], bool]:
+        """Tenants behind one, in the order of their names; whether there are more. Without EVERYBODY."""
         ...
 
-    def change(self, tenant: str, plan: TenantPlan, *, seen: int) -> bool:
-        """Write a plan, if the version that is there is still the one that was seen: 0 for none."""
+    def change(self, name: str, tenant: Tenant, *, seen: int) -> bool:
+        """Write a tenant, if the version that is there is still the one that was seen: 0 for none."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import shutil
 import subprocess
@@ -222,6 +223,7 @@ def _shared_environment(*, name: str, stage: Stage) -> dict[str, str]:
         "GUARD_SECONDS": str(int(wheel.guard.total_seconds())),
         "WRITE_SHARDS": str(wheel.write_shards),
         "SCAN_SHARDS": str(wheel.scan_shards),
+        "PLANS": json.dumps({name: dict(limits) for name, limits in stage.plans.items()}),
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": stage.metrics_namespace,
         "LOG_LEVEL": stage.log_level,

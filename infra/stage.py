@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import ip_network
 
@@ -13,6 +14,7 @@ from functions.domain.claims import LEASE_MARGIN
 from functions.domain.errors import InvalidInput, InvalidPattern
 from functions.domain.job import Priority
 from functions.domain.targets import DEFAULT_TARGETS, AllowedTargets
+from functions.domain.tenant_plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
 from functions.domain.wheel import HOLD, Wheel
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
@@ -71,6 +73,7 @@ class Stage:
     targets: patterns of what jobs may call, as `AllowedTargets` reads them; the worker's role is granted their ARNs.
     allowed_networks: CIDRs that HTTP targets may be in although they are not public. ready_capacity: jobs that a ready
     queue may hold, those included that are due in the next minutes; what is due beyond waits in the far ring.
+    plans: limits of tenants by the names of plans; a tenant without a plan is on `default`.
     """
 
     name: str
@@ -90,6 +93,7 @@ class Stage:
     allowed_networks: tuple[str, ...] = ()
     allow_plain_http: bool = False
     emulated: bool = False
+    plans: Mapping[str, Limits] = field(default_factory=lambda: {DEFAULT_PLAN: {}}, hash=False)
     metrics_namespace: str = "Tickwheel"
     log_level: str = "INFO"
 
@@ -100,6 +104,7 @@ class Stage:
         self._check_concurrency()
         self._check_targets()
         self._check_networks()
+        self._check_plans()
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(
                 f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
@@ -196,6 +201,17 @@ class Stage:
                     f"{self.name}: allowed_networks has {str(network)!r}, where the worker's own runtime listens: "
                     "leave loopback to throw-away stages"
                 )
+
+    def _check_plans(self) -> None:
+        if DEFAULT_PLAN not in self.plans:
+            raise InvalidStage(f"{self.name}: plans has no {DEFAULT_PLAN!r}: tenants without a plan are on it")
+        for name, limits in self.plans.items():
+            if not PLAN_NAME.fullmatch(name):
+                raise InvalidStage(f"{self.name}: plans has {name!r}: a name must match {PLAN_NAME.pattern}")
+            try:
+                read_limits(limits)
+            except InvalidInput as error:
+                raise InvalidStage(f"{self.name}: plans: {name!r}: {error}") from None
 
     def _check_targets(self) -> None:
         try:

@@ -1,6 +1,6 @@
-"""The plans of tenants on DynamoDB: all in one partition of the tenants table, with the number of their changes.
+"""The rows of tenants on DynamoDB: all in one partition of the tenants table, with the number of their changes.
 
-A tenant without a plan of its own costs nothing, and a process that asks for the number need not read the plans again.
+A tenant without a row costs nothing, and a process that asks for the number need not read the rows again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
-from functions.domain.tenant_plan import TenantPlan, decode_plan, encode_plan
+from functions.domain.tenant_plan import Tenant, decode_tenant, encode_tenant
+from functions.ports import EVERYBODY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -24,7 +25,7 @@ _REVISION = "~revision"
 
 
 class DynamoDBTenantStore:
-    """{t: `~plans`, i: tenant, j: plan, n: version}, and {t: `~plans`, i: `~revision`, n: changes so far}."""
+    """{t: `~plans`, i: tenant or `~everybody`, j: record, n: version}, and {t: `~plans`, i: `~revision`, n: changes so far}."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
@@ -35,23 +36,24 @@ class DynamoDBTenantStore:
         item = self._client.get_item(TableName=self._table, Key=_key(_REVISION)).get("Item")
         return int(item["n"]["N"]) if item else 0
 
-    def all(self) -> tuple[int, dict[str, TenantPlan]]:
-        """A read unit for each 4 KB of plans."""
+    def all(self) -> tuple[int, dict[str, Tenant]]:
+        """A read unit for each 4 KB of rows, and two more."""
         item = self._client.get_item(TableName=self._table, Key=_key(_REVISION), ConsistentRead=True).get("Item")
-        plans: dict[str, TenantPlan] = {}
+        everybody = self.get(EVERYBODY)
+        tenants: dict[str, Tenant] = {EVERYBODY: everybody} if everybody else {}
         after, has_more = "", True
         while has_more:
             found, has_more = self.page(after=after, limit=1_000)
-            plans |= found
+            tenants |= found
             after = next(reversed(found), after)
-        return int(item["n"]["N"]) if item else 0, plans
+        return int(item["n"]["N"]) if item else 0, tenants
 
-    def get(self, tenant: str) -> TenantPlan | None:
+    def get(self, tenant: str) -> Tenant | None:
         """One read unit. Raises Undecodable."""
         item = self._client.get_item(TableName=self._table, Key=_key(tenant), ConsistentRead=True).get("Item")
-        return decode_plan(item["j"]["S"]) if item else None
+        return decode_tenant(item["j"]["S"]) if item else None
 
-    def page(self, *, after: str, limit: int) -> tuple[dict[str, TenantPlan], bool]:
+    def page(self, *, after: str, limit: int) -> tuple[dict[str, Tenant], bool]:
         """One Query. Raises Undecodable."""
         answer = self._client.query(
             TableName=self._table,
@@ -65,18 +67,18 @@ class DynamoDBTenantStore:
             Limit=limit,
             ConsistentRead=True,
         )
-        return {item["i"]["S"]: decode_plan(item["j"]["S"]) for item in answer["Items"]}, "LastEvaluatedKey" in answer
+        return {item["i"]["S"]: decode_tenant(item["j"]["S"]) for item in answer["Items"]}, "LastEvaluatedKey" in answer
 
-    def change(self, tenant: str, plan: TenantPlan, *, seen: int) -> bool:
+    def change(self, name: str, tenant: Tenant, *, seen: int) -> bool:
         """Four write units: a transaction of two rows. Repeating it changes nothing but the number."""
         condition, values = "attribute_not_exists(t)", {}
         if seen:
             condition, values = "n = :seen", {":seen": {"N": str(seen)}}
         put: Any = {
             "TableName": self._table,
-            "Item": {**_key(tenant), "j": {"S": encode_plan(plan)}, "n": {"N": str(plan.version)}},
-            "ConditionExpression": f"{condition} OR j = :plan",
-            "ExpressionAttributeValues": {**values, ":plan": {"S": encode_plan(plan)}},
+            "Item": {**_key(name), "j": {"S": encode_tenant(tenant)}, "n": {"N": str(tenant.version)}},
+            "ConditionExpression": f"{condition} OR j = :record",
+            "ExpressionAttributeValues": {**values, ":record": {"S": encode_tenant(tenant)}},
         }
         count: Any = {
             "TableName": self._table,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic_core import from_json
 
 from functions.domain.addresses import Network, parse_networks
+from functions.domain.errors import InvalidInput
 from functions.domain.job import Priority
 from functions.domain.targets import AllowedTargets
+from functions.domain.tenant_plan import Limits, read_limits
 from functions.domain.wheel import Wheel
 
 _Urls = Annotated[
@@ -29,6 +32,22 @@ _Targets = Annotated[
     AllowedTargets,
     BeforeValidator(lambda value: AllowedTargets(_PATTERNS.validate_json(value)) if isinstance(value, str) else value),
 ]
+
+
+_LIMITS = TypeAdapter(dict[str, dict[str, Any]])
+
+
+def _read_plans(value: Any) -> Any:
+    plans = _LIMITS.validate_json(value) if isinstance(value, str) else _LIMITS.validate_python(value)
+    for name, limits in plans.items():
+        try:
+            read_limits(limits)
+        except InvalidInput as error:
+            raise ValueError(f"plan {name!r}: {error}") from None
+    return plans
+
+
+_Plans = Annotated[Mapping[str, Limits], BeforeValidator(_read_plans)]
 
 
 class Settings(BaseModel):
@@ -62,6 +81,7 @@ class Settings(BaseModel):
 
 
 class _PlacingSettings(Settings):
+    PLANS: _Plans
     TIMERS_TABLE: str
     TENANTS_TABLE: str
     READY_QUEUE_URLS: _Urls

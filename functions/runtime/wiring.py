@@ -32,7 +32,6 @@ from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.breakers import Breakers
 from functions.cancelling import Canceller
-from functions.domain.tenant_plan import TenantPlan
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
@@ -111,13 +110,13 @@ class Wiring:
 
     @cached_property
     def tenants(self) -> DynamoDBTenantStore:
-        """The plans of tenants."""
+        """The rows of tenants."""
         return DynamoDBTenantStore(self._dynamodb, self._setting("TENANTS_TABLE"))
 
     @cached_property
     def plans(self) -> KnownPlans:
         """What each tenant may do."""
-        return KnownPlans(clock=self.clock, store=self.tenants, journal=self.journal, usual=TenantPlan())
+        return KnownPlans(clock=self.clock, store=self.tenants, journal=self.journal, stage=self._setting("PLANS"))
 
     @cached_property
     def breakers(self) -> Breakers:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functions.domain.tenant_plan import TenantPlan, decode_plan, encode_plan
+from functions.domain.tenant_plan import Tenant, TenantPlan, decode_tenant, encode_tenant
+from functions.ports import EVERYBODY
 
 
 class InMemoryTenantStore:
@@ -15,31 +16,35 @@ class InMemoryTenantStore:
         self.reads += 1
         return self.number
 
-    def all(self) -> tuple[int, dict[str, TenantPlan]]:
+    def all(self) -> tuple[int, dict[str, Tenant]]:
         self.reads += 1
-        return self.number, {tenant: decode_plan(record) for tenant, record in self.rows.items()}
+        return self.number, {tenant: decode_tenant(record) for tenant, record in self.rows.items()}
 
-    def get(self, tenant: str) -> TenantPlan | None:
-        return decode_plan(self.rows[tenant]) if tenant in self.rows else None
+    def get(self, tenant: str) -> Tenant | None:
+        return decode_tenant(self.rows[tenant]) if tenant in self.rows else None
 
-    def page(self, *, after: str, limit: int) -> tuple[dict[str, TenantPlan], bool]:
-        found = sorted(tenant for tenant in self.rows if tenant > after)
-        return {tenant: decode_plan(self.rows[tenant]) for tenant in found[:limit]}, len(found) > limit
+    def page(self, *, after: str, limit: int) -> tuple[dict[str, Tenant], bool]:
+        found = sorted(name for name in self.rows if name > after and name != EVERYBODY)
+        return {tenant: decode_tenant(self.rows[tenant]) for tenant in found[:limit]}, len(found) > limit
 
-    def change(self, tenant: str, plan: TenantPlan, *, seen: int) -> bool:
-        met = self.get(tenant)
-        if (met.version if met is not None else 0) != seen and met != plan:
+    def change(self, name: str, tenant: Tenant, *, seen: int) -> bool:
+        met = self.get(name)
+        if (met.version if met is not None else 0) != seen and met != tenant:
             return False
-        self.rows[tenant] = encode_plan(plan)
+        self.rows[name] = encode_tenant(tenant)
         self.number += 1
         return True
 
 
 class GivenPlans:
-    """Plans that a test sets."""
+    """Plans that a test sets. everybody: of those that have none here."""
 
     def __init__(self) -> None:
         self.plans: dict[str, TenantPlan] = {}
+        self.everybody = TenantPlan()
 
     def of(self, tenant: str) -> TenantPlan:
-        return self.plans.get(tenant, TenantPlan())
+        return self.everybody if self.everybody.is_paused else self.plans.get(tenant, self.everybody)
+
+    def of_everybody(self) -> TenantPlan:
+        return self.everybody

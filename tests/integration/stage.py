@@ -47,6 +47,7 @@ CONSTANTS = {
     "GUARD_SECONDS": "155",
     "WRITE_SHARDS": "2",
     "SCAN_SHARDS": "2",
+    "PLANS": '{"default": {}, "small": {"weight": 0.5, "execution_rate": 10}}',
 }
 
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Precision, Priority
 from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
 from tests.builders import LOCAL_WHEEL, a_submission
 from tests.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
@@ -197,7 +197,9 @@ class Machine(RuleBasedStateMachine):
     def plan(self, tenant, is_paused, weight) -> None:
         """A tenant is paused or resumed, or gets another share."""
         self.world.history.disturb()
-        self.world.plans.plans[tenant] = TenantPlan(is_paused=is_paused, weight=weight)
+        self.world.plans.plans[tenant] = TenantPlan(
+            status=TenantStatus.PAUSED if is_paused else TenantStatus.ACTIVE, weight=weight
+        )
 
     def come_after_the_end(self) -> None:
         """What still has to hold when all is done."""

@@ -17,7 +17,7 @@ from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import Status
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Pending
 from tests.builders import NOON, a_schedule, a_template, a_timer, an_occurrence_timer
 from tests.unit.test_rescheduling import a_placed, change, run_now
@@ -66,7 +66,7 @@ class TestItsTurn:
 
     def test_a_job_of_a_paused_tenant_waits_for_its_resumption(self, world: World):
         timer = a_placed(world)
-        world.plans.plans = {"acme": TenantPlan(is_paused=True)}
+        world.plans.plans = {"acme": TenantPlan(status=TenantStatus.PAUSED)}
         world.clock.tick(HOUR + MINUTE)
         scanned_to(world, NOON)
         world.scan(timer.job.shard)

@@ -2,14 +2,15 @@
 
 import pytest
 
-from functions.domain.errors import InvalidInput, Undecodable
-from functions.domain.tenant_plan import TenantPlan, decode_plan, encode_plan
+from functions.domain.tenant_plan import Tenant, TenantPlan, TenantStatus
 from functions.plans import KNOWN_FOR, KnownPlans
-from tests.builders import NOON
+from functions.ports import EVERYBODY
 from tests.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 
+STAGE = {"default": {"weight": 2}, "gold": {"weight": 5, "execution_rate": 100}}
 USUAL = TenantPlan(weight=2)
-PAUSED = TenantPlan(is_paused=True, note="unpaid", version=1)
+UNPAID = Tenant(status=TenantStatus.PAUSED, note="unpaid", version=1)
+PAUSED = TenantPlan(weight=2, status=TenantStatus.PAUSED, note="unpaid")
 
 
 class _Broken(InMemoryTenantStore):
@@ -18,10 +19,10 @@ class _Broken(InMemoryTenantStore):
 
 
 def known(store: InMemoryTenantStore, clock: FakeClock) -> KnownPlans:
-    return KnownPlans(clock=clock, store=store, journal=RecordingJournal(), usual=USUAL)
+    return KnownPlans(clock=clock, store=store, journal=RecordingJournal(), stage=STAGE)
 
 
-def test_a_tenant_without_a_plan_has_the_usual_one():
+def test_a_tenant_without_a_row_is_on_the_default_plan_of_the_stage():
     plans = known(InMemoryTenantStore(), FakeClock())
 
     assert plans.of("acme") == USUAL
@@ -32,7 +33,7 @@ def test_a_change_is_known_within_half_a_minute():
     plans = known(store, clock)
     assert plans.of("acme") == USUAL
 
-    store.change("acme", PAUSED, seen=0)
+    store.change("acme", UNPAID, seen=0)
     assert plans.of("acme") == USUAL
     clock.tick(KNOWN_FOR)
 
@@ -41,7 +42,7 @@ def test_a_change_is_known_within_half_a_minute():
 
 def test_plans_that_have_not_changed_are_not_read_again():
     store, clock = InMemoryTenantStore(), FakeClock()
-    store.change("acme", PAUSED, seen=0)
+    store.change("acme", UNPAID, seen=0)
     plans = known(store, clock)
     plans.of("acme")
     store.reads = 0
@@ -58,7 +59,7 @@ def test_plans_that_have_not_changed_are_not_read_again():
 
 def test_what_was_known_goes_on_while_the_store_fails(monkeypatch: pytest.MonkeyPatch):
     store, clock = InMemoryTenantStore(), FakeClock()
-    store.change("acme", PAUSED, seen=0)
+    store.change("acme", UNPAID, seen=0)
     plans = known(store, clock)
     plans.of("acme")
     monkeypatch.setattr(store, "revision", _Broken().revision)
@@ -72,30 +73,39 @@ def test_nothing_is_guessed_before_the_plans_were_ever_read():
         known(_Broken(), FakeClock()).of("acme")
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
-        TenantPlan(),
-        TenantPlan(
-            weight=2.5,
-            is_paused=True,
-            note="wegen Überlast",
-            version=7,
-            changed_at=NOON,
-        ),
-    ],
-)
-def test_a_plan_is_read_as_it_was_written(plan: TenantPlan):
-    assert decode_plan(encode_plan(plan)) == plan
+def test_what_a_tenant_has_of_its_own_counts_more_than_its_plan_and_that_more_than_the_default():
+    store = InMemoryTenantStore()
+    store.change("acme", Tenant(plan="gold", limits={"execution_rate": 7}, version=1), seen=0)
+    store.change("umbrella", Tenant(plan="gold", version=1), seen=0)
+    store.change("globex", Tenant(plan="gone", version=1), seen=0)
+    plans = known(store, FakeClock())
+
+    assert plans.of("acme") == TenantPlan(weight=5, execution_rate=7)
+    assert plans.of("umbrella") == TenantPlan(weight=5, execution_rate=100)
+    assert plans.of("globex") == USUAL
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", '{"weight":0}', '{"version":"x","weight":"y"}'])
-def test_what_is_no_plan_is_never_taken_for_one(text: str):
-    with pytest.raises(Undecodable):
-        decode_plan(text)
+def test_a_pause_of_everybody_pauses_each_tenant_but_brings_nobody_back():
+    store, clock = InMemoryTenantStore(), FakeClock()
+    store.change("gone", Tenant(status=TenantStatus.DELETED, version=1), seen=0)
+    store.change(EVERYBODY, Tenant(status=TenantStatus.PAUSED, note="a bad deploy", version=1), seen=0)
+    plans = known(store, clock)
+
+    assert plans.of("acme").is_paused
+    assert plans.of_everybody().note == "a bad deploy"
+    assert plans.of("gone").is_deleted
+
+    store.change(EVERYBODY, Tenant(version=2), seen=1)
+    clock.tick(KNOWN_FOR)
+    assert not plans.of("acme").is_paused
 
 
-@pytest.mark.parametrize("weight", [0, 0.05, 101])
-def test_a_weight_out_of_range_is_refused_by_name(weight: float):
-    with pytest.raises(InvalidInput, match=f"weight is {weight:g}, but must be from 0.1 to 100"):
-        TenantPlan(weight=weight)
+def test_plans_are_old_when_either_clock_says_so():
+    store, clock = InMemoryTenantStore(), FakeClock()
+    plans = known(store, clock)
+    plans.of("acme")
+    store.change("acme", UNPAID, seen=0)
+
+    clock.ahead = KNOWN_FOR  # the monotonic clock stood still with its process
+
+    assert plans.of("acme") == PAUSED

@@ -11,7 +11,7 @@ from functions.domain.cursor import first_cursors
 from functions.domain.fairness import MIN_QUANTUM, ROUNDS_A_TICK
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Priority, Timer
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Rejected
 from functions.scanner import rounds
 from tests.builders import NOON, a_timer
@@ -124,7 +124,7 @@ def test_a_tenant_that_has_caught_up_is_in_the_stream_again(world: World):
 def test_a_paused_tenant_is_passed_and_goes_on_in_order_when_it_is_resumed(world: World):
     held = rows(world, "paused", 5) + rows(world, "paused", 5, due_at=NOON + TICK)
     others = rows(world, "a", 2) + rows(world, "z", 2) + rows(world, "z", 2, due_at=NOON + TICK)
-    world.plans.plans = {"paused": TenantPlan(is_paused=True)}
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
 
     for _ in range(5):
         world.scan()
@@ -139,7 +139,7 @@ def test_a_paused_tenant_is_passed_and_goes_on_in_order_when_it_is_resumed(world
 
 def test_a_paused_tenant_makes_no_bucket_old(world: World):
     rows(world, "paused", 5)
-    world.plans.plans = {"paused": TenantPlan(is_paused=True)}
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
 
     for _ in range(10):
         world.scan()
@@ -150,7 +150,7 @@ def test_a_paused_tenant_makes_no_bucket_old(world: World):
 
 def test_a_paused_tenant_is_neither_a_straggler_nor_does_the_audit_wait_for_it(world: World):
     held, ran = rows(world, "paused", 2), rows(world, "acme", 1)
-    world.plans.plans = {"paused": TenantPlan(is_paused=True)}
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
     world.sweep()
     for _ in range(10):
         world.scan(0)
@@ -185,7 +185,7 @@ def test_a_paused_tenant_for_which_there_is_no_room_is_left_to_the_workers(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(rounds, "MAX_OWN", 1)
-    world.plans.plans = {name: TenantPlan(is_paused=True) for name in ("a", "b")}
+    world.plans.plans = {name: TenantPlan(status=TenantStatus.PAUSED) for name in ("a", "b")}
     rows(world, "a", 1)
     beyond, other = rows(world, "b", 1), rows(world, "c", 1)
 

@@ -26,6 +26,7 @@ CONSTANTS = {
     "GUARD_SECONDS": "240",
     "WRITE_SHARDS": "4",
     "SCAN_SHARDS": "4",
+    "PLANS": "{}",
 }
 API = CONSTANTS | {
     "TIMERS_TABLE": "timers",
