@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-fast demo up down bench verify deploy destroy clean pins
+.PHONY: help setup check format test test-fast demo up down bench verify simulate deploy destroy clean pins
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ bench: setup ## measure units, next fires, promotion and lag, and hold them to t
 
 verify: setup ## 10,000 jobs and their schedules under faults, on stores in memory: every promise is kept, or exit code 1
 	@tickwheel verify
+
+simulate: setup ## every scenario of load and trouble on virtual time, against its target; a report in .build/simulation
+	@tickwheel simulate
 
 deploy: setup ## deploy to AWS: make deploy STAGE=dev
 	@cdk deploy --all --context stage=$(STAGE)

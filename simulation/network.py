@@ -1,0 +1,84 @@
+"""How an execution environment reaches the stores: each call takes its time and its units, and may be throttled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from simulation.limits import Latency, Limits
+from simulation.partitions import Sample, ShardedTable, SpreadTable
+from simulation.virtual_time import Dice, InvocationClock
+
+
+class Throttled(Exception):
+    """A table refused a call on every try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The tables of a stage, by the words of the data model."""
+
+    timers: ShardedTable
+    ledger: SpreadTable
+    schedules: SpreadTable
+    schedule_state: SpreadTable
+    tenants: SpreadTable
+    shards: SpreadTable
+    dead_letters: SpreadTable
+
+    @staticmethod
+    def of(limits: Limits, sample: Sample, *, partitions: int, ledger_partitions: int) -> Tables:
+        """Empty. partitions: of the timers."""
+
+        def spread(count: int) -> SpreadTable:
+            return SpreadTable(limits, sample, partitions=count)
+
+        return Tables(
+            timers=ShardedTable(limits, sample, partitions=partitions),
+            ledger=spread(ledger_partitions),
+            schedules=spread(ledger_partitions),
+            schedule_state=spread(ledger_partitions),
+            tenants=spread(8),
+            shards=spread(8),
+            dead_letters=spread(8),
+        )
+
+    def by_name(self) -> Mapping[str, ShardedTable | SpreadTable]:
+        """Each table by its name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Line:
+    """The network of one environment. slowness: how many times longer than usual its calls take. is_ticked: a scanner's."""
+
+    def __init__(
+        self, clock: InvocationClock, dice: Dice, limits: Limits, *, slowness: float = 1.0, is_ticked: bool = False
+    ) -> None:
+        self.is_ticked = is_ticked
+        self.clock = clock
+        self._dice = dice
+        self._limits = limits
+        self._slowness = slowness
+        self._store = Latency(limits.store_p50, limits.store_p99)
+        self._send = Latency(limits.send_p50, limits.send_p99)
+
+    def store_call(self, *, rows: int = 0) -> None:
+        """A call of DynamoDB takes its time. rows: that it brings, to be decoded."""
+        limits = self._limits
+        cpu = limits.store_call_cpu + rows * limits.page_row_cpu
+        self.clock.spend(self._dice.duration(self._store) * self._slowness, cpu=cpu)
+
+    def send_call(self) -> None:
+        """A call of SQS takes its time."""
+        self.clock.spend(self._dice.duration(self._send) * self._slowness, cpu=self._limits.send_call_cpu)
+
+    def insist(self, take: Callable[[], bool], *, rows: int = 0) -> None:
+        """Call until the table grants the units. Raises Throttled."""
+        for attempt in range(int(self._limits.store_tries)):
+            if attempt:
+                pause = self._limits.store_pause * 2 ** (attempt - 1)
+                self.clock.spend(pause * self._dice.random.random())
+            self.store_call(rows=rows)
+            if take():
+                return
+        raise Throttled

@@ -1,0 +1,159 @@
+"""What the physical partitions of a table take in each second, and when they refuse.
+
+A sample of the shards is simulated, and a partition is shared by all of them. So each operation on a sampled shard is
+counted once more for each shard that it stands for, on the partition that that one's key hashes onto.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from simulation.limits import Limits
+
+Loads = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Use:
+    """Units that a table was asked for, by the second.
+
+    throttled: calls of the sample that it refused. peak: units of the fullest partition in one second; above its limit,
+    some of them are refused too.
+    """
+
+    units: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    throttled: int = 0
+    peak: float = 0.0
+
+    @property
+    def peak_of_table(self) -> float:
+        """The most units of one second."""
+        return max(self.units.values(), default=0.0)
+
+    @property
+    def total(self) -> float:
+        """All units."""
+        return sum(self.units.values())
+
+
+class Sample:
+    """Which shards are simulated, and for which others each of them stands.
+
+    shards: of the stage, all; sampled: the ones that are simulated.
+    """
+
+    def __init__(self, shards: int, sampled: tuple[int, ...]) -> None:
+        self.shards = shards
+        self.sampled = sampled
+        others = sorted(set(range(shards)) - set(sampled))
+        self._stands_for = {shard: (shard, *others[place :: len(sampled)]) for place, shard in enumerate(sampled)}
+
+    @property
+    def share(self) -> float:
+        """Of the stage."""
+        return len(self.sampled) / self.shards
+
+    def stands_for(self, shard: int) -> tuple[int, ...]:
+        """The shard itself, and those beside it that are not simulated."""
+        return self._stands_for[shard]
+
+
+class ShardedTable:
+    """The timers: a key is a bucket and a shard, and hashes onto a partition.
+
+    Without bursts: capacity that a partition has saved is not guaranteed, and none of it is counted on.
+    """
+
+    def __init__(self, limits: Limits, sample: Sample, *, partitions: int) -> None:
+        self._limits = limits
+        self._sample = sample
+        self._partitions = partitions
+        self._weights: dict[tuple[int, int], dict[int, Loads]] = {}
+        self._loads: dict[tuple[bool, int], Loads] = {}
+        self.reads = Use()
+        self.writes = Use()
+
+    def take(
+        self, bucket: int, shard: int, *, at: float, units: float, is_read: bool = False, is_ticked: bool = True
+    ) -> bool:
+        """Whether the partition of a key grants so many units in that second.
+
+        is_ticked: a scanner asks. Those of the other shards ask the same when they tick, within half a minute; whoever
+        submits to other shards does it now.
+        """
+        use = self.reads if is_read else self.writes
+        most = self._limits.partition_read_units if is_read else self._limits.partition_write_units
+        load = self._load_at(int(at), is_read=is_read)
+        if load[self.partition_of(bucket, shard)] + units > most:
+            use.throttled += 1
+            return False
+        for offset, weights in self._weights_of(bucket, shard).items():
+            later = self._load_at(int(at) + (offset if is_ticked else 0), is_read=is_read)
+            later += weights * units
+            use.peak = max(use.peak, float(later.max()))
+        use.units[int(at)] += units / self._sample.share
+        return True
+
+    def partition_of(self, bucket: int, shard: int) -> int:
+        """Which partition holds a key."""
+        return xxhash.xxh3_64_intdigest(f"{bucket}#{shard:04d}".encode()) % self._partitions
+
+    def _load_at(self, second: int, *, is_read: bool) -> Loads:
+        key = (is_read, second)
+        load = self._loads.get(key)
+        if load is None:
+            load = self._loads[key] = np.zeros(self._partitions)
+            if len(self._loads) > _REMEMBERED_SECONDS:
+                del self._loads[next(iter(self._loads))]
+        return load
+
+    def _weights_of(self, bucket: int, shard: int) -> dict[int, Loads]:
+        """How often each partition is hit, by how many seconds later than the sampled one its key is."""
+        found = self._weights.get((bucket, shard))
+        if found is None:
+            found = self._weights[bucket, shard] = {}
+            for other in self._sample.stands_for(shard):
+                offset = 0 if other == shard else other % int(self._limits.tick_jitter)
+                weights = found.setdefault(offset, np.zeros(self._partitions))
+                weights[self.partition_of(bucket, other)] += 1
+        return found
+
+
+_REMEMBERED_SECONDS = 1_500
+
+
+class SpreadTable:
+    """A table whose keys are hashes: its load is even over its partitions, but for chance.
+
+    The fullest of P partitions that n units fall onto at random holds about m + sqrt(2 m ln P), where m = n / P
+    (Raab and Steger, "Balls into Bins", 1998, for m >> ln P).
+    """
+
+    def __init__(self, limits: Limits, sample: Sample, *, partitions: int) -> None:
+        self._limits = limits
+        self._share = sample.share
+        self._partitions = partitions
+        self.reads = Use()
+        self.writes = Use()
+
+    def take(self, *, at: float, units: float, is_read: bool) -> bool:
+        """Whether the table grants so many units in that second."""
+        use = self.reads if is_read else self.writes
+        most = self._limits.partition_read_units if is_read else self._limits.partition_write_units
+        asked = use.units[int(at)] + units / self._share
+        if asked / self._partitions > most:
+            use.throttled += 1
+            return False
+        use.units[int(at)] = asked
+        use.peak = max(use.peak, self._fullest(asked))
+        return True
+
+    def _fullest(self, units: float) -> float:
+        mean = units / self._partitions
+        return mean + math.sqrt(2 * mean * math.log(self._partitions)) if self._partitions > 1 else mean

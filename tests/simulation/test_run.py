@@ -1,0 +1,124 @@
+"""Runs of a small scenario: the same seed is the same run, and what goes wrong is told."""
+
+from collections.abc import Sequence
+
+from simulation.outcome import Result
+from simulation.run import simulate
+from simulation.stage import SimulatedStage
+from tests.simulation.small import a_scenario
+
+
+def _keep(message_ids: Sequence[str]) -> None:
+    """A queue that forgets what was acknowledged."""
+
+
+def missed(result: Result) -> set[str]:
+    return {verdict.goal.fact for verdict in result.verdicts if not verdict.holds}
+
+
+def told(result: Result) -> dict[str, object]:
+    return {**result.as_json(), "seconds": 0.0}
+
+
+def test_a_small_load_is_served_in_time_and_once() -> None:
+    result = simulate(a_scenario(), seed=1)
+
+    assert result.is_held
+    assert result.jobs == result.calls > 1_000
+    assert 0.3 < result.lag.p50 < 0.8
+    assert result.lag.p50 < result.lag.p99 < 1.5
+    assert result.facts["lost"] == result.facts["early"] == 0
+    assert set(result.by_class) == {"critical", "high", "normal", "low"}
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    assert told(simulate(a_scenario(), seed=7)) == told(simulate(a_scenario(), seed=7))
+
+
+def test_another_seed_is_another_run() -> None:
+    first, second = simulate(a_scenario(), seed=7), simulate(a_scenario(), seed=8)
+
+    assert first.jobs != second.jobs or first.lag != second.lag
+
+
+def test_a_far_job_costs_what_the_budgets_say() -> None:
+    """Three write units for a far job, two for a near one, as the benchmark measures them on DynamoDB's own engine."""
+    result = simulate(a_scenario(rate=40.0), seed=1)
+
+    # Four in five are far. The leases and cursors of a few shards count little among so many jobs.
+    writes = result.cost["dynamodb_write_unit"] / 0.625
+    assert 2.75 < writes < 2.9
+
+
+def test_too_few_workers_miss_the_target() -> None:
+    result = simulate(a_scenario(rate=60.0, size={"most": (1, 1, 1, 1), "start": 1, "worker_mb": 128}), seed=1)
+
+    assert missed(result) == {"lag_p99_s"}
+    assert result.facts["visible_peak"] > 0
+
+
+def test_rows_that_vanish_are_told_as_lost() -> None:
+    def vanish(stage: SimulatedStage) -> None:
+        stage.world.at(150.0, stage.kept.rows.rows.clear)
+
+    result = simulate(a_scenario(happens=vanish), seed=1)
+
+    assert missed(result) == {"lost"}
+    assert result.facts["lost"] > 500
+
+
+def test_an_effect_that_happens_twice_is_told() -> None:
+    """Without its ledger row, a message that comes again has its effect again."""
+
+    def deliver_again(stage: SimulatedStage) -> None:
+        def again() -> None:
+            stage.kept.ledger.rows.clear()
+            for queue in stage.queues.values():
+                queue.delete = _keep
+
+        stage.world.at(310.0, again)
+        stage.world.at(600.0, stage.kept.ledger.rows.clear)
+
+    result = simulate(a_scenario(happens=deliver_again, until=620.0), seed=1)
+
+    assert "doubled" in missed(result)
+
+
+def test_a_full_partition_is_told() -> None:
+    result = simulate(a_scenario(rate=500.0, seconds=2.0, size={"partitions": 1}), seed=1)
+
+    assert result.facts["timers_write_peak"] <= 1_000
+    assert result.facts["timers_throttled"] == 0
+
+    def burst(stage: SimulatedStage) -> None:
+        table = stage.tables.timers
+
+        def write() -> None:
+            for _ in range(1_100):
+                table.take(1, 0, at=20.0, units=1, is_ticked=False)
+
+        stage.world.at(20.0, write)
+
+    throttled = simulate(a_scenario(happens=burst, size={"partitions": 1}), seed=1)
+
+    assert throttled.facts["timers_throttled"] >= 100
+    assert throttled.facts["timers_write_peak"] == 1_000
+
+
+def test_jobs_of_the_time_in_which_the_scheduler_is_away_are_late() -> None:
+    result = simulate(a_scenario(down=(100.0, 400.0), until=620.0), seed=1)
+
+    assert result.facts["lost"] == 0
+    assert missed(result) == {"lag_p99_s"}
+    assert 40 < result.lag.p99 < 200
+    assert result.facts["caught_up_after_s"] >= 0
+
+
+def test_all_textbook_designs_run_beside_it() -> None:
+    result = simulate(a_scenario(), seed=1)
+
+    assert [baseline.name for baseline in result.baselines] == ["fifo", "cursor", "round_robin", "sorted_set"]
+    assert all(baseline.finished == 1.0 for baseline in result.baselines)
+    fifo, cursor, _, sorted_set = result.baselines
+    assert fifo.lag.p99 < sorted_set.lag.p99 < cursor.lag.p99
+    assert cursor.lag.p50 > 20
