@@ -68,6 +68,9 @@ TICK = Units(2, 0.5, 0)
 MARK = Units(1, 0.5, 0)
 """What the first far job of a tenant pays, on a day, in a class and shard, for all that follow: its mark."""
 
+KNOWLEDGE = Units(0, 1, 0)
+"""What a process reads in half a minute in which it has jobs, however many: whether plans have changed, and conditions."""
+
 PROMOTED_A_SECOND = 3_000
 """By one core."""
 

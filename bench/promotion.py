@@ -75,6 +75,8 @@ def run(console: Console) -> list[str]:
             ledger=wiring.ledger,
             dead_letters=wiring.dead_letters,
             plans=wiring.plans,
+            pacer=wiring.pacer,
+            placer=wiring.placer,
             alarms=Ringer(
                 wheel=wiring.wheel,
                 clock=wiring.clock,

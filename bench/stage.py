@@ -35,8 +35,11 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "ALLOWED_TARGETS": json.dumps(DEFAULT_TARGETS),
         "MAX_TIMEOUT_SECONDS": 50,
         "OPERATIONS_FUNCTION": "operations",
+        "OPERATORS": '["*"]',
+        "JWT_TENANT_CLAIM": "",
         "AUDIT_SAMPLE": 1.0,
         "READY_CAPACITY": 1_000_000,
+        "SHED_AFTER_SECONDS": 300,
         **tables,
     }
     return Wiring(_Settings.model_validate(settings), clock=clock or SettableClock())

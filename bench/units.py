@@ -68,12 +68,16 @@ _PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Units of one job on every path, of one fire of a schedule, of one tick that promotes nothing, and of one mark."""
+    """Units of one job on every path, of one fire of a schedule, of one tick that promotes nothing, of one mark.
+
+    And of what a process reads once in half a minute.
+    """
 
     paths: Mapping[Path, Units]
     occurrences: Mapping[Overlap, Units]
     tick: Units
     mark: Units
+    knowledge: Units
 
 
 def run(console: Console) -> list[str]:
@@ -105,11 +109,15 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
     rig = _Rig()
     with hearing(rig.handlers, endpoints={"dynamodb": endpoint_url}):
         rig.build()
-        tick, mark = rig.measure_tick(), rig.measure_mark()
+        tick, mark, knowledge = rig.measure_tick(), rig.measure_mark(), rig.measure_knowledge()
         progress = track(budgets.UNITS, description="units", console=console, transient=True)
         paths = {path: rig.measure(path, jobs) for path in progress}
         return Measured(
-            paths, {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES}, tick, mark
+            paths,
+            {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES},
+            tick,
+            mark,
+            knowledge,
         )
 
 
@@ -120,6 +128,7 @@ class _Rig:
         self._queues = HeldQueues(self.clock)
         self._numbers = itertools.count(1)
         self._ran: list[str] = []
+        self._used = Units(0, 0, 0)
         self.handlers = {**self._meter.handlers, **self._queues.handlers}
 
     def build(self) -> None:
@@ -135,6 +144,7 @@ class _Rig:
             timers=wiring.timers,
             payloads=wiring.payloads,
             placer=wiring.placer,
+            plans=wiring.plans,
             journal=journal,
             identity=identity,
             token=token,
@@ -149,6 +159,8 @@ class _Rig:
             ledger=wiring.ledger,
             dead_letters=wiring.dead_letters,
             plans=wiring.plans,
+            pacer=wiring.pacer,
+            placer=wiring.placer,
             alarms=Ringer(
                 wheel=wiring.wheel,
                 clock=self.clock,
@@ -175,7 +187,9 @@ class _Rig:
             clock=self.clock,
             ledger=wiring.ledger,
             settler=replace(wiring.settler, journal=journal),
+            plans=wiring.plans,
             breakers=replace(wiring.breakers, journal=journal),
+            usher=replace(wiring.usher, journal=journal),
             occurrences=wiring.occurrences,
             ready=wiring.ready,
             payloads=wiring.payloads,
@@ -204,6 +218,15 @@ class _Rig:
         self._wiring.timers.mark(Timer(job=job, due_at=due_at))
         return self._take(*_OF_JOBS)
 
+    def measure_knowledge(self) -> Units:
+        """What a process reads once in half a minute, however many jobs there are: plans of tenants, and conditions."""
+        self._know()
+        self.clock.sleep(_TICK)
+        self._take(*_OF_JOBS, SHARDS.name)
+        self._wiring.plans.of(_TENANT)
+        self._wiring.conditions.full()
+        return self._take(*_OF_JOBS, SHARDS.name)
+
     def measure(self, path: Path, jobs: int) -> Units:
         """Units of one of so many jobs, from submission to settlement."""
         wheel = self._wiring.wheel
@@ -211,19 +234,21 @@ class _Rig:
         if path.ring is Ring.FAR:
             due_at = from_seconds(wheel.next_bucket(wheel.bucket_of(self.clock.now() + wheel.guard)))
         self._ran.clear()
-        self._take(*_OF_JOBS)
+        self._know()
+        self._spent()
         self._submit([self._submission(path, due_at + number * _APART) for number in range(jobs)], path)
-        used = self._take(*_OF_JOBS)
+        used = self._spent()
         if path.ring is Ring.FAR:
             opens_at = due_at - wheel.lookahead
             self.clock.set(opens_at - SECOND)
             self._scan()  # the ticks in between are idle, and measured as such
-            self._take(*_OF_JOBS)
             self.clock.set(opens_at)
+            self._know()
+            self._spent()
             self._scan()
-            used += self._take(*_OF_JOBS)
+            used += self._spent()
         self._execute()
-        used += self._take(*_OF_JOBS)
+        used += self._spent()
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{path.name}: {len(self._ran)} runs of {jobs} jobs"
         return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
 
@@ -248,16 +273,29 @@ class _Rig:
             self._ran.clear()
             self.clock.set(fires_at - wheel.lookahead - SECOND)
             self._scan()  # the ticks in between are idle, and measured as such
-            self._take(*_OF_JOBS)
             self.clock.set(fires_at - wheel.lookahead)
+            self._know()
+            self._spent()
             self._scan()
             self._execute()
-            used = self._take(*_OF_JOBS)
+            used = self._spent()
             count = len(self._ran)
             assert count == len(set(self._ran)) == schedules, f"{overlap}: {count} runs of {schedules} schedules"
         for number in range(schedules):
             self._schedules.delete(_TENANT, f"{overlap}-{number}")
         return Units(used.writes / schedules, used.reads / schedules, used.sqs_requests / schedules)
+
+    def _know(self) -> None:
+        """Let the process read what it reads once in half a minute: that is no job's."""
+        self._used += self._take(*_OF_JOBS)
+        self._wiring.plans.of(_TENANT)
+        self._wiring.conditions.full()
+        self._take(*_OF_JOBS)
+
+    def _spent(self) -> Units:
+        """What jobs have used since this was asked last."""
+        spent, self._used = self._used + self._take(*_OF_JOBS), Units(0, 0, 0)
+        return spent
 
     def _submission(self, path: Path, due_at: datetime) -> Submission:
         return Submission(
@@ -287,6 +325,7 @@ class _Rig:
     def _execute(self) -> None:
         receipt = Receipt("arn:aws:sqs:us-east-1:000000000000:n", "handle")
         for number, batch in enumerate(self._queues.deliver()):
+            self._know()
             messages = [
                 Message(message_id=f"{number}-{index}", body=message.body, receipt=receipt, receive_count=1)
                 for index, message in enumerate(batch)
@@ -347,6 +386,7 @@ def _apart(measured: Measured) -> Mapping[str, tuple[Units, Units]]:
     return {
         "an idle tick of a shard": (measured.tick, budgets.TICK),
         "the mark of a tenant's day": (measured.mark, budgets.MARK),
+        "half a minute of a process": (measured.knowledge, budgets.KNOWLEDGE),
     }
 
 
@@ -376,5 +416,6 @@ def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
         },
         "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
         "mark": described(measured.mark, budgets.MARK),
+        "half_a_minute_of_a_process": described(measured.knowledge, budgets.KNOWLEDGE),
         "usd_a_million_http_requests": prices["http_api_request"] + prices["lambda_request"],
     }

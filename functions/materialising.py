@@ -22,7 +22,7 @@ from functions.domain.planning import Plan, link_after_run, occurrence_job, plan
 from functions.domain.schedule_state import Link, SkipReason, Status
 from functions.domain.wheel import Wheel
 from functions.placing import Placement, Placer
-from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule
+from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule, TenantPlans
 
 MOST_AT_ONCE = 2_000
 """Fires that are placed before the advances of their schedules: what a death in between repeats."""
@@ -68,6 +68,7 @@ class Materialiser:
     schedules: ScheduleStore
     ledger: Ledger
     placer: Placer
+    plans: TenantPlans
     journal: Journal
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
@@ -202,7 +203,9 @@ class Materialiser:
 
     def _timer(self, step: _Step, link: Link) -> Timer:
         stored = step.chain.stored
-        job = occurrence_job(stored.schedule, link, version=stored.version, wheel=self.wheel)
+        job = occurrence_job(
+            stored.schedule, link, version=stored.version, wheel=self.wheel, subshards=self._subshards(stored)
+        )
         return Timer(job=job, due_at=step.planned.due_at.get(link.at, job.scheduled_at))
 
     def _alarm(self, step: _Step, link: Link, *, now: datetime) -> Alarm:
@@ -211,11 +214,14 @@ class Materialiser:
             tenant=stored.schedule.tenant,
             schedule_id=stored.schedule.schedule_id,
             version=stored.version,
-            shard=shard_of(stored.schedule, self.wheel),
+            shard=shard_of(stored.schedule, self.wheel, subshards=self._subshards(stored)),
             priority=stored.schedule.job.priority,
             rings_at=rings_at(stored.schedule, link, now=now, guard=self.wheel.guard),
             link=link,
         )
+
+    def _subshards(self, stored: StoredSchedule) -> int:
+        return self.plans.of(stored.schedule.tenant).subshards
 
     def _run_key(self, step: _Step, link: Link) -> str:
         schedule = step.chain.stored.schedule

@@ -55,8 +55,11 @@ class Occurrences:
     journal: Journal
     token: Callable[[], str]
 
-    def admit(self, timer: Timer, occurrence: Occurrence) -> Admission:
-        """Whether an occurrence may be claimed for the first time, at its time or after."""
+    def admit(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> Admission:
+        """Whether an occurrence may be claimed for the first time, at its time or after.
+
+        is_closed: its tenant was closed before its fire time.
+        """
         key = _key(timer, occurrence)
         state = self.schedules.state(key)
         if state is not None and not state.may_run(occurrence):
@@ -65,6 +68,8 @@ class Occurrences:
             return self._skip(timer, SkipReason.PAUSED, "its schedule is deleted")
         if state.status is Status.PAUSED and occurrence.version > UNBOUND:
             return self._skip(timer, SkipReason.PAUSED, "its schedule is paused")
+        if is_closed:
+            return self._skip(timer, SkipReason.DRAINING, "its tenant is being closed")
         if occurrence.overlap is Overlap.ALLOW:
             return Admission.MAY_RUN
         return self._take_slot(timer, occurrence, key, state)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from functions.domain.alarm import Alarm
 from functions.domain.errors import ClockSkewed
 from functions.domain.job import Timer
 from functions.domain.wheel import Ring, Wheel
+from functions.pacing import Pacer
 from functions.ports import Clock, ReadyQueue, TimerStore
 
 ATTEMPTS = 3
@@ -34,25 +35,28 @@ class Placement:
 class Placer:
     """Places timers into the ring they belong to at the moment of each attempt.
 
-    Placing is safe to repeat: a far row has a key of its own and a repeated message meets the ledger.
+    Placing is safe to repeat: a far row has a key of its own and a repeated message meets the ledger. pacer: gives what
+    is near and may not run yet a `not_before`; None lets everything through.
     """
 
     wheel: Wheel
     clock: Clock
     timers: TimerStore
     ready: ReadyQueue
+    pacer: Pacer | None = None
 
     def place(self, timers: Sequence[Timer]) -> list[Placement]:
         """Place each timer; the answers are in the order of the timers."""
         placed: dict[int, Placement] = {}
-        waiting = list(enumerate(timers))
+        # Once: what it reserves is not reserved again by another attempt.
+        waiting = list(enumerate(self.pacer.pace(timers) if self.pacer is not None else timers))
         for attempt in range(1, ATTEMPTS + 1):
             if attempt > 1:
                 self.clock.sleep(_PAUSE * attempt)
             # Asked again on every attempt: a write that was far a moment ago may no longer be.
             now = self.clock.now()
-            far = [entry for entry in waiting if self.wheel.place(entry[1].due_at, now=now) is Ring.FAR]
-            near = [entry for entry in waiting if self.wheel.place(entry[1].due_at, now=now) is Ring.NEAR]
+            far = [entry for entry in waiting if self._ring_of(entry[1], now=now) is Ring.FAR]
+            near = [entry for entry in waiting if self._ring_of(entry[1], now=now) is Ring.NEAR]
             placed |= self._place_far(far) | self._place_near(near)
             waiting = [entry for entry in waiting if _may_try_again(placed[entry[0]])]
             if not waiting:
@@ -82,9 +86,16 @@ class Placer:
 
         A late row may lie behind the scanner: a near send follows it.
         """
-        if self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.due_at):
+        if self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.wakes_at):
             return self._place_near([(0, timer)])[0]
         return Placement(Ring.FAR)
+
+    def _ring_of(self, timer: Timer, *, now: datetime) -> Ring:
+        ring = self.wheel.place(timer.wakes_at, now=now)
+        if ring is Ring.FAR and self._is_skewed():
+            # A clock that may write no far rows holds nothing back: that would refuse what could be placed.
+            return self.wheel.place(timer.due_at, now=now)
+        return ring
 
     def _place_near(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
         if not entries:
@@ -109,7 +120,7 @@ class Placer:
         written = [entry for entry in entries if id(entry[1]) not in unwritten]
         # The answer to the write may be the first that tells how wrong this clock is: then each of them was too late.
         is_skewed = self._is_skewed()
-        late = [entry for entry in written if is_skewed or finished > self.wheel.closes_at(entry[1].due_at)]
+        late = [entry for entry in written if is_skewed or finished > self.wheel.closes_at(entry[1].wakes_at)]
         placed = {index: Placement(None, "the timer store did not confirm the write") for index, _ in entries}
         placed |= {index: Placement(Ring.FAR) for index, _ in written}
         # A late row may lie behind the scanner. If its message is not taken, it is not placed.

@@ -86,8 +86,5 @@ class KnownPlans:
         plans[EVERYBODY] = everybody.plan_among(self.stage)
         if everybody.status is not TenantStatus.PAUSED:
             return plans
-        # Whoever is deleted stays so.
-        return {
-            name: plan if plan.is_deleted else replace(plan, status=TenantStatus.PAUSED, note=everybody.note)
-            for name, plan in plans.items()
-        }
+        # Beside the status: whoever drains takes nothing in while he waits, and whoever is deleted stays so.
+        return {name: replace(plan, is_stage_paused=True, note=everybody.note) for name, plan in plans.items()}

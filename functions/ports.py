@@ -5,14 +5,16 @@ Every write here is safe to repeat, and a refused conditional write is a result,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from functions.domain.alarm import Alarm
 from functions.domain.breaker import Breaker
 from functions.domain.claims import LedgerRow
+from functions.domain.concurrency import Seat
+from functions.domain.conditions import Conditions, Depth
 from functions.domain.cursor import AuditPosition, Cursors, SweepPosition
 from functions.domain.instants import EPOCH, MILLISECOND, from_ms
 from functions.domain.job import Job, Priority, Timer
@@ -25,6 +27,7 @@ from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.target_options import TargetOptions
 from functions.domain.tenant_plan import Tenant, TenantPlan
+from functions.domain.usage import Days, Usage
 from functions.domain.webhooks import WebhookKey
 from functions.domain.wheel import Wheel
 
@@ -136,8 +139,8 @@ class ReadyQueue(Protocol):
 class ReadyDepths(Protocol):
     """How full the ready queues are."""
 
-    def depths(self) -> dict[Priority, int]:
-        """Messages of each class: visible, delayed and in flight, about."""
+    def depths(self) -> dict[Priority, Depth]:
+        """Messages of each class, about."""
         ...
 
 
@@ -376,14 +379,23 @@ class ScheduleStore(Protocol):
 class ShardLease:
     """A shard that this scanner may scan. epoch: the fence of its checkpoints. cursors: None on the first tick ever.
 
-    sequence: of its checkpoints, so that a repeated write that lands late takes nothing back.
+    taken_at: when the tick began. sequence: of its checkpoints, so that a repeated write that lands late takes nothing back.
     """
 
     shard: int
     owner: str
     epoch: int
     cursors: Cursors | None
+    taken_at: datetime
     sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStanding:
+    """How a shard stands. cursors: as recorded last; scanned_at: when the tick began that did."""
+
+    cursors: Cursors
+    scanned_at: datetime | None
 
 
 class TenantPlans(Protocol):
@@ -426,6 +438,28 @@ class TenantStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A reservation lost, or finds no room; next_at: the theoretical arrival time that it met, None where there is none."""
+
+    next_at: datetime | None
+
+
+class RateStore(Protocol):
+    """Until when the rates of tenants are used up: theoretical arrival times, see `functions/domain/gcra.py`.
+
+    A reservation whose answer is lost is lost with it: a rate is never exceeded for that.
+    """
+
+    def advance(self, tenant: str, *, seen: datetime | None, to: datetime) -> Applied | Ahead:
+        """Reserve executions: move the theoretical arrival time, if it is still the one that was seen."""
+        ...
+
+    def spend(self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime) -> Applied | Ahead:
+        """Reserve submissions: add a cost to the theoretical arrival time, or to now, unless it is past `latest`."""
+        ...
+
+
 class ShardStore(Protocol):
     """Who scans a shard, and how far it has come; how far the sweeper has; the recorded constants."""
 
@@ -446,12 +480,16 @@ class ShardStore(Protocol):
         """The recorded cursors of those shards that have any."""
         ...
 
-    def budgets(self) -> Mapping[Priority, int]:
-        """Jobs that a tick of one shard may promote, by class, as last published; none where a class has no bound."""
+    def standings(self, shards: Sequence[int]) -> dict[int, ShardStanding]:
+        """How those shards stand that have recorded cursors."""
         ...
 
-    def publish(self, budgets: Mapping[Priority, int]) -> None:
-        """Let every shard's next tick have these budgets."""
+    def conditions(self) -> Conditions | None:
+        """The conditions of the stage as last published; None before the first."""
+        ...
+
+    def publish(self, conditions: Conditions) -> None:
+        """Let everybody know them: the next tick of each shard has their budgets."""
         ...
 
     def audited(self) -> AuditPosition | None:
@@ -547,6 +585,10 @@ class BreakerStore(Protocol):
         """A tenant's breakers behind a destination, in the order of their destinations; whether there are more."""
         ...
 
+    def everywhere(self, *, limit: int) -> tuple[list[Breaker], int]:
+        """The first breakers of all tenants, by tenant and destination; how many there are, about, up to 1,000."""
+        ...
+
     def put(self, breaker: Breaker, *, seen: Breaker | None) -> Applied | Changed:
         """Write a breaker, if the row is still the one that was seen: None for a closed one."""
         ...
@@ -557,6 +599,22 @@ class BreakerStore(Protocol):
 
     def reset(self, tenant: str, destination: str) -> bool:
         """Remove the row, whatever it says; whether this very call did."""
+        ...
+
+
+class SeatStore(Protocol):
+    """The seats of tenants whose concurrency is capped. A free one has no row, or one whose lease is over."""
+
+    def take(self, seat: Seat, *, now: datetime, skew: timedelta) -> bool:
+        """Take a seat that is free, or its owner's already; False when somebody else has it."""
+        ...
+
+    def leases(self, tenant: str, *, limit: int) -> dict[int, datetime]:
+        """Until when the seats below that number were taken, as of some moment before; none of one without a row."""
+        ...
+
+    def give_back(self, seat: Seat) -> None:
+        """Let a seat be free, if it is still its owner's."""
         ...
 
 
@@ -703,6 +761,26 @@ class WebhookKeys(Protocol):
 
     def read(self) -> Sequence[WebhookKey]:
         """As of now."""
+        ...
+
+
+class UsageCounter(Protocol):
+    """Counts what tenants use."""
+
+    def add(self, tenant: str, used: Usage) -> None:
+        """Count it for a tenant, on the day that it is."""
+        ...
+
+
+class UsageStore(Protocol):
+    """What tenants have used, by UTC days."""
+
+    def add(self, tenant: str, day: date, used: Usage) -> None:
+        """Add to what is known of a day."""
+        ...
+
+    def days(self, tenant: str, days: Days) -> dict[date, Usage]:
+        """The days on which there was anything, in order, as of some moment before."""
         ...
 
 

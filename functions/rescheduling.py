@@ -32,7 +32,7 @@ from functions.domain.submission import Submission, job_of
 from functions.domain.wheel import Wheel
 from functions.moves import last_of
 from functions.placing import Placer
-from functions.ports import Clock, Journal, Ledger, PayloadStore, Refused, TimerStore
+from functions.ports import Clock, Journal, Ledger, PayloadStore, Refused, TenantPlans, TimerStore
 
 _TRIES = 3
 
@@ -67,6 +67,7 @@ class Rescheduler:
     timers: TimerStore
     payloads: PayloadStore
     placer: Placer
+    plans: TenantPlans
     journal: Journal
     identity: Callable[[], str]
     token: Callable[[], str]
@@ -140,7 +141,8 @@ class Rescheduler:
         text = self._text_of(job_id, job.payload)
         edited = edit(job, text)
         wanted = text if edited.keeps_payload else edited.submission.payload
-        moved = job_of(edited.submission, identity=self.identity(), wheel=self.wheel)
+        subshards = self.plans.of(edited.submission.tenant).subshards
+        moved = job_of(edited.submission, identity=self.identity(), wheel=self.wheel, subshards=subshards)
         if wanted == text and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job:
             return Waiting(job_id, job.scheduled_at)
         if not self.wheel.is_surely_far(moved.scheduled_at, now=now + REQUEST_LIMIT):

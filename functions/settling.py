@@ -15,10 +15,22 @@ from functions.domain.instants import format_instant
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, State, target
-from functions.domain.wheel import Wheel
+from functions.domain.usage import Usage, letter_units, row_units
+from functions.domain.wheel import Ring, Wheel
 from functions.occurrences import Occurrences
 from functions.placing import Placer
-from functions.ports import Clock, DeadLetter, DeadLetters, Failed, Journal, Ledger, PayloadStore, Refused
+from functions.ports import (
+    Clock,
+    DeadLetter,
+    DeadLetters,
+    Failed,
+    Journal,
+    Ledger,
+    PayloadStore,
+    Refused,
+    UsageCounter,
+)
+from functions.tally import UNCOUNTED
 
 ENDS = {State.SUCCEEDED: Event.SUCCEED}
 """How a target that goes on by itself may have ended its attempt before its worker noted that it does."""
@@ -49,6 +61,7 @@ class Settler:
     payloads: PayloadStore
     journal: Journal
     jitter: Callable[[], float]
+    usage: UsageCounter = UNCOUNTED
 
     def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
         """The target has taken the job."""
@@ -87,9 +100,10 @@ class Settler:
         self._note_refused(timer, claim, answer.row)
         return False
 
-    def park(self, timer: Timer, *, until: datetime, reason: str) -> None:
+    def park(self, timer: Timer, *, until: datetime, reason: str, metric: str = "parked") -> None:
         """The same attempt waits on in the wheel; its message has nothing left to do. Raises NotPlaced.
 
+        reason: for people. metric: what it is counted as.
         Noted before it is placed, so that a job that has ended or been cancelled does not go round under a breaker, and
         that a ledger that fails does not make a message of each receive. A death in between leaves the message.
         """
@@ -104,7 +118,7 @@ class Settler:
                     self.note_drop(timer, answer.row, verdict.reason)
                     return
         self.place(replace(timer, due_at=until))
-        self.journal.count("parked")
+        self.journal.count(metric)
         self.journal.event("parked", job_id=job_id, until=format_instant(until), reason=reason)
 
     def bury(self, timer: Timer, row: LedgerRow | None, *, owner: str) -> bool:
@@ -143,6 +157,8 @@ class Settler:
         placement = self.placer.place([timer])[0]
         if placement.ring is None:
             raise NotPlaced([placement.fault])
+        if placement.ring is Ring.FAR:
+            self.usage.add(timer.job.tenant, Usage(units=row_units(timer)))
 
     def note_drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
         """A message has nothing left to do. Of a job that has ended it may be the last that knows its payload."""
@@ -171,6 +187,8 @@ class Settler:
             **({"error": failure.error_class} if failure else {}),
         )
         self.journal.count(outcome)
+        if outcome in (State.SUCCEEDED, State.FAILED):
+            self.usage.add(job.tenant, Usage(**{outcome: 1}))
 
     def _settle(
         self,
@@ -232,6 +250,7 @@ class Settler:
 
     def _note_letter(self, timer: Timer, event: Event, failure: Failed) -> None:
         self.journal.count("dead_lettered")
+        self.usage.add(timer.job.tenant, Usage(units=letter_units(timer)))
         self.note_end(timer, str(target(event)), failure)
         self._tell_its_schedule(timer, event)
 

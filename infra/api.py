@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from infra.acknowledge import acknowledge
 from infra.package import Function, Package
 from infra.ready_queues import ReadyQueues
 from infra.stage import Stage
@@ -46,7 +50,15 @@ ROUTES = (
     ("POST", "/v1/operations"),
     ("GET", "/v1/operations/{tenant}/{id}"),
     ("POST", "/v1/operations/{tenant}/{id}"),
+    ("GET", "/v1/tenants"),
+    ("GET", "/v1/tenants/{id}"),
+    ("PUT", "/v1/tenants/{id}"),
+    ("PATCH", "/v1/tenants/{id}"),
+    ("POST", "/v1/tenants/{id}"),
     ("GET", "/v1/tenants/{id}/webhook-keys"),
+    ("GET", "/v1/tenants/{id}/usage"),
+    ("POST", "/v1/pause"),
+    ("POST", "/v1/resume"),
     ("GET", "/openapi.json"),
 )
 """Every route there is; a verb such as `:pause` is the end of an id."""
@@ -73,7 +85,10 @@ ACCESS_LOG_FORMAT = {
 
 
 class Api(Construct):
-    """The function behind the routes, and the address they share."""
+    """The function behind the routes, and the address they share.
+
+    operator: the role that may act for every tenant. token_endpoint: where tokens are taken; None where none are.
+    """
 
     def __init__(
         self,
@@ -87,27 +102,54 @@ class Api(Construct):
         operations: Function,
     ) -> None:
         super().__init__(scope, construct_id)
+        self.operator = _operator(self, stage=stage)
         self.function = _function(
-            self, stage=stage, package=package, storage=storage, ready_queues=ready_queues, operations=operations
-        )
-        api = apigateway.HttpApi(
             self,
-            "Http",
-            description=f"Tickwheel {stage.name}",
-            create_default_stage=False,
-            default_authorizer=authorizers.HttpIamAuthorizer(),
+            stage=stage,
+            package=package,
+            storage=storage,
+            ready_queues=ready_queues,
+            operations=operations,
+            operators=[*stage.operators, self.operator.role_arn],
         )
-        integration = integrations.HttpLambdaIntegration(
-            "Function", self.function.function, scope_permission_to_route=False
-        )
-        for method, path in ROUTES:
-            api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)
-        api.add_routes(path=ELSEWHERE, methods=[apigateway.HttpMethod.ANY], integration=integration)
-        _publish(self, api=api, stage=stage)
+        api = _front(self, stage=stage, function=self.function, authorizer=authorizers.HttpIamAuthorizer())
+        _allow(self.operator, api=api)
         self.endpoint = api.api_endpoint
+        self.token_endpoint: str | None = None
+        if stage.jwt is not None:
+            tokens = authorizers.HttpJwtAuthorizer("Tokens", stage.jwt.issuer, jwt_audience=list(stage.jwt.audience))
+            # A route has one authorizer: the same routes, at an address of their own.
+            place = Construct(self, "Tokens")
+            self.token_endpoint = _front(
+                place, stage=stage, function=self.function, authorizer=tokens, caller="$context.authorizer.claims.sub"
+            ).api_endpoint
 
 
-def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage) -> None:
+def _front(
+    scope: Construct,
+    *,
+    stage: Stage,
+    function: Function,
+    authorizer: apigateway.IHttpRouteAuthorizer,
+    caller: str = "$context.identity.userArn",
+) -> apigateway.HttpApi:
+    """An address with every route. caller: what its access log tells who asked by."""
+    api = apigateway.HttpApi(
+        scope,
+        "Http",
+        description=f"Tickwheel {stage.name}",
+        create_default_stage=False,
+        default_authorizer=authorizer,
+    )
+    integration = integrations.HttpLambdaIntegration("Function", function.function, scope_permission_to_route=False)
+    for method, path in ROUTES:
+        api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)
+    api.add_routes(path=ELSEWHERE, methods=[apigateway.HttpMethod.ANY], integration=integration)
+    _publish(scope, api=api, stage=stage, caller=caller)
+    return api
+
+
+def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage, caller: str) -> None:
     access_log = logs.LogGroup(
         scope, "AccessLog", retention=stage.log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
     )
@@ -118,11 +160,32 @@ def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage) -> None
         stage_name="$default",
         auto_deploy=True,
         access_log_settings=apigateway.CfnStage.AccessLogSettingsProperty(
-            destination_arn=access_log.log_group_arn, format=json.dumps(ACCESS_LOG_FORMAT)
+            destination_arn=access_log.log_group_arn, format=json.dumps(ACCESS_LOG_FORMAT | {"caller": caller})
         ),
         default_route_settings=apigateway.CfnStage.RouteSettingsProperty(
             throttling_rate_limit=REQUESTS_PER_SECOND, throttling_burst_limit=BURST
         ),
+    )
+
+
+def _operator(scope: Construct, *, stage: Stage) -> iam.Role:
+    """Whom the account lets assume it may act for every tenant, and for the stage."""
+    return iam.Role(
+        scope,
+        "Operator",
+        description=f"Operators of Tickwheel {stage.name}: they may act for every tenant",
+        assumed_by=cast("iam.IPrincipal", iam.AccountRootPrincipal()),
+    )
+
+
+def _allow(operator: iam.Role, *, api: apigateway.HttpApi) -> None:
+    operator.add_to_policy(iam.PolicyStatement(actions=["execute-api:Invoke"], resources=[api.arn_for_execute_api()]))
+    name = cdk.Stack.of(api).get_logical_id(cast("cdk.CfnElement", api.node.default_child))
+    arn = f"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<{name}>/*/*/*"
+    acknowledge(
+        operator,
+        f"AwsSolutions-IAM5[Resource::{arn}]",
+        because="Every route of this one API: that is what an operator is.",
     )
 
 
@@ -134,6 +197,7 @@ def _function(
     storage: StorageStack,
     ready_queues: ReadyQueues,
     operations: Function,
+    operators: Sequence[str],
 ) -> Function:
     timers, ledger, shards, schedules, schedule_state, dead_letters, tenants = (
         storage.tables[name]
@@ -158,6 +222,8 @@ def _function(
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
             "OPERATIONS_FUNCTION": operations.function.function_name,
+            "OPERATORS": json.dumps(operators),
+            "JWT_TENANT_CLAIM": stage.jwt.tenant_claim if stage.jwt else "",
             "WEBHOOK_SECRET": storage.webhook_secret_arn,
             "ALLOWED_TARGETS": json.dumps(stage.targets),
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
@@ -188,7 +254,7 @@ def _function(
         "dynamodb:DeleteItem",
         on=[dead_letters.table_arn],
     )
-    function.grant_marks(storage=storage)
+    function.grant_placing(storage=storage)
     function.grant(
         "dynamodb:GetItem",
         "dynamodb:Query",

@@ -119,7 +119,14 @@ def _breakers(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("breakers_closed", service="api", stage=stage),
             columns=3,
         ),
-        _graph("Jobs parked because of an open breaker", emitted("parked", service="worker", stage=stage), columns=3),
+        _graph(
+            "Jobs put back before their claim: open breaker, paused tenant, no free seat; of deleted tenants: forgotten",
+            *(
+                emitted(name, service="worker", stage=stage)
+                for name in ("parked", "parked_by_pause", "parked_by_cap", "forgotten")
+            ),
+            columns=3,
+        ),
         _graph(
             "Tenants with more due than their turn, or paused",
             emitted("cursors_behind", service="scanner", stage=stage),

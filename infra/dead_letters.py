@@ -47,13 +47,14 @@ class DeadLetters(Construct):
                 "SCHEDULES_TABLE": schedules.table_name,
                 "SCHEDULE_STATE_TABLE": schedule_state.table_name,
                 "TENANTS_TABLE": tenants.table_name,
+                "SHARDS_TABLE": storage.tables["shards"].table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
         )
         self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])
         # What a failure means for its schedule: a pause, or the next fire.
         self.function.grant("dynamodb:PutItem", on=[timers.table_arn])
-        self.function.grant_marks(storage=storage)
+        self.function.grant_placing(storage=storage)
         self.function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])

@@ -47,7 +47,7 @@ class Operations(Construct):
         self.function.grant(
             "dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[timers.table_arn]
         )
-        self.function.grant_marks(storage=storage)
+        self.function.grant_placing(storage=storage)
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
         self.function.grant(

@@ -129,9 +129,21 @@ class Function(Construct):
             because="Keys are made at run time from tenants and jobs; the bucket holds payloads and exports, nothing else.",
         )
 
-    def grant_marks(self, *, storage: StorageStack) -> None:
-        """Allow what comes before a job of a tenant is put into the far ring: its day is marked in the tenants table."""
-        self.grant("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", on=[storage.tables["tenants"].table_arn])
+    def grant_placing(self, *, storage: StorageStack) -> None:
+        """Allow what comes before a job is put into the wheel, beside the wheel itself.
+
+        Its day is marked, its tenant's plan read and its rate reserved, in the tenants table; and whether its class is
+        full stands in the shards table.
+        """
+        self.grant(
+            "dynamodb:BatchGetItem",
+            "dynamodb:BatchWriteItem",
+            "dynamodb:GetItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+            on=[storage.tables["tenants"].table_arn],
+        )
+        self.grant("dynamodb:GetItem", on=[storage.tables["shards"].table_arn])
 
     def _answer_findings(self, *, ticked: bool) -> None:
         acknowledge(

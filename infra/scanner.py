@@ -50,8 +50,7 @@ class Scanner(Construct):
             },
         )
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
-        self.function.grant_marks(storage=storage)
-        self.function.grant("dynamodb:GetItem", "dynamodb:Query", on=[tenants.table_arn])
+        self.function.grant_placing(storage=storage)
         self.function.grant("dynamodb:BatchGetItem", on=[schedules.table_arn])
         self.function.grant(
             "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn]

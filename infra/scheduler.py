@@ -20,7 +20,7 @@ from infra.worker import Worker
 
 
 class SchedulerStack(cdk.Stack):
-    """All that can be thrown away and deployed again; its one output is the address of the API."""
+    """All that can be thrown away and deployed again; its outputs are where the API is, and who operates it."""
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, storage: StorageStack) -> None:
         super().__init__(
@@ -53,6 +53,9 @@ class SchedulerStack(cdk.Stack):
         Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions)
         Dashboard(self, "Dashboard", stage=stage, ready_queues=ready_queues, functions=functions)
         cdk.CfnOutput(self, "ApiEndpoint", value=api.endpoint, description="Where signed requests go")
+        cdk.CfnOutput(self, "OperatorRoleArn", value=api.operator.role_arn, description="May act for every tenant")
+        if api.token_endpoint is not None:
+            cdk.CfnOutput(self, "JwtApiUrl", value=api.token_endpoint, description="Where requests with tokens go")
 
 
 class Tickwheel(Construct):

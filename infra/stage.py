@@ -9,6 +9,7 @@ from ipaddress import ip_network
 
 from aws_cdk.aws_logs import RetentionDays
 
+from functions.domain.access import ANYBODY, check_pattern
 from functions.domain.addresses import parse_networks
 from functions.domain.claims import LEASE_MARGIN
 from functions.domain.errors import InvalidInput, InvalidPattern
@@ -31,6 +32,8 @@ MAX_CONCURRENCY = range(2, 1_001)
 
 MIN_BUDGET = 1_000
 """Jobs of a class that a tick of one shard may promote into an empty queue, at least."""
+
+SHORTEST_SHED = timedelta(minutes=1)
 
 SMALLEST_MEMORY_MB = 128
 LARGEST_MEMORY_MB = 10_240
@@ -67,13 +70,31 @@ class FunctionSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Jwt:
+    """Whose tokens a stage takes beside signatures. tenant_claim: the claim of a token that names its tenant."""
+
+    issuer: str
+    audience: tuple[str, ...]
+    tenant_claim: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no token could satisfy, or any."""
+        if not self.issuer.startswith("https://"):
+            raise InvalidStage(f"jwt.issuer is {self.issuer!r}: use the https address that tokens have as `iss`")
+        if not self.audience or not all(self.audience):
+            raise InvalidStage("jwt.audience is empty: without it, tokens for any other service would do")
+        if not self.tenant_claim:
+            raise InvalidStage("jwt.tenant_claim is empty: it names the claim whose value is the tenant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One environment; `max_concurrency` has one entry per priority.
 
     targets: patterns of what jobs may call, as `AllowedTargets` reads them; the worker's role is granted their ARNs.
     allowed_networks: CIDRs that HTTP targets may be in although they are not public. ready_capacity: jobs that a ready
     queue may hold, those included that are due in the next minutes; what is due beyond waits in the far ring.
-    plans: limits of tenants by the names of plans; a tenant without a plan is on `default`.
+    shed_after: the lag from which on submissions are refused, `low` first. plans: limits of tenants by the names of plans; a tenant without a plan is on `default`.
     """
 
     name: str
@@ -93,7 +114,10 @@ class Stage:
     allowed_networks: tuple[str, ...] = ()
     allow_plain_http: bool = False
     emulated: bool = False
+    shed_after: timedelta = timedelta(minutes=5)
     plans: Mapping[str, Limits] = field(default_factory=lambda: {DEFAULT_PLAN: {}}, hash=False)
+    operators: tuple[str, ...] = ()
+    jwt: Jwt | None = None
     metrics_namespace: str = "Tickwheel"
     log_level: str = "INFO"
 
@@ -105,10 +129,16 @@ class Stage:
         self._check_targets()
         self._check_networks()
         self._check_plans()
+        self._check_operators()
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(
                 f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
                 f"{self.wheel.scan_shards} shards, or their ticks promote next to nothing"
+            )
+        if self.shed_after < SHORTEST_SHED:
+            raise InvalidStage(
+                f"{self.name}: shed_after is {_seconds(self.shed_after)}: use at least {_seconds(SHORTEST_SHED)}; "
+                "the lag is looked at once a minute"
             )
         if not 0 < self.audit_sample <= 1:
             raise InvalidStage(
@@ -213,6 +243,13 @@ class Stage:
             except InvalidInput as error:
                 raise InvalidStage(f"{self.name}: plans: {name!r}: {error}") from None
 
+    def _check_operators(self) -> None:
+        for pattern in self.operators:
+            try:
+                check_pattern(pattern)
+            except InvalidInput as error:
+                raise InvalidStage(f"{self.name}: operators: {error}") from None
+
     def _check_targets(self) -> None:
         try:
             AllowedTargets(self.targets)
@@ -272,6 +309,7 @@ STAGES = (
         allowed_networks=("127.0.0.0/8", "::1/128"),
         allow_plain_http=True,
         emulated=True,
+        operators=(ANYBODY,),
     ),
     Stage(
         name="dev",
@@ -287,6 +325,7 @@ STAGES = (
         max_concurrency=(2, 2, 2, 2),  # a new account runs ten functions at once, and a throttled message ages
         audit_sample=1.0,
         ready_capacity=100_000,
+        operators=(ANYBODY,),
     ),
     Stage(
         name="prod",

@@ -47,10 +47,11 @@ class Sweeper(Construct):
                 "READY_QUEUE_URLS": ready_queues.urls,
                 "AUDIT_SAMPLE": str(stage.audit_sample),
                 "READY_CAPACITY": str(stage.ready_capacity),
+                "SHED_AFTER_SECONDS": str(int(stage.shed_after.total_seconds())),
             },
         )
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", on=[timers.table_arn])
-        self.function.grant_marks(storage=storage)
+        self.function.grant_placing(storage=storage)
         self.function.grant("dynamodb:GetItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:Scan", "dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])

@@ -81,7 +81,7 @@ def _function(
         },
     )
     function.grant("dynamodb:PutItem", on=[timers.table_arn])
-    function.grant_marks(storage=storage)
+    function.grant_placing(storage=storage)
     function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])

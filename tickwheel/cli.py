@@ -35,6 +35,9 @@ from tickwheel.options import (
 )
 from tickwheel.schedule_commands import app as schedule
 from tickwheel.schedule_commands import import_schedules
+from tickwheel.simulate_command import simulate
+from tickwheel.tenant_commands import app as tenant
+from tickwheel.tenant_commands import pause_stage, resume_stage
 from tickwheel.terminal import (
     REFUSED,
     error_console,
@@ -60,13 +63,17 @@ app.add_typer(schedule, name="schedule")
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")
 app.add_typer(breaker, name="breaker")
+app.add_typer(tenant, name="tenant")
 app.command()(breakers)
 app.command("import")(import_schedules)
 app.command("explain")(explain_job)
+app.command("pause")(pause_stage)
+app.command("resume")(resume_stage)
 for _command in (run_now, reschedule, edit, heartbeat, complete, fail):
     app.command()(_command)
 app.command()(herd)
 app.command()(verify)
+app.command()(simulate)
 
 
 @app.command()

@@ -44,6 +44,8 @@ from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRE
 from tickwheel.operation_calls import Operations
 from tickwheel.schedule_calls import Schedules
 from tickwheel.signing import SigV4, default_credentials
+from tickwheel.tenant_calls import Tenants, turn_stage
+from tickwheel.tenants import StageStatus
 from tickwheel.webhook_keys import WebhookKey
 
 MOST_JOBS_A_REQUEST = 500
@@ -101,6 +103,8 @@ class Client(JobCalls):
         """The calls about dead letters."""
         self.operations = Operations(self._call, self._download, sleep=self._backoff.sleep)
         """The calls about many jobs at once."""
+        self.tenants = Tenants(self._call)
+        """The calls about tenants."""
 
     def __enter__(self) -> Self:
         return self
@@ -225,6 +229,14 @@ class Client(JobCalls):
         content = json.dumps({"tenant": tenant, "destination": destination}).encode()
         body = self._call("POST", "/v1/breakers:reset", content=content, repeatable=True)
         return read_answer(lambda answer: not answer["was_closed"], body)
+
+    def pause(self, *, note: str = "", version: int | None = None) -> StageStatus:
+        """Lets nothing of any tenant be promoted or called until `resume`; for operators."""
+        return turn_stage(self._call, "pause", note=note, version=version)
+
+    def resume(self, *, note: str = "", version: int | None = None) -> StageStatus:
+        """Ends the pause of the whole stage; tenants that are paused by themselves stay so."""
+        return turn_stage(self._call, "resume", note=note, version=version)
 
     def webhook_keys(self, tenant: str) -> list[WebhookKey]:
         """The keys that a tenant's requests to HTTP targets are signed with, the current one first."""

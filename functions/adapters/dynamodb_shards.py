@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
+from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
-from functions.domain.instants import SECOND, to_ms
-from functions.domain.job import Priority
+from functions.domain.instants import SECOND, from_ms, to_ms
 from functions.domain.wheel import Wheel
-from functions.ports import ShardLease
+from functions.ports import ShardLease, ShardStanding
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _AUDIT = "audit"
 _SWEEP = "schedules"
 _WHEEL = "wheel"
-_BUDGETS = "budgets"
+_CONDITIONS = "conditions"
 _BATCH = 100
 
 
@@ -33,8 +33,9 @@ _IS_NEWEST = "e = :epoch AND (attribute_not_exists(n) OR n <= :sequence)"
 class DynamoDBShardStore:
     """A row a shard, and four of their own.
 
-    {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors}, {k: audit | schedules, b: position}, {k: wheel, b, w},
-    {k: budgets, b: jobs by class}.
+    {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors, t: when the tick began that
+    recorded them (ms)}, {k: audit | schedules, b: position}, {k: wheel, b, w},
+    {k: conditions, b: record}.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
@@ -65,7 +66,7 @@ class DynamoDBShardStore:
             raise
         row: Mapping[str, Any] = answer.get("Attributes", {})
         cursors = decode_cursors(row["c"]["S"]) if "c" in row else None
-        return ShardLease(shard=shard, owner=owner, epoch=int(row["e"]["N"]), cursors=cursors)
+        return ShardLease(shard=shard, owner=owner, epoch=int(row["e"]["N"]), cursors=cursors, taken_at=now)
 
     def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
         """One write unit. Repeating it changes nothing."""
@@ -73,35 +74,39 @@ class DynamoDBShardStore:
             ":cursors": {"S": encode_cursors(cursors)},
             ":epoch": {"N": str(lease.epoch)},
             ":sequence": {"N": str(lease.sequence)},
+            ":taken": {"N": str(to_ms(lease.taken_at))},
         }
-        prolong = "SET c = :cursors, n = :sequence REMOVE l"
+        prolong = "SET c = :cursors, n = :sequence, t = :taken REMOVE l"
         if lease_until is not None:
-            prolong = "SET c = :cursors, n = :sequence, l = :lease"
+            prolong = "SET c = :cursors, n = :sequence, t = :taken, l = :lease"
             values[":lease"] = {"N": str(to_ms(lease_until))}
         return self._write(f"{lease.shard:04d}", prolong, condition=_IS_NEWEST, values=values)
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
         """Half a read unit a shard."""
-        found: dict[int, Cursors] = {}
+        return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
+
+    def standings(self, shards: Sequence[int]) -> dict[int, ShardStanding]:
+        """Half a read unit a shard."""
+        found: dict[int, ShardStanding] = {}
         wanted: list[Any] = [{"k": {"S": f"{shard:04d}"}} for shard in shards]
         while wanted:
             answer = self._client.batch_get_item(RequestItems={self._table: {"Keys": wanted[:_BATCH]}})
             rows: Sequence[Mapping[str, Any]] = answer["Responses"].get(self._table, [])
-            found |= {int(row["k"]["S"]): decode_cursors(row["c"]["S"]) for row in rows if "c" in row}
+            found |= {int(row["k"]["S"]): _standing_of(row) for row in rows if "c" in row}
             tables: Mapping[str, Any] = answer.get("UnprocessedKeys", {})
             wanted = [*tables.get(self._table, {}).get("Keys", []), *wanted[_BATCH:]]
         return found
 
-    def budgets(self) -> Mapping[Priority, int]:
-        """Half a read unit."""
-        row = self._client.get_item(TableName=self._table, Key={"k": {"S": _BUDGETS}}).get("Item")
-        published: dict[str, int] = json.loads(row["b"]["S"]) if row else {}
-        return {Priority(int(name)): budget for name, budget in published.items()}
+    def conditions(self) -> Conditions | None:
+        """Half a read unit. Raises Undecodable."""
+        row = self._client.get_item(TableName=self._table, Key={"k": {"S": _CONDITIONS}}).get("Item")
+        return decode_conditions(row["b"]["S"]) if row else None
 
-    def publish(self, budgets: Mapping[Priority, int]) -> None:
+    def publish(self, conditions: Conditions) -> None:
         """One write unit."""
-        text = json.dumps({str(priority.value): budget for priority, budget in budgets.items()}, separators=(",", ":"))
-        self._client.put_item(TableName=self._table, Item={"k": {"S": _BUDGETS}, "b": {"S": text}})
+        item = {"k": {"S": _CONDITIONS}, "b": {"S": encode_conditions(conditions)}}
+        self._client.put_item(TableName=self._table, Item=item)
 
     def audited(self) -> AuditPosition | None:
         """One read unit."""
@@ -175,3 +180,7 @@ class DynamoDBShardStore:
                 return False
             raise
         return True
+
+
+def _standing_of(row: Mapping[str, Any]) -> ShardStanding:
+    return ShardStanding(decode_cursors(row["c"]["S"]), from_ms(int(row["t"]["N"])) if "t" in row else None)

@@ -184,14 +184,14 @@ class DynamoDBTimerStore:
         return [entry for entry in entries if _sort(entry) in unprocessed]
 
     def _item(self, entry: Timer | Alarm) -> dict[str, Any]:
-        bucket = self._wheel.bucket_of(entry.due_at)
+        bucket = self._wheel.bucket_of(entry.wakes_at)
         is_alarm = isinstance(entry, Alarm)
         return {
             "p": {"S": _partition(bucket, entry.shard if is_alarm else entry.job.shard)},
             "s": {"S": _sort(entry)},
             "j": {"S": encode_alarm(entry) if is_alarm else encode_timer(entry)},
             "w": {"N": str(to_ms(self._clock.now()))},
-            "x": {"N": str(to_seconds(entry.due_at + TIMER_LIFE))},
+            "x": {"N": str(to_seconds(entry.wakes_at + TIMER_LIFE))},
         }
 
 
@@ -200,7 +200,7 @@ def _partition(bucket: int, shard: int) -> str:
 
 
 def _sort(entry: Timer | Alarm) -> str:
-    return alarm_key(entry) if isinstance(entry, Alarm) else timer_key(entry.job, due_at=entry.due_at)
+    return alarm_key(entry) if isinstance(entry, Alarm) else timer_key(entry.job, due_at=entry.wakes_at)
 
 
 def _key_of(job_id: JobId) -> dict[str, Any]:

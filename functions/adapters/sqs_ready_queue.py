@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.clients import is_transient
+from functions.domain.conditions import Depth
 from functions.domain.delays import delay_seconds
 from functions.domain.envelope import encode_envelope
 from functions.domain.instants import SECOND
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 BATCH = 10
 ATTEMPTS = 3
 
-_COUNTS: list[Any] = [
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesDelayed",
-    "ApproximateNumberOfMessagesNotVisible",
-]
+_WAITING: Any = "ApproximateNumberOfMessages"
+_COUNTS: list[Any] = [_WAITING, "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible"]
 _BATCH_BYTES = 1_000_000  # SQS takes 1 MiB, attributes included
 _PAUSE = timedelta(milliseconds=100)
 _LONGEST_VISIBILITY = timedelta(hours=11)  # SQS takes 12 hours from the receive, which is a while ago by then
@@ -61,13 +59,13 @@ class SqsReadyQueue:
             VisibilityTimeout=min(-(-left // SECOND), _LONGEST_VISIBILITY // SECOND),
         )
 
-    def depths(self) -> dict[Priority, int]:
+    def depths(self) -> dict[Priority, Depth]:
         """Four requests. SQS counts approximately."""
         return dict(zip(self._urls, self._pool.map(self._depth, self._urls.values()), strict=True))
 
-    def _depth(self, url: str) -> int:
-        answer = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=_COUNTS)
-        return sum(int(answer["Attributes"][name]) for name in _COUNTS)
+    def _depth(self, url: str) -> Depth:
+        counts = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=_COUNTS)["Attributes"]
+        return Depth(held=sum(int(counts[name]) for name in _COUNTS), waiting=int(counts[_WAITING]))
 
     def _send_batch(self, batch: Sequence[tuple[Timer, str]]) -> list[Rejected]:
         url = self._urls[batch[0][0].job.priority]
@@ -103,7 +101,7 @@ def _entry(index: int, timer: Timer, body: str, *, now: datetime) -> Any:
     return {
         "Id": str(index),
         "MessageBody": body,
-        "DelaySeconds": delay_seconds(timer.due_at, now=now, precision=timer.job.precision),
+        "DelaySeconds": delay_seconds(timer.wakes_at, now=now, precision=timer.job.precision),
         "MessageGroupId": timer.job.tenant,
     }
 

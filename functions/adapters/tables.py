@@ -28,7 +28,7 @@ SCHEDULE_STATE = TableSchema("schedule_state", partition_key="k", ttl_attribute=
 """k = `{tenant}#{schedule_id}`: apart from the definition, so that a fire costs one unit however large that is."""
 
 TENANTS = TableSchema("tenants", partition_key="t", sort_key="i", ttl_attribute="x")
-"""t = tenant, i = `breaker#{destination}`, `day#{yyyymmdd}#{class}#{shard:04d}`, `operation#{id}`.
+"""t = tenant, i = `breaker#{destination}`, `day#{yyyymmdd}#{class}#{shard:04d}`, `operation#{id}`, `seat#{number:04d}`.
 
 And t = `~operations`, which no tenant can be called: i = `{created_ms:013d}#{tenant}#{id}` of each open operation.
 """

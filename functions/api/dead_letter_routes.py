@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
+from functions.api.admission import Admission
 from functions.api.answers import answer, problem_answer
 from functions.api.dead_letter_answers import (
     dry_run_body,
@@ -38,6 +39,7 @@ MOST_COUNTED = 5_000
 class LetterDesk:
     """What the routes need."""
 
+    admission: Admission
     finder: LetterFinder
     replayer: Replayer
     purger: Purger
@@ -67,7 +69,9 @@ def act_on_letter(path: str) -> Response[str]:
         detail = f"{verb[:100]!r} is nothing that can be asked of a dead letter: append :replay to its id"
         no_route = problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route", detail=detail)
         return problem_answer(no_route)
-    outcome = _desk().replayer.replay(parse_letter_id(letter_id), caller=caller_of(router.current_event))
+    parsed = parse_letter_id(letter_id)
+    _desk().admission.check_open(parsed.tenant)
+    outcome = _desk().replayer.replay(parsed, caller=caller_of(router.current_event))
     status = HTTPStatus.ACCEPTED if isinstance(outcome, Replayed) else HTTPStatus.OK
     return answer(status, replay_body(outcome))
 
@@ -86,6 +90,7 @@ def replay_letters() -> Response[str]:
     body = read_as(ReplayBody, body_of(router.current_event))
     if body.dry_run:
         return answer(HTTPStatus.OK, dry_run_body(_find(body, limit=MOST_COUNTED)))
+    _desk().admission.check_open(body.tenant)
     replayer = _desk().replayer
     replays = replayer.replay_part(
         body.wanted(), after=body.after, rate=body.rate, caller=caller_of(router.current_event)

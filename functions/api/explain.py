@@ -19,7 +19,7 @@ from functions.domain.schedule_state import ScheduleState
 from functions.domain.targets import parse_target
 from functions.domain.timer_key import timer_key
 from functions.domain.wheel import Wheel
-from functions.ports import BreakerStore, Clock, ScheduleStore, ShardStore, StoredSchedule, TimerStore
+from functions.ports import BreakerStore, Clock, ScheduleStore, ShardStore, StoredSchedule, TenantPlans, TimerStore
 
 _OPEN = (State.SCHEDULED, State.RETRYING)
 
@@ -35,6 +35,7 @@ class Explainer:
     schedules: ScheduleStore
     breakers: BreakerStore
     shards: ShardStore
+    plans: TenantPlans
 
     def explain(self, job_id: JobId) -> tuple[Found, Explanation]:
         """What is known of a job under its last id, and why. Raises JobNotFound."""
@@ -44,6 +45,7 @@ class Explainer:
         place = attempt_id(found.job_id, found.due_at, wheel=self.wheel)
         timer = self.timers.get(place) if is_open else None
         target = timer.job.target if timer else stored.schedule.job.target if stored else None
+        breaker_until, is_closed = self._breaker_of(found.job_id.tenant, target) if target else (None, False)
         facts = Facts(
             job_id=found.job_id,
             now=self.clock.now(),
@@ -52,7 +54,9 @@ class Explainer:
             timer=timer,
             nominal_at=_nominal_of(found.job_id, timer, stored),
             schedule=schedule,
-            breaker_until=self._breaker_until(found.job_id.tenant, target) if target else None,
+            breaker_until=breaker_until,
+            is_breaker_closed=is_closed,
+            plan=self.plans.of(found.job_id.tenant) if is_open else None,
             behind=self._behind(place, timer) if timer is not None else None,
         )
         return found, explain(facts)
@@ -67,12 +71,13 @@ class Explainer:
             return None
         return cursors[place.priority]
 
-    def _breaker_until(self, tenant: str, target: str) -> datetime | None:
+    def _breaker_of(self, tenant: str, target: str) -> tuple[datetime | None, bool]:
+        """Until when it keeps jobs away; whether it is closed."""
         try:
             breaker = self.breakers.get(tenant, parse_target(target).destination)
         except InvalidJob:
-            return None  # its attempt will say so
-        return breaker.until if breaker else None
+            return None, False  # its attempt will say so
+        return (breaker.until, False) if breaker else (None, True)
 
     def _schedule_of(self, job_id: JobId) -> tuple[StoredSchedule | None, ScheduleState | None]:
         fire = fire_of(job_id.identity)

@@ -12,6 +12,8 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ValidationError
 
+from functions.api.access import Guard
+from functions.api.admission import Admission
 from functions.api.answers import accepted_body, answer, found_body, problem_answer, webhook_keys_body
 from functions.api.breaker_routes import CONTEXT as BREAKERS
 from functions.api.breaker_routes import BreakerDesk
@@ -38,6 +40,9 @@ from functions.api.replay import Replayer
 from functions.api.requests import BatchBody, JobBody, Rules, check_key
 from functions.api.schedule_routes import CONTEXT, Desk, router
 from functions.api.submit import Submitter
+from functions.api.tenant_routes import CONTEXT as TENANTS
+from functions.api.tenant_routes import router as tenant_router
+from functions.api.tenants import TenantManager
 from functions.domain.errors import InvalidInput, TickwheelError
 from functions.domain.job import check_tenant
 from functions.domain.job_id import parse_job_id
@@ -54,9 +59,13 @@ app.include_router(letter_router)
 app.include_router(breaker_router)
 app.include_router(job_router)
 app.include_router(operation_router)
+app.include_router(tenant_router)
 settings = ApiSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
+guard = Guard(plans=wiring.plans, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
+app.use([guard.admit])
+admission = Admission(plans=wiring.plans)
 submitter = Submitter(
     wheel=wiring.wheel,
     clock=wiring.clock,
@@ -64,10 +73,12 @@ submitter = Submitter(
     timers=wiring.timers,
     payloads=wiring.payloads,
     placer=wiring.placer,
+    plans=wiring.plans,
     journal=wiring.journal,
     identity=identity,
     token=token,
     side_by_side=wiring.map_side_by_side,
+    usage=wiring.tally,
 )
 canceller = wiring.canceller
 finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
@@ -91,6 +102,7 @@ letter_finder = LetterFinder(
 )
 breaker_desk = BreakerDesk(breakers=wiring.breaker_store, journal=wiring.journal)
 letter_desk = LetterDesk(
+    admission=admission,
     finder=letter_finder,
     replayer=Replayer(
         clock=wiring.clock,
@@ -123,9 +135,11 @@ explainer = Explainer(
     schedules=wiring.schedules,
     breakers=wiring.breaker_store,
     shards=wiring.shards,
+    plans=wiring.plans,
 )
 rescheduler = wiring.rescheduler
 operation_manager = OperationManager(
+    admission=admission,
     wheel=wiring.wheel,
     clock=wiring.clock,
     operations=wiring.operations,
@@ -134,6 +148,7 @@ operation_manager = OperationManager(
     journal=wiring.journal,
     identity=identity,
 )
+tenant_manager = TenantManager(clock=wiring.clock, store=wiring.tenants, usage=wiring.usage, journal=wiring.journal, plans=settings.PLANS)
 
 
 @app.post("/v1/jobs")
@@ -142,7 +157,9 @@ def submit_job() -> Response[str]:
     key = check_key(app.current_event.headers.get(KEY_HEADER))
     rules = _rules(has_key=key is not None)
     body = JobBody.model_validate(body_of(app.current_event), context=rules)
-    outcome = submitter.submit([body.submission(now=rules.now, idempotency_key=key)])[0]
+    submission = body.submission(now=rules.now, idempotency_key=key)
+    admission.check(submission.tenant, submission.priority)
+    outcome = submitter.submit([submission])[0]
     if isinstance(outcome, TickwheelError):
         raise outcome
     return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
@@ -159,10 +176,13 @@ def submit_batch() -> Response[str]:
     submissions: list[Submission] = []
     for job in batch.jobs:
         try:
-            submissions.append(JobBody.model_validate(job, context=rules).submission(now=rules.now))
-            results.append(None)
-        except ValidationError as error:
+            submission = JobBody.model_validate(job, context=rules).submission(now=rules.now)
+            admission.check(submission.tenant, submission.priority)
+        except (ValidationError, TickwheelError) as error:
             results.append(_refusal(error))
+        else:
+            submissions.append(submission)
+            results.append(None)
     outcomes = iter(submitter.submit(submissions))
     return answer(HTTPStatus.OK, {"results": [result or _result(next(outcomes)) for result in results]})
 
@@ -221,13 +241,16 @@ def no_route(_: NotFoundError) -> Response[str]:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     # The resolver forgets its context after each request.
-    desk = Desk(manager=manager, payloads=wiring.payloads, rules=_rules, token=token)
-    job_desk = JobDesk(finisher=finisher, explainer=explainer, rescheduler=rescheduler, rules=_rules)
+    desk = Desk(manager=manager, admission=admission, payloads=wiring.payloads, rules=_rules, token=token)
+    job_desk = JobDesk(
+        admission=admission, finisher=finisher, explainer=explainer, rescheduler=rescheduler, rules=_rules
+    )
     app.append_context(**{CONTEXT: desk, JOBS: job_desk, LETTERS: letter_desk, BREAKERS: breaker_desk})
-    app.append_context(**{OPERATIONS: operation_manager})
+    app.append_context(**{OPERATIONS: operation_manager, TENANTS: tenant_manager})
     try:
         return app.resolve(event, context)
     finally:
+        wiring.tally.flush()
         wiring.journal.flush()
 
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
+from functions.api.admission import Admission
 from functions.api.answers import answer, problem_answer
 from functions.api.explain import Explainer
 from functions.api.finish import TARGET_FAILED, Finisher
@@ -18,10 +19,11 @@ from functions.api.job_requests import CompleteBody, FailBody, HeartbeatBody, pa
 from functions.api.problems import problem
 from functions.api.reading import body_of, caller_of, read_as
 from functions.api.requests import Rules
+from functions.domain.job import Job
 from functions.domain.job_id import JobId, parse_job_id
 from functions.domain.lifecycle import State
 from functions.ports import Failed
-from functions.rescheduling import Rescheduler
+from functions.rescheduling import Edited, Rescheduler
 
 CONTEXT = "jobs"
 """The name under which the routes find what they need in the resolver's context."""
@@ -33,6 +35,7 @@ RUN_NOW = "run-now"
 class JobDesk:
     """What the routes need. rules: of this moment."""
 
+    admission: Admission
     finisher: Finisher
     explainer: Explainer
     rescheduler: Rescheduler
@@ -47,8 +50,15 @@ def change_job(job_id: str) -> Response[str]:
     """Give a job that waits another time or another content."""
     desk, parsed, patch = _desk(), _parsed(job_id), body_of(router.current_event)
     rules = desk.rules()
-    caller = caller_of(router.current_event)
-    waiting = desk.rescheduler.change(parsed, lambda job, payload: patched(job, payload, patch, rules), caller=caller)
+
+    def edit(job: Job, payload: str | None) -> Edited:
+        edited = patched(job, payload, patch, rules)
+        # What it has, it may keep.
+        if edited.submission.priority is not job.priority:
+            desk.admission.check_priority(job.tenant, edited.submission.priority)
+        return edited
+
+    waiting = desk.rescheduler.change(parsed, edit, caller=caller_of(router.current_event))
     return answer(HTTPStatus.OK, waiting_body(waiting, asked=parsed))
 
 

@@ -24,6 +24,9 @@ from functions.api.operation_openapi import operation_paths
 from functions.api.problems import TABLE
 from functions.api.requests import BATCH_LIMIT, BatchBody, JobBody
 from functions.api.schedule_openapi import MODELS, SCHEMAS, schedule_paths
+from functions.api.tenant_openapi import MODELS as TENANT_MODELS
+from functions.api.tenant_openapi import SCHEMAS as TENANT_SCHEMAS
+from functions.api.tenant_openapi import tenant_paths
 from functions.domain.job import Delivery, Priority
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Ring
@@ -139,7 +142,10 @@ def document() -> dict[str, Any]:
     _, definitions = models_json_schema(
         [
             (model, "validation")
-            for model in (JobBody, BatchBody, *JOB_MODELS, *MODELS, *LETTER_MODELS, *BREAKER_MODELS, *OPERATION_MODELS)
+            for model in (
+                *(JobBody, BatchBody, *JOB_MODELS, *MODELS, *LETTER_MODELS),
+                *(*BREAKER_MODELS, *OPERATION_MODELS, *TENANT_MODELS),
+            )
         ],
         ref_template=REFERENCE,
         title=None,
@@ -149,7 +155,7 @@ def document() -> dict[str, Any]:
     schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": REFERENCE.format(model="JobBody")}
     schemas |= {"Accepted": _ACCEPTED, "Job": _JOB, "Cancelled": _CANCELLED, "Problem": _PROBLEM, "Results": _RESULTS}
     schemas |= {"WebhookKeys": _WEBHOOK_KEYS} | JOB_SCHEMAS | SCHEMAS | LETTER_SCHEMAS | BREAKER_SCHEMAS
-    schemas |= OPERATION_SCHEMAS
+    schemas |= OPERATION_SCHEMAS | TENANT_SCHEMAS
     job_id = {"name": "id", "in": "path", "required": True, "schema": TEXT}
     return {
         "openapi": "3.1.0",
@@ -162,10 +168,16 @@ def document() -> dict[str, Any]:
                     "name": "Authorization",
                     "in": "header",
                     "description": "AWS Signature Version 4 for the service execute-api",
-                }
+                },
+                "jwt": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "where a stage takes tokens of an issuer: at another address, for one tenant",
+                },
             },
         },
-        "security": [{"sigv4": []}],
+        "security": [{"sigv4": []}, {"jwt": []}],
         "paths": {
             "/v1/jobs": {
                 "post": operation(
@@ -190,6 +202,7 @@ def document() -> dict[str, Any]:
             **letter_paths(),
             **breaker_paths(),
             **operation_paths(),
+            **tenant_paths(),
             "/v1/tenants/{id}/webhook-keys": {
                 "parameters": [{"name": "id", "in": "path", "required": True, "schema": TEXT}],
                 "get": operation(

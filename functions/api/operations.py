@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from functions.api.admission import Admission
 from functions.api.operation_answers import filter_body, shift_body
 from functions.api.requests import HORIZON
 from functions.domain.claims import REQUEST_LIMIT
@@ -91,17 +92,20 @@ class OperationManager:
     exports: ExportStore
     waker: Waker
     journal: Journal
+    admission: Admission
     identity: Callable[[], str]
 
     def accept(self, asked: Asked, *, key: str | None, caller: str) -> Operation:
         """The operation, open; or, under an idempotency key that was used, its first one as it stands.
 
-        Raises InvalidInput, KeyReused, TooManyOperations.
+        Raises InvalidInput, KeyReused, TooManyOperations, TenantClosed.
         """
         operation_id = MARK + (self.identity() if key is None else _digest(asked.tenant, key))[:_ID_DIGITS]
         first = None if key is None else self.operations.get(asked.tenant, operation_id)
         if first is not None:
             return _same(first, asked)
+        if asked.action is Action.RUN_NOW and not asked.dry_run:
+            self.admission.check_open(asked.tenant)
         operation = self._operation(asked, operation_id, caller=caller)
         self._check_room(asked.tenant)
         met = self.operations.create(operation)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from functions.api.problems import Misshapen
 from functions.api.requests import check_key, parse_body
+from functions.domain.access import Caller, caller_by_arn, caller_by_token
 from functions.domain.errors import InvalidInput
 
 KEY_HEADER = "idempotency-key"
@@ -45,6 +46,16 @@ def key_of(event: APIGatewayProxyEventV2) -> str | None:
 
 
 def caller_of(event: APIGatewayProxyEventV2) -> str:
-    """The ARN of who signed the request."""
+    """Who asks, for the log: the ARN of who signed the request, or whom its token is of."""
+    return identity_of(event).name
+
+
+def identity_of(event: APIGatewayProxyEventV2, *, tenant_claim: str = "") -> Caller:
+    """Who asks, as the gateway has found out. tenant_claim: of a token, which names its tenant; empty for none."""
     authorizer = event.raw_event["requestContext"].get("authorizer") or {}
-    return (authorizer.get("iam") or {}).get("userArn") or _UNKNOWN_CALLER
+    if "jwt" in authorizer:
+        claims = (authorizer["jwt"] or {}).get("claims") or {}
+        return caller_by_token(
+            str(claims.get("sub") or _UNKNOWN_CALLER), claims.get(tenant_claim) if tenant_claim else None
+        )
+    return caller_by_arn((authorizer.get("iam") or {}).get("userArn") or _UNKNOWN_CALLER)

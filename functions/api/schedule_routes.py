@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
+from functions.api.admission import Admission
 from functions.api.answers import answer, problem_answer
 from functions.api.fire_counts import MOST_SCHEDULES, FireCountsBody, count_given, count_stored, start_of
 from functions.api.manage_schedules import ScheduleManager, Standing
@@ -47,6 +48,7 @@ class Desk:
     """What the routes need. rules: of this moment; token: a fresh one, for a run without an idempotency key."""
 
     manager: ScheduleManager
+    admission: Admission
     payloads: PayloadStore
     rules: Callable[[], Rules]
     token: Callable[[], str]
@@ -62,6 +64,7 @@ def put_schedule(schedule_id: str) -> Response[str]:
     schedule = read_schedule(body_of(router.current_event), desk.rules()).schedule(query.tenant, unquote(schedule_id))
     if query.dry_run:
         return answer(HTTPStatus.OK, difference_body(desk.manager.compare(schedule, count=query.count)))
+    desk.admission.check(schedule.tenant, schedule.job.priority)
     standing, is_new = desk.manager.put(schedule)
     return _told(standing, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
@@ -74,11 +77,16 @@ def patch_schedule(schedule_id: str) -> Response[str]:
 
     def edit(current: Schedule) -> Schedule:
         stored = _stored_payload(current) if names_payload(patch) else None
-        return patched(current, patch, rules, stored_payload=stored)
+        edited = patched(current, patch, rules, stored_payload=stored)
+        # What it has, it may keep.
+        if edited.job.priority is not current.job.priority:
+            desk.admission.check_priority(query.tenant, edited.job.priority)
+        return edited
 
     if query.dry_run:
         edited = edit(desk.manager.get(query.tenant, unquote(schedule_id)).stored.schedule)
         return answer(HTTPStatus.OK, difference_body(desk.manager.compare(edited, count=query.count)))
+    desk.admission.check_open(query.tenant)
     return _told(desk.manager.patch(query.tenant, unquote(schedule_id), edit))
 
 
@@ -142,17 +150,21 @@ def _pause(tenant: str, schedule_id: str) -> Response[str]:
 
 def _resume(tenant: str, schedule_id: str) -> Response[str]:
     body = read_as(ResumeBody, _optional_body())
+    _desk().admission.check_open(tenant)
     return _told(_desk().manager.resume(tenant, schedule_id, note=body.note))
 
 
 def _trigger(tenant: str, schedule_id: str) -> Response[str]:
     body = read_as(TriggerBody, _optional_body())
+    _desk().admission.check_open(tenant)
     job_id = _desk().manager.trigger(tenant, schedule_id, token=_token(), overlap=body.overlap)
     return answer(HTTPStatus.ACCEPTED, {"job": job_id})
 
 
 def _backfill(tenant: str, schedule_id: str) -> Response[str]:
     body = read_as(BackfillBody, body_of(router.current_event))
+    if not body.dry_run:
+        _desk().admission.check_open(tenant)
     backfill = _desk().manager.backfill(
         tenant,
         schedule_id,

@@ -15,10 +15,12 @@ from functions.domain.job import Job, Payload, Timer
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.submission import PAST_GRACE, Submission, fingerprint_of, job_of, keyed_identity
+from functions.domain.usage import Usage, submission_units
 from functions.domain.wheel import Ring, Wheel
 from functions.moves import last_of
 from functions.placing import Placer
-from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore, TimerStore
+from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore, TenantPlans, TimerStore, UsageCounter
+from functions.tally import UNCOUNTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +48,12 @@ class Submitter:
     timers: TimerStore
     payloads: PayloadStore
     placer: Placer
+    plans: TenantPlans
     journal: Journal
     identity: Callable[[], str]
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+    usage: UsageCounter = UNCOUNTED
 
     def submit(self, submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
         """Take jobs in; an answer each, in order. A job is accepted only once it is durably in the wheel."""
@@ -62,11 +66,12 @@ class Submitter:
                 answers[index] = outcome
         timers = [Timer(job=prepared.job, due_at=prepared.job.scheduled_at) for prepared in to_place.values()]
         for (index, prepared), placement in zip(to_place.items(), self.placer.place(timers), strict=True):
-            answers[index] = (
-                NotPlaced([placement.fault])
-                if placement.ring is None
-                else _accepted(prepared.job, ring=placement.ring, is_replay=prepared.is_replay)
-            )
+            if placement.ring is None:
+                answers[index] = NotPlaced([placement.fault])
+                continue
+            answers[index] = _accepted(prepared.job, ring=placement.ring, is_replay=prepared.is_replay)
+            if not prepared.is_replay:
+                self.usage.add(prepared.job.tenant, _used(submissions[index], prepared.job, placement.ring))
         accepted = [answer for answer in answers.values() if isinstance(answer, Accepted) and not answer.is_replay]
         self.journal.count("jobs_submitted", len(accepted))
         return [answers[index] for index in range(len(submissions))]
@@ -160,7 +165,8 @@ class Submitter:
         identity = self.identity()
         if submission.idempotency_key is not None:
             identity = keyed_identity(submission.tenant, submission.idempotency_key)
-        return job_of(submission, identity=identity, wheel=self.wheel)
+        subshards = self.plans.of(submission.tenant).subshards
+        return job_of(submission, identity=identity, wheel=self.wheel, subshards=subshards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +188,12 @@ def _accepted(
         ring=ring,
         is_replay=is_replay,
     )
+
+
+def _used(submission: Submission, job: Job, ring: Ring) -> Usage:
+    units = submission_units(
+        Timer(job=job, due_at=job.scheduled_at),
+        is_far=ring is Ring.FAR,
+        is_keyed=submission.idempotency_key is not None,
+    )
+    return Usage(submitted=1, units=units, bytes=len((submission.payload or "").encode()))

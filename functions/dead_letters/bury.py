@@ -16,9 +16,11 @@ from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event
 from functions.domain.timer_key import NO_TENANT
+from functions.domain.usage import Usage, letter_units
 from functions.occurrences import Occurrences
 from functions.placing import Placer
-from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger
+from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger, UsageCounter
+from functions.tally import UNCOUNTED
 
 _TRIES = 3
 
@@ -35,6 +37,7 @@ class Burier:
     occurrences: Occurrences
     journal: Journal
     token: Callable[[], str]
+    usage: UsageCounter = UNCOUNTED
 
     def bury(self, body: str, *, message_id: str, seen_at: datetime, receive_count: int) -> bool:
         """Keep a message; False when it must come back, because a worker still has its job.
@@ -117,4 +120,6 @@ class Burier:
 
     def _note(self, letter: DeadLetter) -> None:
         self.journal.count("dead_lettered")
+        if letter.timer is not None:
+            self.usage.add(letter.tenant, Usage(failed=1, units=letter_units(letter.timer)))
         self.journal.event("dead_lettered", job_id=letter.job_id, tenant=letter.tenant, error=letter.error)

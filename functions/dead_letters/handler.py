@@ -22,6 +22,7 @@ burier = Burier(
     occurrences=wiring.occurrences,
     journal=wiring.journal,
     token=token,
+    usage=wiring.tally,
 )
 
 
@@ -31,6 +32,7 @@ def handler(event: dict[str, Any], _: LambdaContext) -> dict[str, Any]:
     try:
         returned = [record["messageId"] for record in event["Records"] if not _bury(record)]
     finally:
+        wiring.tally.flush()
         wiring.journal.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 

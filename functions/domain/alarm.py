@@ -25,6 +25,6 @@ class Alarm:
     link: Link
 
     @property
-    def due_at(self) -> datetime:
-        """When it is due in the wheel."""
+    def wakes_at(self) -> datetime:
+        """When the wheel lets go of it."""
         return self.rings_at

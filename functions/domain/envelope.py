@@ -65,6 +65,8 @@ def encode_timer(timer: Timer) -> str:
         record["f"] = [timer.spent, to_ms(timer.counted_from)]
     if not timer.is_granted:
         record["y"] = 1
+    if timer.not_before is not None and timer.not_before > timer.due_at:
+        record["w"] = to_ms(timer.not_before)
     record |= _payload_of(job.payload)
     # SQS refuses the two non-characters; inside a JSON text they can only stand in a string, where an escape is the same.
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
@@ -219,6 +221,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         spent=spent,
         counted_from=from_ms(counted_from) if counted_from is not None else None,
         is_granted=not record.get("y"),
+        not_before=from_ms(record["w"]) if "w" in record else None,
     )
 
 

@@ -23,6 +23,12 @@ TickwheelError
 ├── ScheduleBehind          a schedule still catches up on what it missed
 ├── AlreadySettled          the job came to its end before it could be cancelled or changed
 ├── Moved                   the job goes on under another id
+├── Forbidden               a caller may not act for a tenant, or is no operator
+├── TenantBusy              a tenant kept changing while it was being changed
+├── TenantChanged           a tenant is not as somebody has seen it who changes it
+├── TenantDeleted           a tenant is being deleted, or has been
+├── TenantClosed            a tenant takes nothing in any more
+├── PriorityNotAllowed      a job has a higher class than its tenant may use
 ├── StaleFence              the attempt that somebody speaks for is not the one that is running
 ├── NotHeld                 nothing is known of an attempt that goes on by itself
 ├── NotChangeable           a job of this kind cannot be changed, or run before its time
@@ -230,6 +236,67 @@ class Moved(TickwheelError):
         super().__init__(f"job {job_id} was rescheduled or edited and is now job {moved_to}: ask for that")
         self.job_id = job_id
         self.moved_to = moved_to
+
+
+class Forbidden(TickwheelError):
+    """A caller may not act for a tenant; without a tenant: is no operator. caller: how patterns would name it."""
+
+    def __init__(self, caller: str, *, tenant: str = "", remedy: str) -> None:
+        asked = f"may not act for tenant {tenant}" if tenant else "is no operator of this stage"
+        super().__init__(f"{caller} {asked}: {remedy}")
+        self.caller = caller
+        self.tenant = tenant
+
+
+class TenantBusy(TickwheelError):
+    """A tenant kept changing while it was being changed: nothing was written."""
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(f"{tenant} is being changed by somebody else: look at it, and change it again")
+        self.tenant = tenant
+
+
+class TenantChanged(TickwheelError):
+    """A tenant is not as somebody has seen it who changes it: nothing was written. version: the one it has."""
+
+    def __init__(self, tenant: str, *, seen: int, version: int) -> None:
+        super().__init__(f"{tenant} has version {version}, not {seen}: look at it, and change it again")
+        self.tenant = tenant
+        self.version = version
+
+
+class TenantDeleted(TickwheelError):
+    """A tenant is being deleted, or has been (is_over)."""
+
+    def __init__(self, tenant: str, *, is_over: bool) -> None:
+        super().__init__(
+            f"tenant {tenant} has been deleted: put it (PUT /v1/tenants/{tenant}) to have it again"
+            if is_over
+            else f"tenant {tenant} is being deleted: wait for the end of that"
+        )
+        self.tenant = tenant
+
+
+class TenantClosed(TickwheelError):
+    """A tenant takes nothing in any more: no job, no schedule, no pause. status: why."""
+
+    def __init__(self, tenant: str, status: str) -> None:
+        remedy = "what it has goes on; an operator opens it by `tickwheel tenant resume`"
+        super().__init__(f"tenant {tenant} is {status}: {remedy if status == 'draining' else 'it is gone'}")
+        self.tenant = tenant
+        self.status = status
+
+
+class PriorityNotAllowed(TickwheelError):
+    """A job has a higher class than its tenant may use. top: the highest that it may."""
+
+    def __init__(self, tenant: str, *, priority: str, top: str) -> None:
+        super().__init__(
+            f"priority is {priority}, but {top} is the highest that tenant {tenant} may use: lower it, or ask an operator"
+        )
+        self.tenant = tenant
+        self.priority = priority
+        self.top = top
 
 
 class StaleFence(TickwheelError):

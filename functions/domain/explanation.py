@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import inf
 
 from functions.domain.claims import LedgerRow, after_lease
 from functions.domain.cursor import ClassCursor
@@ -15,6 +16,7 @@ from functions.domain.job_id import JobId, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of
 from functions.domain.schedule_state import ScheduleState, Status
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.wheel import Wheel
 
 
@@ -32,9 +34,13 @@ class Reason(StrEnum):
     """Its target goes on by itself."""
     RETRYING = "retrying"
     PARKED = "parked"
-    """The breaker of its destination is open."""
+    """It was put back before its claim, as a rule because the breaker of its destination is open."""
+    TENANT_PAUSED = "tenant_paused"
+    """Nothing of its tenant is promoted or called."""
+    AT_CONCURRENCY_CAP = "at_concurrency_cap"
+    """It was put back before its claim, because as many jobs of its tenant ran as may."""
     OVER_CAP = "over_cap"
-    """Its tenant has more due than may go out, or is paused: it waits for its turn in the far ring."""
+    """Its tenant has more due than may go out: it waits for its turn in the far ring."""
     BUFFERED = "buffered"
     """A fire that waits for the end of the run before it."""
     PAUSED = "paused"
@@ -69,6 +75,7 @@ class Facts:
     row: of its ledger. timer: the far row of its next attempt, which stays there after its promotion. nominal_at: of a
     fire, when its rule says that it fires. schedule: the state of a fire's schedule, None where there is none.
     breaker_until: until when the breaker of its destination keeps jobs away, None for a closed or unknown one.
+    is_breaker_closed: it was looked up. plan: of its tenant, where that is known.
     behind: how far its class has been scanned, where that has not come to its far row although its bucket is open.
     """
 
@@ -80,6 +87,8 @@ class Facts:
     nominal_at: datetime | None = None
     schedule: ScheduleState | None = None
     breaker_until: datetime | None = None
+    is_breaker_closed: bool = False
+    plan: TenantPlan | None = None
     behind: ClassCursor | None = None
 
     @property
@@ -99,6 +108,11 @@ class Facts:
         until = max((instant for instant in (noted, self.breaker_until) if instant), default=None)
         return until if self.is_due and until is not None and until > self.now else None
 
+    @property
+    def is_kept_by_a_pause(self) -> bool:
+        """Whether it would run, were its tenant not paused. Without a row it may have run before."""
+        return self.is_due and self.job_id.is_ledgered and self.plan is not None and self.plan.is_paused
+
 
 def explain(facts: Facts) -> Explanation:
     """Why a job has not run yet, or what became of it."""
@@ -113,8 +127,10 @@ def _explain_waiting(facts: Facts, row: LedgerRow) -> Explanation:
     fire = fire_of(facts.job_id.identity)
     if fire is not None and (explanation := _explain_fire(facts, schedule_id=fire[0], is_asked_for=bool(fire[2]))):
         return explanation
+    if facts.is_kept_by_a_pause:
+        return _explain_pause(facts)
     if facts.parked_until is not None:
-        return _explain_parking(facts.parked_until)
+        return _explain_parking(facts, facts.parked_until)
     if row.attempt:
         return Explanation(
             reason=Reason.IN_READY_QUEUE,
@@ -140,12 +156,7 @@ def _explain_turn(facts: Facts, behind: ClassCursor) -> Explanation | None:
     tenant, priority = facts.job_id.tenant, facts.job_id.priority.name.lower()
     own = behind.own.get(tenant)
     if own is not None and own.is_held:
-        return Explanation(
-            reason=Reason.OVER_CAP,
-            at=None,
-            detail=f"It waits in the far ring: tenant {tenant} is paused.",
-            would_change_it="Resume the tenant; its jobs then go out in order.",
-        )
+        return _explain_pause(facts)
     if own is not None:
         return Explanation(
             reason=Reason.OVER_CAP,
@@ -273,8 +284,10 @@ def _explain_cancel_request(facts: Facts, row: LedgerRow) -> Explanation:
 
 
 def _explain_retry(facts: Facts, row: LedgerRow) -> Explanation:
+    if facts.is_kept_by_a_pause:
+        return _explain_pause(facts)
     if facts.parked_until is not None:
-        return _explain_parking(facts.parked_until)
+        return _explain_parking(facts, facts.parked_until)
     return Explanation(
         reason=Reason.RETRYING,
         at=row.due_at,
@@ -283,12 +296,39 @@ def _explain_retry(facts: Facts, row: LedgerRow) -> Explanation:
     )
 
 
-def _explain_parking(until: datetime) -> Explanation:
+def _explain_pause(facts: Facts) -> Explanation:
+    note = facts.plan.note if facts.plan is not None else ""
+    return Explanation(
+        reason=Reason.TENANT_PAUSED,
+        at=None,
+        detail=f"It waits in the far ring: tenant {facts.job_id.tenant} is paused{_because(note)}.",
+        would_change_it="Resume the tenant; its jobs then go out in order, within minutes.",
+    )
+
+
+def _explain_parking(facts: Facts, until: datetime) -> Explanation:
+    limit = facts.plan.max_concurrency if facts.plan is not None else inf
+    if facts.breaker_until is not None and facts.breaker_until > facts.now:
+        return Explanation(
+            reason=Reason.PARKED,
+            at=until,
+            detail=f"Its destination is left alone after failures: the breaker is open, and the job waits until {_told(until)} or later.",
+            would_change_it="A probe that succeeds; or reset the breaker.",
+        )
+    back = f"It was put back before its claim, and comes back at {_told(until)} or later"
+    if limit < inf and facts.is_breaker_closed:
+        return Explanation(
+            reason=Reason.AT_CONCURRENCY_CAP,
+            at=until,
+            detail=f"{back}: tenant {facts.job_id.tenant} may have {limit:g} calls at the same time, and they were taken.",
+            would_change_it="The end of one of its other calls; or a higher max_concurrency of the tenant.",
+        )
+    or_else = "" if limit == inf else f", or all {limit:g} calls taken that its tenant may have at the same time"
     return Explanation(
         reason=Reason.PARKED,
         at=until,
-        detail=f"Its destination is left alone after failures: the breaker is open, and the job waits until {_told(until)} or later.",
-        would_change_it="A probe that succeeds; or reset the breaker.",
+        detail=f"{back}: the breaker of its destination was open, or its tenant paused{or_else}.",
+        would_change_it="Nothing but its time, if that has passed.",
     )
 
 

@@ -110,7 +110,8 @@ class Timer:
 
     due_at: when this attempt is due. attempt: from 1. backoff: the gap before this attempt, which decorrelated
     jitter grows from. spent: attempts that the policy no longer counts, and counted_from: since when it counts age,
-    after a replay. is_granted: False of a watchdog that is due when the policy grants no attempt any more.
+    after a replay. is_granted: False of a watchdog that is due when the policy grants no attempt any more. not_before:
+    it waits in the wheel until then, though it may be due: for a cap of its tenant, a pause, or a class that is full.
     """
 
     job: Job
@@ -120,6 +121,12 @@ class Timer:
     spent: int = 0
     counted_from: datetime | None = None
     is_granted: bool = True
+    not_before: datetime | None = None
+
+    @property
+    def wakes_at(self) -> datetime:
+        """When the wheel lets go of it."""
+        return self.due_at if self.not_before is None else max(self.due_at, self.not_before)
 
     def age_at(self, instant: datetime) -> timedelta:
         """How long the policy has counted by then."""

@@ -135,7 +135,7 @@ class OwnedDay(NamedTuple):
     @classmethod
     def of(cls, timer: Timer) -> OwnedDay:
         """Where the row of a timer is."""
-        return cls(to_seconds(timer.due_at) // _DAY_SECONDS, timer.job.priority, timer.job.shard)
+        return cls(to_seconds(timer.wakes_at) // _DAY_SECONDS, timer.job.priority, timer.job.shard)
 
     @property
     def ends_at(self) -> datetime:

@@ -107,9 +107,19 @@ def rings_at(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta)
 
 
 def occurrence_job(
-    schedule: Schedule, link: Link, *, version: int, wheel: Wheel, due_at: datetime | None = None, suffix: str = ""
+    schedule: Schedule,
+    link: Link,
+    *,
+    version: int,
+    wheel: Wheel,
+    due_at: datetime | None = None,
+    suffix: str = "",
+    subshards: int = 1,
 ) -> Job:
-    """The job of a fire. due_at: of a trigger or a backfill, which do not run at the time of their fire."""
+    """The job of a fire. due_at: of a trigger or a backfill, which do not run at the time of their fire.
+
+    subshards: over how many shards its tenant is spread.
+    """
     template, scheduled_at = schedule.job, due_at or link.at
     limits = [
         limit for limit in (template.expires_after, None if suffix else schedule.max_lateness) if limit is not None
@@ -118,7 +128,7 @@ def occurrence_job(
         tenant=schedule.tenant,
         identity=identity_of(schedule.schedule_id, link.at, suffix),
         bucket=wheel.bucket_of(scheduled_at),
-        shard=shard_of(schedule, wheel),
+        shard=shard_of(schedule, wheel, subshards=subshards),
         target=template.target,
         payload=template.payload,
         scheduled_at=scheduled_at,
@@ -144,9 +154,9 @@ def occurrence_job(
     )
 
 
-def shard_of(schedule: Schedule, wheel: Wheel) -> int:
+def shard_of(schedule: Schedule, wheel: Wheel, *, subshards: int = 1) -> int:
     """The shard of a schedule's alarm rows and of its runs."""
-    return wheel.shard_of(schedule.tenant, schedule.schedule_id)
+    return wheel.shard_of(schedule.tenant, schedule.schedule_id, subshards=subshards)
 
 
 class _Walk:

@@ -42,6 +42,8 @@ class SkipReason(StrEnum):
     """A later fire took its place."""
     REFUSED = "refused"
     """The ready queue does not take it, in any way."""
+    DRAINING = "draining"
+    """Its tenant was closed before it came due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

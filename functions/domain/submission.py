@@ -39,14 +39,14 @@ class Submission:
     tags: tuple[str, ...] = ()
 
 
-def job_of(submission: Submission, *, identity: str, wheel: Wheel) -> Job:
-    """The job that is submitted, under an identity."""
+def job_of(submission: Submission, *, identity: str, wheel: Wheel, subshards: int = 1) -> Job:
+    """The job that is submitted, under an identity. subshards: over how many shards its tenant is spread."""
     due_at = from_ms(to_ms(submission.due_at))
     return Job(
         tenant=submission.tenant,
         identity=identity,
         bucket=wheel.bucket_of(due_at),
-        shard=wheel.shard_of(submission.tenant, identity),
+        shard=wheel.shard_of(submission.tenant, identity, subshards=subshards),
         target=submission.target,
         payload=Payload(text=submission.payload),
         scheduled_at=due_at,

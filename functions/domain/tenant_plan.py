@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -97,6 +97,7 @@ class TenantPlan:
     max_pending: jobs that wait for their time, about. max_concurrency: jobs that are called at the same time.
     top_priority: the highest class that its jobs may have. subshards: over how many shards its jobs are spread.
     principals: patterns of the ARNs that may act for it. status: whether it is served; note: why, for people.
+    is_stage_paused: it waits with everybody, whatever its status is.
 
     Raises InvalidInput, which names the limit.
     """
@@ -113,6 +114,7 @@ class TenantPlan:
     status: TenantStatus = TenantStatus.ACTIVE
     note: str = ""
     changed_at: datetime | None = None
+    is_stage_paused: bool = False
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -123,7 +125,7 @@ class TenantPlan:
     @property
     def is_paused(self) -> bool:
         """Nothing of it is promoted or called; all of it waits."""
-        return self.status is TenantStatus.PAUSED
+        return self.status is TenantStatus.PAUSED or (self.is_stage_paused and not self.is_deleted)
 
     @property
     def is_closed(self) -> bool:
@@ -193,9 +195,7 @@ class Tenant:
 
 def read_limits(said: Limits) -> dict[str, Any]:
     """Limits by their names, as a plan has them. Raises InvalidInput, which names the limit."""
-    unknown = sorted(set(said) - set(LIMIT_NAMES))
-    if unknown:
-        raise InvalidInput(f"{unknown[0]!r} is no limit: use {', '.join(LIMIT_NAMES)}")
+    check_limit_names(said)
     read: dict[str, Any] = {name: LIMITS[name].read(name, value) for name, value in said.items() if name in LIMITS}
     if TOP_PRIORITY in said:
         names = [priority.name.lower() for priority in Priority]
@@ -203,6 +203,13 @@ def read_limits(said: Limits) -> dict[str, Any]:
             raise InvalidInput(f"{TOP_PRIORITY} is {said[TOP_PRIORITY]!r}, but must be one of {', '.join(names)}")
         read[TOP_PRIORITY] = Priority(names.index(said[TOP_PRIORITY]))
     return read
+
+
+def check_limit_names(names: Iterable[str]) -> None:
+    """Each is the name of a limit. Raises InvalidInput, with the names there are."""
+    unknown = sorted(set(names) - set(LIMIT_NAMES))
+    if unknown:
+        raise InvalidInput(f"{unknown[0][:80]!r} is no limit: use {', '.join(LIMIT_NAMES)}")
 
 
 def write_limits(plan: TenantPlan) -> dict[str, Any]:

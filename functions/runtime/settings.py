@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic_core import from_json
 
+from functions.domain.access import check_pattern
 from functions.domain.addresses import Network, parse_networks
 from functions.domain.errors import InvalidInput
 from functions.domain.job import Priority
@@ -31,6 +32,14 @@ _PATTERNS = TypeAdapter(tuple[str, ...])
 _Targets = Annotated[
     AllowedTargets,
     BeforeValidator(lambda value: AllowedTargets(_PATTERNS.validate_json(value)) if isinstance(value, str) else value),
+]
+
+
+_Principals = Annotated[
+    tuple[str, ...],
+    BeforeValidator(
+        lambda value: tuple(map(check_pattern, _PATTERNS.validate_json(value))) if isinstance(value, str) else value
+    ),
 ]
 
 
@@ -84,14 +93,11 @@ class _PlacingSettings(Settings):
     PLANS: _Plans
     TIMERS_TABLE: str
     TENANTS_TABLE: str
+    SHARDS_TABLE: str
     READY_QUEUE_URLS: _Urls
 
 
-class _WheelSettings(_PlacingSettings):
-    SHARDS_TABLE: str
-
-
-class _ScheduleSettings(_WheelSettings):
+class _ScheduleSettings(_PlacingSettings):
     LEDGER_TABLE: str
     SCHEDULES_TABLE: str
     SCHEDULE_STATE_TABLE: str
@@ -107,6 +113,8 @@ class ApiSettings(_ScheduleSettings):
     ALLOW_PLAIN_HTTP: bool
     MAX_TIMEOUT_SECONDS: int
     OPERATIONS_FUNCTION: str
+    OPERATORS: _Principals
+    JWT_TENANT_CLAIM: str
 
 
 class WorkerSettings(_ScheduleSettings):
@@ -130,9 +138,10 @@ class SweeperSettings(_ScheduleSettings):
 
     AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
     READY_CAPACITY: Annotated[int, Field(ge=1)]
+    SHED_AFTER_SECONDS: Annotated[int, Field(ge=60)]
 
 
-class OperationsSettings(_WheelSettings):
+class OperationsSettings(_PlacingSettings):
     """The executor of operations."""
 
     LEDGER_TABLE: str

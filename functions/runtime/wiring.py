@@ -16,10 +16,13 @@ from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
+from functions.adapters.dynamodb_rates import DynamoDBRateStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
+from functions.adapters.dynamodb_seats import DynamoDBSeatStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.dynamodb_usage import DynamoDBUsageStore
 from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.s3_exports import S3ExportStore
 from functions.adapters.s3_payloads import S3PayloadStore
@@ -32,16 +35,20 @@ from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.breakers import Breakers
 from functions.cancelling import Canceller
+from functions.conditions import KnownConditions
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
+from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.plans import KnownPlans
 from functions.rescheduling import Rescheduler
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
 from functions.schedule_changes import ScheduleChanger
+from functions.seating import Usher
 from functions.settling import Settler
+from functions.tally import Tally
 
 _SENDERS = 8
 _BATCH = 10
@@ -119,6 +126,16 @@ class Wiring:
         return KnownPlans(clock=self.clock, store=self.tenants, journal=self.journal, stage=self._setting("PLANS"))
 
     @cached_property
+    def usage(self) -> DynamoDBUsageStore:
+        """What tenants have used."""
+        return DynamoDBUsageStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Counts what tenants use."""
+        return Tally(clock=self.clock, store=self.usage, journal=self.journal)
+
+    @cached_property
     def breakers(self) -> Breakers:
         """Which destinations may be called."""
         return Breakers(
@@ -128,6 +145,18 @@ class Wiring:
             token=token,
             jitter=jitter,
             skew=self.wheel.skew,
+        )
+
+    @cached_property
+    def usher(self) -> Usher:
+        """Seats for the calls of tenants whose concurrency is capped."""
+        return Usher(
+            wheel=self.wheel,
+            clock=self.clock,
+            seats=DynamoDBSeatStore(self._dynamodb, self._setting("TENANTS_TABLE")),
+            journal=self.journal,
+            token=token,
+            jitter=jitter,
         )
 
     @cached_property
@@ -153,7 +182,29 @@ class Wiring:
     @cached_property
     def placer(self) -> Placer:
         """The only way into the wheel."""
-        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready)
+        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=self.pacer)
+
+    @cached_property
+    def conditions(self) -> KnownConditions:
+        """How the stage stands."""
+        return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
+
+    @cached_property
+    def rates(self) -> DynamoDBRateStore:
+        """Until when the rates of tenants are used up."""
+        return DynamoDBRateStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def pacer(self) -> Pacer:
+        """How fast jobs may come."""
+        return Pacer(
+            wheel=self.wheel,
+            clock=self.clock,
+            plans=self.plans,
+            rates=self.rates,
+            classes=self.conditions,
+            journal=self.journal,
+        )
 
     @cached_property
     def schedules(self) -> DynamoDBScheduleStore:
@@ -178,6 +229,7 @@ class Wiring:
             schedules=self.schedules,
             ledger=self.ledger,
             placer=self.placer,
+            plans=self.plans,
             journal=self.journal,
             side_by_side=self.map_side_by_side,
         )
@@ -210,6 +262,7 @@ class Wiring:
             payloads=self.payloads,
             journal=self.journal,
             jitter=jitter,
+            usage=self.tally,
         )
 
     @cached_property
@@ -235,6 +288,7 @@ class Wiring:
             timers=self.timers,
             payloads=self.payloads,
             placer=self.placer,
+            plans=self.plans,
             journal=self.journal,
             identity=identity,
             token=token,

@@ -9,18 +9,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from math import inf
 from typing import Protocol
 
+from functions.domain.claims import TIMER_LIFE
 from functions.domain.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.fairness import MAX_OWN, STREAM, grant, order_from, quantum_of
+from functions.domain.instants import SECOND
 from functions.domain.job import Priority
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import NO_TENANT, owned_prefix, owner_bounds, owner_of
 from functions.domain.wheel import Wheel
 from functions.ports import Page, StoredTimer, TenantPlans
 
 PAGE = 500
 
+RENEW_AFTER = TIMER_LIFE / 2
+"""A row of a paused tenant that has waited so long is put anew: left alone, its table would let it go."""
+
+TIME_TO_RENEW = timedelta(days=1)
+"""What a pause of everybody leaves of that, to sort the tenants of its buckets apart."""
+
+EVERYBODY_PAUSED = "everybody is paused"
 USED_UP = "the budget of a class is used up"
 OUT_OF_TIME = "the time of a class is used up"
 
@@ -42,6 +53,14 @@ class Tick(Protocol):
 
     def record(self, priority: Priority, cursor: ClassCursor) -> None:
         """How far the class has come, to be checkpointed when that is due. Raises when the tick is over."""
+        ...
+
+    def with_slots(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
+        """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its slot."""
+        ...
+
+    def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
+        """Put rows that wait for their tenant into a bucket that comes; the keys of those with which that failed."""
         ...
 
     def budget(self, priority: Priority) -> int | None:
@@ -81,6 +100,7 @@ class ClassScan:
     def run(self) -> str:
         """Until nothing is due; else why it ended before that."""
         self._look_at_held()
+        self._renew_held()
         while self._has_work():
             names = order_from(self._turn, list(self._own))
             for number, name in enumerate(names):
@@ -94,8 +114,28 @@ class ClassScan:
         return ""
 
     def _look_at_held(self) -> None:
-        for tenant, own in self._own.items():
-            self._own[tenant] = own._replace(is_held=self._plans.of(tenant).is_paused)
+        for tenant, own in list(self._own.items()):
+            plan = self._plans.of(tenant)
+            if plan.is_deleted:
+                # What lies behind its cursor is forgotten: the stream has passed over it.
+                del self._own[tenant]
+            else:
+                self._own[tenant] = own._replace(is_held=plan.is_paused)
+
+    def _renew_held(self) -> None:
+        """A page a tenant and tick, of what its table would let go before long."""
+        oldest = self._horizon - RENEW_AFTER // SECOND
+        for tenant, own in list(self._own.items()):
+            if not own.is_held or own.at.bucket >= oldest or not self._tick.has_time(self._priority):
+                continue
+            page = self._tick.read_between(own.at, *owner_bounds(self._priority, tenant), limit=PAGE)
+            failed = min(self._tick.renew(page.rows), default=None)
+            at = Position(self._wheel.next_bucket(own.at.bucket))
+            if failed is not None or not page.is_last:
+                renewed = [row.key for row in page.rows if failed is None or row.key < failed]
+                at = Position(own.at.bucket, max(renewed, default=own.at.key))
+            self._own[tenant] = own._replace(at=at)
+            self._record()
 
     def _has_work(self) -> bool:
         behind = (own.at.bucket for own in self._own.values() if not own.is_held)
@@ -123,20 +163,21 @@ class ClassScan:
     def _pick(self, page: Page, counts: Counter[str]) -> _Picked:
         """The rows of the stream that go out now. A tenant with more than its quantum, or a paused one, leaves it."""
         picked = _Picked(self._at.key)
-        if page.rows:
-            self._open()
+        if page.rows and not self._open():
+            picked.is_cut = True
+            return picked
         tenant = NO_TENANT
-        grants: dict[str, float] = {}
+        shares: dict[str, _Share] = {}
         for row in page.rows:
             tenant = owner_of(row.key)[0]
-            if tenant not in self._own:
+            if tenant not in shares:
+                shares[tenant] = self._share(tenant)
+            if tenant not in self._own and not shares[tenant].is_gone:
                 if self._left is not None and len(picked.rows) >= self._left:
                     self._stopped_by = USED_UP
                     picked.is_cut = True
                     return picked
-                if tenant not in grants:
-                    grants[tenant] = self._grant(tenant)
-                is_held, is_over = not grants[tenant], counts[tenant] >= grants[tenant]
+                is_held, is_over = shares[tenant].is_held, counts[tenant] >= shares[tenant].grant
                 if is_over and len(self._own) < MAX_OWN:
                     self._leave(tenant, picked.passed, is_held=is_held)
                     picked.left.append(tenant)
@@ -149,7 +190,7 @@ class ClassScan:
                     counts[tenant] += 1
             picked.passed = row.key
         has_room = len(self._own) < MAX_OWN and not page.is_last
-        if has_room and tenant in grants and tenant not in self._own and counts[tenant] >= grants[tenant]:
+        if has_room and counts[tenant] and tenant not in self._own and counts[tenant] >= shares[tenant].grant:
             # Whatever more it has would be read for nothing.
             self._leave(tenant, picked.passed, is_held=False)
             picked.left.append(tenant)
@@ -157,12 +198,15 @@ class ClassScan:
             picked.passed = owner_bounds(self._priority, tenant)[1]
         return picked
 
-    def _grant(self, tenant: str) -> float:
-        """Jobs that a tenant may send in a turn: none of a paused one, any number of what no tenant owns."""
+    def _share(self, tenant: str) -> _Share:
         if tenant == NO_TENANT:
-            return inf
+            return _Share(inf)
         plan = self._plans.of(tenant)
-        return 0 if plan.is_paused else grant(self._quantum, plan.weight)
+        # A cap is held where a tenant has a cursor of its own. Without room for that it would never go on.
+        leaves = plan.is_paused or (plan.has_rate and len(self._own) < MAX_OWN)
+        return _Share(
+            0 if leaves else grant(self._quantum, plan.weight), is_held=plan.is_paused, is_gone=plan.is_deleted
+        )
 
     def _leave(self, tenant: str, passed: str, *, is_held: bool) -> None:
         start = owned_prefix(self._priority, tenant)
@@ -181,20 +225,29 @@ class ClassScan:
         own = self._own.get(tenant)
         if own is None or own.is_held:
             return True
-        self._open()
+        if not self._open():
+            return False
         start, end = owner_bounds(self._priority, tenant)
-        deficit = own.deficit or grant(self._quantum, self._plans.of(tenant).weight)
+        plan = self._plans.of(tenant)
+        deficit = own.deficit or grant(self._quantum, plan.weight)
         while deficit and own.at.bucket <= self._horizon:
             if not self._may_go_on():
                 self._own[tenant] = own._replace(deficit=deficit)
                 return False
             limit = min(PAGE, deficit if self._left is None else min(deficit, self._left))
             page = self._tick.read_between(own.at, start, end, limit=limit)
-            refused = self._promote(page.rows)
+            rows = self._tick.with_slots(tenant, plan, page.rows) if plan.has_rate else page.rows
+            refused = self._promote(rows)
             if refused is not None:
-                passed = max((row.key for row in page.rows if row.key < refused), default=own.at.key)
+                passed = max((row.key for row in rows if row.key < refused), default=own.at.key)
                 self._own[tenant] = own._replace(at=Position(own.at.bucket, passed))
                 return False
+            if len(rows) < len(page.rows):
+                # Its rate is used up as far as this tick reaches.
+                at = Position(own.at.bucket, rows[-1].key) if rows else own.at
+                self._own[tenant] = OwnCursor(at, is_held=True)
+                self._record()
+                return True
             deficit -= len(page.rows)
             bucket = own.at.bucket
             own = OwnCursor(
@@ -204,11 +257,16 @@ class ClassScan:
             self._record()
         return True
 
-    def _open(self) -> None:
-        """What is asked for only where there is something to promote: most ticks of most shards have nothing."""
+    def _open(self) -> bool:
+        """What is asked only where there is something to promote: most ticks of most shards have nothing."""
         if not self._quantum:
             self._left = self._tick.budget(self._priority)
             self._quantum = quantum_of(self._left)
+            # After a long pause each tenant gets a cursor of its own, behind which its rows are put anew.
+            is_young = self._at.bucket > self._horizon - (RENEW_AFTER - TIME_TO_RENEW) // SECOND
+            if is_young and self._plans.of_everybody().is_paused:
+                self._stopped_by = EVERYBODY_PAUSED
+        return not self._stopped_by
 
     def _may_go_on(self) -> bool:
         if self._left == 0:
@@ -242,6 +300,15 @@ class ClassScan:
         ]
         for tenant in caught_up:
             del self._own[tenant]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """grant: jobs of the stream in a turn. is_held: it is paused; is_gone: it is deleted, and its rows are forgotten."""
+
+    grant: float
+    is_held: bool = False
+    is_gone: bool = False
 
 
 @dataclass(slots=True)

@@ -15,10 +15,13 @@ from functions.domain.alarm import Alarm
 from functions.domain.claims import may_claim
 from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
 from functions.domain.instants import from_seconds
-from functions.domain.job import Priority
+from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import class_bounds, owner_of
 from functions.domain.wheel import Wheel
+from functions.pacing import MARGIN, Pacer
+from functions.placing import Placer
 from functions.ports import (
     Clock,
     DeadLetter,
@@ -34,7 +37,7 @@ from functions.ports import (
     TenantPlans,
     TimerStore,
 )
-from functions.scanner.rounds import PAGE, ClassScan
+from functions.scanner.rounds import EVERYBODY_PAUSED, PAGE, ClassScan
 
 CHECKPOINT_SENDS = 2_000
 CHECKPOINT_SECONDS = 5.0
@@ -83,6 +86,8 @@ class Scanner:
     dead_letters: DeadLetters
     alarms: Alarms
     plans: TenantPlans
+    pacer: Pacer
+    placer: Placer
     journal: Journal
     token: Callable[[], str]
 
@@ -105,7 +110,8 @@ class Scanner:
 
     def _note(self, report: ScanReport) -> None:
         self.journal.count("promoted", report.sent)
-        if report.cursors:
+        # While everybody is paused nothing is late.
+        if report.cursors and report.stopped_by != EVERYBODY_PAUSED:
             age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(report.cursors))
             self.journal.observe("oldest_bucket_age_s", max(0.0, age.total_seconds()))
             self.journal.count("cursors_behind", sum(len(cursor.own) for cursor in report.cursors.values()))
@@ -186,10 +192,48 @@ class _Tick:
         self._report.cursors[priority] = cursor
         self._checkpoint_when_due()
 
+    def with_slots(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
+        """As `Tick` promises. An alarm needs no slot: the fires that it rings for do."""
+        wheel = self._scanner.wheel
+        until = self._scanner.clock.now() + wheel.lookahead + wheel.bucket
+        due_ats = [row.timer.due_at for row in rows if row.timer is not None]
+        slots = iter(self._scanner.pacer.slots(tenant, plan, due_ats, until=until))
+        paced: list[StoredTimer] = []
+        for row in rows:
+            if row.timer is None:
+                paced.append(row)
+            elif (slot := next(slots, None)) is not None:
+                paced.append(replace(row, timer=replace(row.timer, not_before=slot)))
+            else:
+                break
+        return paced
+
+    def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
+        """As `Tick` promises. An alarm needs it not: a chain whose alarm is gone is carried on by the sweep."""
+        scanner = self._scanner
+        now = scanner.clock.now()
+        until = now + scanner.wheel.guard + MARGIN
+        waiting = {
+            row.key: replace(row.timer, not_before=until)
+            for row in rows
+            if row.timer is not None and self._still_waits(row.timer, until=until, now=now)
+        }
+        placements = scanner.placer.place(list(waiting.values()))
+        return {key for key, placement in zip(waiting, placements, strict=True) if placement.ring is None}
+
+    def _still_waits(self, timer: Timer, *, until: datetime, now: datetime) -> bool:
+        """Whether a job has neither ended nor gone on; its ledger row lives longer for it."""
+        if not timer.job.is_ledgered:
+            return True
+        return not isinstance(self._scanner.ledger.park(timer, until=until, now=now), Refused)
+
     def budget(self, priority: Priority) -> int | None:
         """As `Tick` promises: one read a tick."""
         if self._budgets is None:
-            self._budgets = self._scanner.shards.budgets()
+            conditions = self._scanner.shards.conditions()
+            is_fresh = conditions is not None and conditions.is_fresh(self._scanner.clock.now())
+            # Of a publisher that has stopped nothing is known: its last word must not stop promotion for good.
+            self._budgets = conditions.budgets if conditions is not None and is_fresh else {}
         return self._budgets.get(priority)
 
     def has_time(self, priority: Priority) -> bool:

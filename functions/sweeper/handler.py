@@ -24,8 +24,10 @@ sweeper = Sweeper(
     timers=wiring.timers,
     ledger=wiring.ledger,
     placer=wiring.placer,
+    plans=wiring.plans,
     journal=wiring.journal,
     sample=settings.AUDIT_SAMPLE,
+    capacity=settings.READY_CAPACITY,
 )
 healer = Healer(
     wheel=wiring.wheel,
@@ -33,14 +35,17 @@ healer = Healer(
     shards=wiring.shards,
     schedules=wiring.schedules,
     materialiser=wiring.materialiser,
+    plans=wiring.plans,
     journal=wiring.journal,
 )
 publisher = Publisher(
     wheel=wiring.wheel,
+    clock=wiring.clock,
     ready=wiring.ready,
     shards=wiring.shards,
     journal=wiring.journal,
     capacity=settings.READY_CAPACITY,
+    shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS),
 )
 
 
@@ -62,5 +67,6 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         "audited": report.audited,
         "stragglers": report.stragglers,
         "waits_for": list(report.waits_for),
+        "waits_for_queues": report.waits_for_queues,
         "healed": healed.healed,
     }

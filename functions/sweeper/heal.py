@@ -15,7 +15,7 @@ from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
-from functions.ports import Clock, Journal, ScheduleStore, ShardStore
+from functions.ports import Clock, Journal, ScheduleStore, ShardStore, TenantPlans
 
 PASS_INTERVAL = timedelta(minutes=5)
 """A pass over all schedules begins no sooner than this after the one before began."""
@@ -41,6 +41,7 @@ class Healer:
     shards: ShardStore
     schedules: ScheduleStore
     materialiser: Materialiser
+    plans: TenantPlans
     journal: Journal
 
     def heal(self, *, time_limit: timedelta) -> HealReport:
@@ -78,7 +79,7 @@ class Healer:
         if state.rings_at is None:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
         tenant, _, schedule_id = key.partition("#")
-        scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id))
+        scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=self.plans.of(tenant).subshards))
         # Of its slowest class: only its definition tells which it has.
         return scanned is not None and passed_for(scanned, tenant) > self.wheel.bucket_of(state.rings_at)
 

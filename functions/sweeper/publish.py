@@ -1,37 +1,66 @@
-"""How many jobs a tick may promote: the room that the ready queues have left, divided by the shards.
+"""The conditions of the stage: how many jobs a tick may promote, how far it is behind, and what is shed meanwhile.
 
-However many scanners there are, the queues stay bounded, and what does not fit is bounded lag in the durable store.
+The budget of a class is the room that its ready queue has left, divided by the shards: however many scanners there are,
+the queues stay bounded, and what does not fit is bounded lag in the durable store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
+from functions.domain.conditions import Conditions, lags_of, shed_at
 from functions.domain.fairness import budgets_of
 from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
-from functions.ports import Journal, ReadyDepths, ShardStore
+from functions.ports import Clock, Journal, ReadyDepths, ShardStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Publishes budgets. capacity: jobs that a ready queue may hold, delayed and in flight included."""
+    """Publishes conditions. capacity: jobs that a ready queue may hold, delayed and in flight included.
+
+    shed_after: the lag from which on submissions are refused, `low` first.
+    """
 
     wheel: Wheel
+    clock: Clock
     ready: ReadyDepths
     shards: ShardStore
     journal: Journal
     capacity: int
+    shed_after: timedelta
 
-    def publish(self) -> Mapping[Priority, int]:
-        """The budget of a shard's tick by class, until the next minute's."""
-        depths = self.ready.depths()
-        budgets = budgets_of(depths, capacity=self.capacity, shards=self.wheel.scan_shards)
-        self.shards.publish(budgets)
-        self.journal.event(
-            "budgets_published",
-            depths={priority.name.lower(): depth for priority, depth in depths.items()},
-            budgets={priority.name.lower(): budget for priority, budget in budgets.items()},
+    def publish(self) -> Conditions:
+        """The conditions until the next minute's."""
+        now, before = self.clock.now(), self.shards.conditions()
+        found = self.ready.depths()
+        depths = {priority: depth.held for priority, depth in found.items()}
+        waiting = {priority: depth.waiting for priority, depth in found.items()}
+        lags = lags_of(self.shards.cursors(range(self.wheel.scan_shards)), now=now)
+        lags_before = before.lags if before is not None and before.is_fresh(now) else {}
+        conditions = Conditions(
+            published_at=now,
+            budgets=budgets_of(depths, capacity=self.capacity, shards=self.wheel.scan_shards),
+            depths=depths,
+            waiting=waiting,
+            lags=lags,
+            shed=shed_at(lags, before=lags_before, limit=self.shed_after),
         )
-        return budgets
+        self.shards.publish(conditions)
+        self.journal.event(
+            "conditions_published",
+            depths=_by_name(depths),
+            waiting=_by_name(waiting),
+            budgets=_by_name(conditions.budgets),
+            lags=_by_name(lags),
+            shed=[priority.name.lower() for priority in sorted(conditions.shed)],
+        )
+        if conditions.shed:
+            self.journal.count("shedding")
+        return conditions
+
+
+def _by_name(counts: Mapping[Priority, int]) -> dict[str, int]:
+    return {priority.name.lower(): count for priority, count in counts.items()}

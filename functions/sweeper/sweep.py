@@ -1,7 +1,7 @@
 """The audit: buckets that have ended are read once more, to prove that the scanner lost nothing.
 
 A ledgered row whose attempt could still be claimed was not promoted, or its message was lost: it is sent again and
-counted as a straggler. There should never be one.
+counted as a straggler. There should never be one. While messages wait for workers it is neither: the audit waits too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 import xxhash
 
 from functions.domain.claims import LEDGER_LIFE, LedgerRow, may_claim
+from functions.domain.conditions import Conditions
 from functions.domain.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Timer
@@ -21,10 +22,14 @@ from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
-from functions.ports import Clock, Journal, Ledger, ShardStore, TimerStore
+from functions.ports import Clock, Journal, Ledger, ShardStore, TenantPlans, TimerStore
 
 SETTLING = timedelta(minutes=5)
-"""How long after its end a bucket is audited: its messages have been claimed by then."""
+"""How long after its end a bucket is audited: its messages have been claimed by then, unless they wait for a worker."""
+
+MIN_BACKLOG = 100
+BACKLOG = 0.001
+"""Of what a ready queue may hold, but MIN_BACKLOG at least: with more messages waiting, the audit waits too."""
 
 PAGE = 500
 _OLDEST = LEDGER_LIFE - timedelta(days=1)
@@ -35,18 +40,23 @@ _CERTAIN = 2**32
 class SweepReport:
     """What one sweep did. unplaced: stragglers that no queue will ever take.
 
-    waits_for: the shards whose scanner is still behind the next bucket to audit.
+    waits_for: the shards whose scanner is still behind the next bucket to audit. waits_for_queues: it is not known that
+    the messages of that bucket have been claimed.
     """
 
     audited: int = 0
     stragglers: int = 0
     unplaced: int = 0
     waits_for: Sequence[int] = ()
+    waits_for_queues: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweeper:
-    """Audits. sample: the share of a bucket's shards that is read, from 0 to 1; the choice is stable."""
+    """Audits. sample: the share of a bucket's shards that is read, from 0 to 1; the choice is stable.
+
+    capacity: jobs that a ready queue may hold.
+    """
 
     wheel: Wheel
     clock: Clock
@@ -54,8 +64,10 @@ class Sweeper:
     timers: TimerStore
     ledger: Ledger
     placer: Placer
+    plans: TenantPlans
     journal: Journal
     sample: float
+    capacity: int
 
     def sweep(self, *, time_limit: timedelta) -> SweepReport:
         """Audit the buckets that are ripe, oldest first, for at most 80 % of the time limit."""
@@ -72,8 +84,18 @@ class Sweeper:
                 stragglers=report.stragglers,
                 unplaced=report.unplaced,
                 waits_for=report.waits_for,
+                waits_for_queues=report.waits_for_queues,
             )
         return report
+
+    def has_drained(self, conditions: Conditions | None) -> bool:
+        """Whether what has been due for SETTLING had been promoted when these were published, and waits no more."""
+        if conditions is None or not conditions.is_fresh(self.clock.now()):
+            return False
+        # What was promoted after they were published is in no depth of theirs.
+        is_promoted = all(lag <= SETTLING.total_seconds() for lag in conditions.lags.values())
+        most = max(MIN_BACKLOG, BACKLOG * self.capacity)
+        return is_promoted and all(waiting <= most for waiting in conditions.waiting.values())
 
     def is_sampled(self, bucket: int, shard: int) -> bool:
         """Whether the audit reads this shard of this bucket."""
@@ -100,6 +122,8 @@ class _Audit:
         at = self._recorded or AuditPosition(ripe_until)
         # Rows older than the ledger's memory cannot be told from settled ones.
         at = max(at, AuditPosition(wheel.bucket_of(now - _OLDEST)))
+        # Before the cursors: what these have passed since is in no depth.
+        has_drained = sweeper.has_drained(sweeper.shards.conditions())
         cursors = sweeper.shards.cursors(range(wheel.scan_shards))
         try:
             self._advance(at)
@@ -109,7 +133,8 @@ class _Audit:
                 self.report.waits_for = [
                     shard for shard in shards if shard not in cursors or oldest_bucket(cursors[shard]) <= at.bucket
                 ]
-                if self.report.waits_for:
+                self.report.waits_for_queues = not (self.report.waits_for or has_drained)
+                if self.report.waits_for or self.report.waits_for_queues:
                     return
                 for shard in shards:
                     if shard > at.shard and self._is_over():
@@ -125,11 +150,21 @@ class _Audit:
             page = self._sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
             # What has not been passed waits for its tenant to be resumed.
             passed = [row for row in page.rows if has_passed(to, bucket, row.key)]
-            self._audit_page([row.timer for row in passed if row.timer is not None and _leaves_a_row(row.timer)])
+            self._audit_page(
+                [row.timer for row in passed if row.timer is not None and self._is_claimed_soon(row.timer)]
+            )
             if page.is_last:
                 return
             after = page.rows[-1].key
             self._advance(AuditPosition(bucket, shard, after))
+
+    def _is_claimed_soon(self, timer: Timer) -> bool:
+        """Whether a timer that has been promoted has a ledger row by now.
+
+        One of a tenant whose rate is capped may still wait for its slot, and one that is forgotten never has one.
+        """
+        plan = self._sweeper.plans.of(timer.job.tenant)
+        return _leaves_a_row(timer) and not plan.has_rate and not plan.is_deleted
 
     def _audit_page(self, timers: Sequence[Timer]) -> None:
         rows = self._sweeper.ledger.get_many([timer.job.key for timer in timers])

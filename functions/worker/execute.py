@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.breakers import Breakers, Go, Park
+from functions.breakers import Breakers
 from functions.domain.claims import (
-    LEASE_MARGIN,
     SILENT,
     Again,
     Bury,
@@ -24,20 +23,19 @@ from functions.domain.claims import (
     judge_claim,
     lease_of,
 )
-from functions.domain.envelope import decode_envelope, unpack
+from functions.domain.envelope import decode_envelope
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, target
-from functions.domain.occurrence import fill_references
+from functions.domain.usage import Usage, attempt_units
 from functions.domain.wheel import HOLD, Wheel
-from functions.occurrences import Admission, Occurrences
+from functions.occurrences import Occurrences
 from functions.ports import (
     Claimed,
     Clock,
     Failed,
-    Invocation,
     Journal,
     Ledger,
     Outcome,
@@ -48,13 +46,16 @@ from functions.ports import (
     Refused,
     Succeeded,
     Targets,
+    TenantPlans,
+    UsageCounter,
 )
+from functions.seating import Usher
 from functions.settling import Claim, Settler
+from functions.tally import UNCOUNTED
+from functions.worker.before import Entry, Gate
+from functions.worker.given import GONE, invocation_of, payload_of
 
 _CLAIM_TRIES = 3
-
-_GONE = "\x00"
-"""In place of a payload that is no more. It is no JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,9 @@ class Worker:
     clock: Clock
     ledger: Ledger
     settler: Settler
+    plans: TenantPlans
     breakers: Breakers
+    usher: Usher
     occurrences: Occurrences
     ready: ReadyQueue
     payloads: PayloadStore
@@ -95,6 +98,7 @@ class Worker:
     side_by_side: Callable[[Sequence[Callable[[], None]]], None]
     token: Callable[[], str]
     jitter: Callable[[], float]
+    usage: UsageCounter = UNCOUNTED
 
     def execute(self, messages: Sequence[Message], *, ends_at: datetime) -> list[str]:
         """Run a batch before `ends_at`; the ids of the messages that must come back.
@@ -130,61 +134,63 @@ class Worker:
         return any(outcomes)
 
     def _run(self, timer: Timer, message: Message, *, ends_at: datetime) -> _Returned | None:
-        now = self.clock.now()
-        if timer.due_at - now > HOLD:
+        gate = self._gate
+        served = gate.serve(timer)
+        if served is None:
+            return None
+        timer, now = served, self.clock.now()
+        if timer.wakes_at - now > HOLD:
             # A sender's clock is ahead of this one, or SQS was early: the same attempt waits on.
             self.settler.place(timer)
             self.journal.event(
-                "came_early", job_id=str(job_id_of(timer.job)), early_ms=(timer.due_at - now) // MILLISECOND
+                "came_early", job_id=str(job_id_of(timer.job)), early_ms=(timer.wakes_at - now) // MILLISECOND
             )
             return None
         # Fetched before the claim: what fails here costs no lease.
-        payload = self._payload(timer)
+        payload = payload_of(timer.job, self.payloads)
         now = self.clock.now()
-        if lease_of(timer.job.timeout, now=max(now, timer.due_at)) > ends_at:
+        if lease_of(timer.job.timeout, now=max(now, timer.wakes_at)) > ends_at:
             return self._put_off(timer, message, now=now)
-        while (left := timer.due_at - self.clock.now()) > timedelta(0):
+        while (left := timer.wakes_at - self.clock.now()) > timedelta(0):
             self.clock.sleep(left)
-        go = self._admit(timer, now=self.clock.now())
-        if isinstance(go, Park) and timer.may_wait_until(go.until):
-            # Before the claim: it spends no attempt.
-            self.settler.park(timer, until=go.until, reason=go.reason)
+        entry = gate.enter(timer)
+        if entry is None:
             return None
         try:
-            outcome = self._claim_and_call(timer, payload, message, refusal=_refusal(go))
+            outcome = self._claim_and_call(timer, payload, message, entry)
         except Exception:
-            self._tell_breaker(timer, go, None)
+            gate.leave(timer, entry, None)
             raise
-        self._tell_breaker(timer, go, outcome)
-        return outcome if isinstance(outcome, _Returned) else None
+        is_returned = isinstance(outcome, _Returned)
+        gate.leave(timer, entry, None if is_returned else outcome)
+        return outcome if is_returned else None
 
-    def _admit(self, timer: Timer, *, now: datetime) -> Go | Park | None:
-        """Whether its destination may be called; None when it will not be, whatever the breaker says."""
-        is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
-        if is_expired or not timer.is_granted:
-            return None
-        return self.breakers.admit(timer, lease_until=lease_of(timer.job.timeout, now=now))
-
-    def _tell_breaker(self, timer: Timer, go: Go | Park | None, outcome: Outcome | _Returned | None) -> None:
-        if not isinstance(go, Go):
-            return
-        if outcome is None or isinstance(outcome, _Returned):
-            self.breakers.release(timer, go)
-        else:
-            self.breakers.note(timer, go, outcome)
+    @property
+    def _gate(self) -> Gate:
+        return Gate(
+            wheel=self.wheel,
+            clock=self.clock,
+            plans=self.plans,
+            breakers=self.breakers,
+            usher=self.usher,
+            occurrences=self.occurrences,
+            settler=self.settler,
+            journal=self.journal,
+            jitter=self.jitter,
+        )
 
     def _claim_and_call(
-        self, timer: Timer, payload: str | None, message: Message, *, refusal: Failed | None
+        self, timer: Timer, payload: str | None, message: Message, entry: Entry
     ) -> Outcome | _Returned | None:
-        """What its target answered; or what happens to the message, when it was not called. refusal: why it must not."""
-        if self._is_over_before_its_claim(timer):
+        """What its target answered; or what happens to the message, when it was not called."""
+        if self._gate.is_over(timer):
             return None
         claim = self._claim(timer, message)
         if not isinstance(claim, Claim):
             return claim
         is_settled = True
         try:
-            outcome = refusal or self._attempt(timer, payload, claim)
+            outcome = entry.refusal or self._attempt(timer, payload, claim, entry)
             if isinstance(outcome, Failed):
                 is_settled = self.settler.fail(timer, claim, outcome)
         except Exception:
@@ -199,13 +205,6 @@ class Worker:
         # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
         return outcome if is_settled else _Returned("somebody else has settled it, or is at it")
 
-    def _is_over_before_its_claim(self, timer: Timer) -> bool:
-        """Whether an occurrence is skipped, or waits for another run. A retry has been admitted before."""
-        occurrence = timer.job.occurrence
-        if occurrence is None or timer.attempt > 1:
-            return False
-        return self.occurrences.admit(timer, occurrence) is Admission.IS_OVER
-
     def _put_off(self, timer: Timer, message: Message, *, now: datetime) -> _Returned | None:
         """There is no time left for this attempt."""
         if timer.job.is_ledgered:
@@ -216,14 +215,6 @@ class Worker:
         # together does not come back together.
         self.ready.defer(message.receipt, until=now + SECOND + timer.job.timeout * self.jitter())
         return _Returned("no time left")
-
-    def _payload(self, timer: Timer) -> str | None:
-        """The payload as JSON text; `_GONE` when the payload store has it no more."""
-        job = timer.job
-        text = unpack(job.payload) if job.payload.pointer is None else self.payloads.get(job.payload.pointer)
-        if text is None:
-            return None if job.payload.pointer is None else _GONE
-        return fill_references(text, job.occurrence) if job.occurrence else text
 
     def _claim(self, timer: Timer, message: Message) -> Claim | _Returned | None:
         """The right to run the attempt; or what happens to the message instead."""
@@ -307,7 +298,7 @@ class Worker:
         self.settler.end(timer, claim, Event.WITHDRAW)
         return None
 
-    def _attempt(self, timer: Timer, payload: str | None, claim: Claim) -> Outcome | _Returned | None:
+    def _attempt(self, timer: Timer, payload: str | None, claim: Claim, entry: Entry) -> Outcome | _Returned | None:
         """Call the target; None when there was no reason to."""
         job = timer.job
         started_at = self.clock.now()
@@ -316,15 +307,16 @@ class Worker:
         if job.expires_at is not None and started_at >= job.expires_at:
             self.settler.end(timer, claim, Event.EXPIRE)
             return None
-        if self.clock.now() + job.timeout > claim.lease_until:
-            # Something took so long that the call could outlive the lease, and meet another worker's.
+        ends_at = self.clock.now() + job.timeout
+        if ends_at > claim.lease_until or not entry.has_seat_until(ends_at):
+            # Something took so long that the call could outlive its lease or its seat, and meet another worker's.
             self.settler.release(timer, claim)
             return _Returned("too little of its lease is left")
-        if payload is _GONE:
+        if payload is GONE:
             return self._miss_payload(timer)
         self._note_start(timer, started_at)
         return self.targets.call(
-            job.target, payload, _invocation(timer, claim), options=job.options, timeout=job.timeout
+            job.target, payload, invocation_of(timer, claim), options=job.options, timeout=job.timeout
         )
 
     def _miss_payload(self, timer: Timer) -> Failed | None:
@@ -349,24 +341,5 @@ class Worker:
         if lag_ms < 0:
             self.journal.count("early")
         self.journal.count("attempts")
+        self.usage.add(timer.job.tenant, Usage(executed=1, units=attempt_units(timer)))
         self.journal.observe("lag_ms", max(0.0, lag_ms))
-
-
-def _refusal(go: Go | Park | None) -> Failed | None:
-    """Of a job that would have to wait longer than its policy allows."""
-    if not isinstance(go, Park):
-        return None
-    return Failed(f"it may wait no longer: {go.reason}", "breaker_open", is_permanent=True)
-
-
-def _invocation(timer: Timer, claim: Claim) -> Invocation:
-    job = timer.job
-    return Invocation(
-        job_id=str(job_id_of(job)),
-        tenant=job.tenant,
-        idempotency_key=job.key,
-        attempt=timer.attempt,
-        fence=claim.fence,
-        scheduled_at=job.scheduled_at,
-        deadline=claim.lease_until - LEASE_MARGIN,
-    )

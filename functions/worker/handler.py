@@ -21,7 +21,9 @@ worker = Worker(
     clock=wiring.clock,
     ledger=wiring.ledger,
     settler=wiring.settler,
+    plans=wiring.plans,
     breakers=wiring.breakers,
+    usher=wiring.usher,
     occurrences=wiring.occurrences,
     ready=wiring.ready,
     payloads=wiring.payloads,
@@ -30,6 +32,7 @@ worker = Worker(
     side_by_side=wiring.run_side_by_side,
     token=token,
     jitter=jitter,
+    usage=wiring.tally,
 )
 
 
@@ -40,6 +43,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         returned = worker.execute([_message(record) for record in event["Records"]], ends_at=ends_at)
     finally:
+        wiring.tally.flush()
         wiring.journal.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 

@@ -17,10 +17,13 @@ from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
+from functions.adapters.dynamodb_rates import DynamoDBRateStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
+from functions.adapters.dynamodb_seats import DynamoDBSeatStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.dynamodb_usage import DynamoDBUsageStore
 from functions.adapters.tables import (
     DEAD_LETTERS,
     LEDGER,
@@ -42,10 +45,13 @@ from functions.ports import (
     DeadLetters,
     Ledger,
     OperationStore,
+    RateStore,
     ScheduleStore,
+    SeatStore,
     ShardStore,
     TenantStore,
     TimerStore,
+    UsageStore,
 )
 from tests.builders import LOCAL_WHEEL
 from tests.dynamodb_local import DynamoDBLocal
@@ -55,10 +61,13 @@ from tests.fakes import (
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryOperationStore,
+    InMemoryRateStore,
     InMemoryScheduleStore,
+    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTenantStore,
     InMemoryTimerStore,
+    InMemoryUsageStore,
 )
 
 if TYPE_CHECKING:
@@ -99,6 +108,14 @@ class BreakerSubject:
     """A store of breakers, and when it lets its only one go (the fake never does)."""
 
     breakers: BreakerStore
+    expires_at: Callable[[], datetime] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeatSubject:
+    """A store of seats, and when it lets its only one go (the fake never does)."""
+
+    seats: SeatStore
     expires_at: Callable[[], datetime] | None
 
 
@@ -311,6 +328,28 @@ def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubjec
 
 
 @pytest.fixture
+def seat_subject(dynamodb: "DynamoDBClient | None") -> Iterator[SeatSubject]:
+    if dynamodb is None:
+        yield SeatSubject(InMemorySeatStore(), None)
+        return
+    with _table(dynamodb, TENANTS) as name:
+        # A tenant's other rows stand in the same partition, before and behind its seats.
+        for item in ("a", "seat", "seats", "z"):
+            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+        yield SeatSubject(
+            DynamoDBSeatStore(dynamodb, name),
+            lambda: from_seconds(
+                next(int(item["x"]["N"]) for item in dynamodb.scan(TableName=name)["Items"] if "x" in item)
+            ),
+        )
+
+
+@pytest.fixture
+def seats(seat_subject: SeatSubject) -> SeatStore:
+    return seat_subject.seats
+
+
+@pytest.fixture
 def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSubject]:
     if dynamodb is None:
         yield OperationSubject(InMemoryOperationStore())
@@ -347,6 +386,35 @@ def tenants(dynamodb: "DynamoDBClient | None") -> Iterator[TenantStore]:
         # Other rows of the table belong to tenants.
         dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": "acme"}, "j": {"S": "{}"}})
         yield DynamoDBTenantStore(dynamodb, name)
+
+
+@pytest.fixture
+def usage(dynamodb: "DynamoDBClient | None") -> Iterator[UsageStore]:
+    if dynamodb is None:
+        yield InMemoryUsageStore()
+        return
+    with _table(dynamodb, TENANTS) as name:
+        # A tenant's other rows stand in the same partition, before and behind its usage.
+        for item in ("a", "usage", "usages", "z"):
+            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+        yield DynamoDBUsageStore(dynamodb, name)
+
+
+@pytest.fixture
+def rates(dynamodb: "DynamoDBClient | None") -> Iterator[RateStore]:
+    if dynamodb is None:
+        yield InMemoryRateStore()
+        return
+    with _table(dynamodb, TENANTS) as name:
+        yield DynamoDBRateStore(dynamodb, name)
+
+
+@pytest.fixture
+def real_rates(dynamodb_local: DynamoDBLocal) -> Iterator[RateStore]:
+    """On AWS's own engine, which alone is right about calls at the same moment."""
+    client = dynamodb_local.client()
+    with _table(client, TENANTS) as name:
+        yield DynamoDBRateStore(client, name)
 
 
 @pytest.fixture

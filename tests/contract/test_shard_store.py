@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from functions.domain.conditions import Conditions
 from functions.domain.cursor import (
     AuditPosition,
     ClassCursor,
@@ -268,12 +269,19 @@ def some_cursors() -> Cursors:
     }
 
 
-def test_there_are_no_budgets_until_some_are_published(shards: ShardStore):
-    assert shards.budgets() == {}
+def test_there_are_no_conditions_until_some_are_published(shards: ShardStore):
+    assert shards.conditions() is None
 
 
-def test_the_budgets_that_were_published_last_are_told(shards: ShardStore):
-    shards.publish({Priority.LOW: 7})
-    shards.publish({Priority.CRITICAL: 0, Priority.NORMAL: 12})
+def test_the_conditions_that_were_published_last_are_told(shards: ShardStore):
+    conditions = Conditions(
+        published_at=NOON,
+        budgets={Priority.CRITICAL: 0, Priority.NORMAL: 12},
+        depths={Priority.LOW: 3},
+        lags={Priority.LOW: 400},
+        shed=frozenset({Priority.LOW}),
+    )
+    shards.publish(Conditions(published_at=NOON, budgets={Priority.LOW: 7}))
+    shards.publish(conditions)
 
-    assert shards.budgets() == {Priority.CRITICAL: 0, Priority.NORMAL: 12}
+    assert shards.conditions() == conditions

@@ -10,12 +10,15 @@ from tests.fakes.journal import RecordingJournal
 from tests.fakes.ledger import InMemoryLedger
 from tests.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
 from tests.fakes.payloads import InMemoryPayloadStore
+from tests.fakes.rates import InMemoryRateStore
 from tests.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
 from tests.fakes.schedules import InMemoryScheduleStore
+from tests.fakes.seats import InMemorySeatStore
 from tests.fakes.shards import InMemoryShardStore
 from tests.fakes.targets import RecordingTargets
 from tests.fakes.tenants import GivenPlans, InMemoryTenantStore
 from tests.fakes.timers import InMemoryTimerStore
+from tests.fakes.usage import InMemoryUsageStore
 from tests.fakes.webhook_keys import GivenWebhookKeys
 
 __all__ = [
@@ -29,11 +32,14 @@ __all__ = [
     "InMemoryLedger",
     "InMemoryOperationStore",
     "InMemoryPayloadStore",
+    "InMemoryRateStore",
     "InMemoryReadyQueue",
     "InMemoryScheduleStore",
+    "InMemorySeatStore",
     "InMemoryShardStore",
     "InMemoryTenantStore",
     "InMemoryTimerStore",
+    "InMemoryUsageStore",
     "QueuedMessage",
     "RecordingJournal",
     "RecordingTargets",

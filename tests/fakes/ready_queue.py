@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from functions.domain.conditions import Depth
 from functions.domain.delays import delay_seconds
 from functions.domain.envelope import encode_envelope
 from functions.domain.instants import SECOND
@@ -38,9 +39,11 @@ class InMemoryReadyQueue:
     refuses: Callable[[Timer], Rejected | None] = lambda _: None
     _sent: int = 0
 
-    def depths(self) -> dict[Priority, int]:
+    def depths(self) -> dict[Priority, Depth]:
         held = Counter(message.priority for message in self.messages.values())
-        return {priority: held[priority] for priority in Priority}
+        now = self.clock.instant
+        waiting = Counter(message.priority for message in self.messages.values() if message.visible_at <= now)
+        return {priority: Depth(held[priority], waiting[priority]) for priority in Priority}
 
     def send(self, timers: Sequence[Timer]) -> list[Rejected]:
         rejected: list[Rejected] = []
@@ -48,7 +51,7 @@ class InMemoryReadyQueue:
             if rejection := self.refuses(timer):
                 rejected.append(rejection)
                 continue
-            delay = delay_seconds(timer.due_at, now=self.clock.now(), precision=timer.job.precision)
+            delay = delay_seconds(timer.wakes_at, now=self.clock.now(), precision=timer.job.precision)
             self._sent += 1
             message_id = f"m{self._sent}"
             self.messages[message_id] = QueuedMessage(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
-from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
-from functions.ports import ShardLease
+from functions.ports import ShardLease, ShardStanding
+from tests.fakes.kept import kept
 
 
 class InMemoryShardStore:
@@ -19,7 +20,7 @@ class InMemoryShardStore:
         self.audit: AuditPosition | None = None
         self.sweep: SweepPosition | None = None
         self.wheel: tuple[timedelta, int] | None = None
-        self.published: dict[Priority, int] = {}
+        self.published = ""
 
     def acquire(
         self, shard: int, *, owner: str, now: datetime, lease_until: datetime, skew: timedelta
@@ -30,24 +31,30 @@ class InMemoryShardStore:
             return None
         row |= {"epoch": row["epoch"] + 1, "lease_until": lease_until, "owner": owner, "sequence": 0}
         cursors = decode_cursors(row["cursors"]) if row["cursors"] else None
-        return ShardLease(shard=shard, owner=owner, epoch=row["epoch"], cursors=cursors)
+        return ShardLease(shard=shard, owner=owner, epoch=row["epoch"], cursors=cursors, taken_at=now)
 
     def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
         row = self.rows[lease.shard]
         if row["epoch"] != lease.epoch or row.get("sequence", 0) > lease.sequence:
             return False
         row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until, "sequence": lease.sequence}
+        row["scanned_at"] = kept(lease.taken_at)
         return True
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
-        rows = {shard: self.rows[shard]["cursors"] for shard in shards if shard in self.rows}
-        return {shard: decode_cursors(cursors) for shard, cursors in rows.items() if cursors}
+        return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
 
-    def budgets(self) -> Mapping[Priority, int]:
-        return dict(self.published)
+    def standings(self, shards: Sequence[int]) -> dict[int, ShardStanding]:
+        rows = {shard: self.rows[shard] for shard in shards if shard in self.rows and self.rows[shard]["cursors"]}
+        return {
+            shard: ShardStanding(decode_cursors(row["cursors"]), row.get("scanned_at")) for shard, row in rows.items()
+        }
 
-    def publish(self, budgets: Mapping[Priority, int]) -> None:
-        self.published = dict(budgets)
+    def conditions(self) -> Conditions | None:
+        return decode_conditions(self.published) if self.published else None
+
+    def publish(self, conditions: Conditions) -> None:
+        self.published = encode_conditions(conditions)
 
     def audited(self) -> AuditPosition | None:
         return self.audit

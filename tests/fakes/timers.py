@@ -35,13 +35,13 @@ class InMemoryTimerStore:
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
         for timer in timers:
             self.marks.add((timer.job.tenant, OwnedDay.of(timer)))
-            key = timer_key(timer.job, due_at=timer.due_at)
-            self._put(timer.due_at, timer.job.shard, key, encode_timer(timer))
+            key = timer_key(timer.job, due_at=timer.wakes_at)
+            self._put(timer.wakes_at, timer.job.shard, key, encode_timer(timer))
         return []
 
     def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
         for alarm in alarms:
-            self._put(alarm.due_at, alarm.shard, alarm_key(alarm), encode_alarm(alarm))
+            self._put(alarm.wakes_at, alarm.shard, alarm_key(alarm), encode_alarm(alarm))
         return []
 
     def put_registered(self, timer: Timer) -> bool | None:

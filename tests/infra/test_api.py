@@ -1,5 +1,17 @@
+import dataclasses
+
+import pytest
+
 from infra.api import ELSEWHERE, ROUTES
-from tests.infra.synthesis import Templates
+from infra.stage import Jwt, Stage
+from tests.infra.synthesis import Templates, synthesise
+
+TOKENS = Jwt(issuer="https://login.example.com", audience=("tickwheel",), tenant_claim="tenant")
+
+
+@pytest.fixture(scope="module")
+def with_tokens() -> Templates:
+    return synthesise(dataclasses.replace(Stage.named("dev"), jwt=TOKENS))
 
 
 def test_no_route_is_open_to_the_unsigned(templates: Templates) -> None:
@@ -34,3 +46,39 @@ def test_one_permission_serves_all_routes(templates: Templates) -> None:
         permission["Properties"]["Principal"] for permission in templates.of_type("AWS::Lambda::Permission").values()
     ]
     assert principals.count("apigateway.amazonaws.com") == 1
+
+
+def test_tokens_open_every_route_at_an_address_of_their_own_and_none_of_the_signed_ones(with_tokens: Templates) -> None:
+    routes = [route["Properties"] for route in with_tokens.of_type("AWS::ApiGatewayV2::Route").values()]
+    expected = sorted([*(f"{method} {path}" for method, path in ROUTES), f"ANY {ELSEWHERE}"])
+    by_kind = {kind: [route for route in routes if route["AuthorizationType"] == kind] for kind in ("AWS_IAM", "JWT")}
+
+    assert len(routes) == 2 * len(expected)
+    for found in by_kind.values():
+        assert sorted(route["RouteKey"] for route in found) == expected
+        assert len({str(route["ApiId"]) for route in found}) == 1
+    assert by_kind["AWS_IAM"][0]["ApiId"] != by_kind["JWT"][0]["ApiId"]
+
+
+def test_tokens_are_checked_for_their_issuer_and_whom_they_are_for(with_tokens: Templates) -> None:
+    (authorizer,) = with_tokens.of_type("AWS::ApiGatewayV2::Authorizer").values()
+
+    assert authorizer["Properties"]["JwtConfiguration"] == {
+        "Issuer": "https://login.example.com",
+        "Audience": ["tickwheel"],
+    }
+    assert with_tokens.environment("api")["JWT_TENANT_CLAIM"] == "tenant"
+    assert "JwtApiUrl" in with_tokens.scheduler["Outputs"]
+
+
+def test_requests_with_tokens_are_throttled_and_logged_by_their_subject(with_tokens: Templates) -> None:
+    stages = with_tokens.of_type("AWS::ApiGatewayV2::Stage").values()
+    formats = [stage["Properties"]["AccessLogSettings"]["Format"] for stage in stages]
+
+    assert sorted("$context.authorizer.claims.sub" in text for text in formats) == [False, True]
+    assert all(stage["Properties"]["DefaultRouteSettings"]["ThrottlingRateLimit"] > 0 for stage in stages)
+
+
+def test_there_is_no_address_for_tokens_unless_the_stage_takes_some(templates: Templates) -> None:
+    assert "JwtApiUrl" not in templates.scheduler["Outputs"]
+    assert len(templates.of_type("AWS::ApiGatewayV2::Api")) == 1

@@ -26,6 +26,8 @@ def as_deployed(value: Any) -> str:
     if "Fn::Join" in value:
         separator, parts = value["Fn::Join"]
         return separator.join(as_deployed(part) for part in parts)
+    if "Operator" in str(value.get("Fn::GetAtt")):
+        return f"arn:aws:iam::123456789012:role/{value['Fn::GetAtt'][0]}"
     return next(str(reference) for reference in value.values()).replace('"', "'")
 
 
@@ -68,6 +70,19 @@ def test_the_api_knows_whom_to_call_for_a_new_operation(templates: Templates) ->
         if function is templates.functions()["operations"]
     )
     assert templates.environment("api")["OPERATIONS_FUNCTION"] == {"Ref": name}
+
+
+def test_the_api_knows_the_operators_of_its_stage(any_stage: Stage, templates: Templates) -> None:
+    *patterns, role = json.loads(environment_of("api", templates)["OPERATORS"])
+
+    assert patterns == ([] if any_stage.name == "prod" else ["*"])
+    assert {"Fn::GetAtt": [role.rpartition("/")[2], "Arn"]} == templates.scheduler["Outputs"]["OperatorRoleArn"][
+        "Value"
+    ]
+
+
+def test_no_stage_takes_tokens_unless_it_says_whose(templates: Templates) -> None:
+    assert environment_of("api", templates)["JWT_TENANT_CLAIM"] == ""
 
 
 def test_the_api_and_the_worker_know_the_allowed_targets(any_stage: Stage, templates: Templates) -> None:

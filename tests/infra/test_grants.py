@@ -9,8 +9,14 @@ from tests.infra.synthesis import FUNCTIONS, Templates, synthesise
 LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 TRACES = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
 
-MARKS = ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"]
-"""What every function needs of the tenants table that puts jobs into the far ring."""
+PLACING = [
+    "dynamodb:BatchGetItem",
+    "dynamodb:BatchWriteItem",
+    "dynamodb:GetItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateItem",
+]
+"""What comes before a job is put into the wheel: the mark of its day, its tenant's plan and rate."""
 
 GRANTS = {
     "api": {
@@ -32,14 +38,7 @@ GRANTS = {
             "dynamodb:Query",
             "dynamodb:UpdateItem",
         ],
-        "tenants": [
-            *MARKS,
-            "dynamodb:DeleteItem",
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-        ],
+        "tenants": [*PLACING, "dynamodb:DeleteItem", "dynamodb:PutItem"],
         "operations": ["lambda:InvokeFunction"],
         "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"],
         "webhookkeys": ["secretsmanager:GetSecretValue"],
@@ -52,7 +51,7 @@ GRANTS = {
         "schedulestate": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
-        "tenants": [*MARKS, "dynamodb:GetItem", "dynamodb:Query"],
+        "tenants": PLACING,
         "ready": ["sqs:SendMessage"],
     },
     "worker": {
@@ -62,7 +61,7 @@ GRANTS = {
         "schedulestate": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
         "deadletters": ["dynamodb:PutItem"],
-        "tenants": [*MARKS, "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
+        "tenants": [*PLACING, "dynamodb:DeleteItem", "dynamodb:PutItem"],
         "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket"],
         "webhookkeys": ["secretsmanager:GetSecretValue"],
         "ready": [
@@ -79,14 +78,14 @@ GRANTS = {
         "schedulestate": ["dynamodb:GetItem", "dynamodb:Scan", "dynamodb:UpdateItem"],
         "ledger": ["dynamodb:BatchGetItem", "dynamodb:GetItem"],
         "shards": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
-        "tenants": MARKS,
+        "tenants": PLACING,
         "ready": ["sqs:GetQueueAttributes", "sqs:SendMessage"],
     },
     "operations": {
         "timers": ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"],
         "ledger": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
         "shards": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
-        "tenants": [*MARKS, "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"],
+        "tenants": [*PLACING, "dynamodb:DeleteItem"],
         "payloads": ["s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"],
         "ready": ["sqs:SendMessage"],
     },
@@ -95,8 +94,9 @@ GRANTS = {
         "ledger": ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"],
         "schedules": ["dynamodb:GetItem", "dynamodb:PutItem"],
         "schedulestate": ["dynamodb:GetItem", "dynamodb:UpdateItem"],
+        "shards": ["dynamodb:GetItem"],
         "deadletters": ["dynamodb:PutItem"],
-        "tenants": MARKS,
+        "tenants": PLACING,
         "ready": ["sqs:SendMessage"],
         "ready_dead": [
             "sqs:ChangeMessageVisibility",
@@ -189,8 +189,31 @@ def test_only_traces_are_granted_on_everything(function: str, templates: Templat
             assert sorted(statement["Action"]) == TRACES
 
 
-def test_no_role_has_a_managed_policy_or_another_principal_than_lambda(templates: Templates) -> None:
-    for role in templates.of_type("AWS::IAM::Role").values():
+def test_no_role_has_a_managed_policy_and_lambda_assumes_all_but_the_operators(templates: Templates) -> None:
+    operator = operator_of(templates)
+    for name, role in templates.of_type("AWS::IAM::Role").items():
         assert "ManagedPolicyArns" not in role["Properties"]
         (statement,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-        assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
+        if name != operator:
+            assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_operators_are_whom_the_account_lets_be_and_may_call_the_api_and_nothing_else(templates: Templates) -> None:
+    operator = operator_of(templates)
+    (trust,) = templates.of_type("AWS::IAM::Role")[operator]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    (policy,) = (
+        policy["Properties"]["PolicyDocument"]
+        for policy in templates.of_type("AWS::IAM::Policy").values()
+        if {"Ref": operator} in policy["Properties"]["Roles"]
+    )
+    (statement,) = policy["Statement"]
+    (api,) = templates.of_type("AWS::ApiGatewayV2::Api")
+
+    assert trust["Principal"]["AWS"]["Fn::Join"][1][-2:] == [{"Ref": "AWS::AccountId"}, ":root"]
+    assert (statement["Effect"], statement["Action"]) == ("Allow", "execute-api:Invoke")
+    assert statement["Resource"]["Fn::Join"][1][-2:] == [{"Ref": api}, "/*/*/*"]
+
+
+def operator_of(templates: Templates) -> str:
+    """The logical id of the role of the operators."""
+    return templates.scheduler["Outputs"]["OperatorRoleArn"]["Value"]["Fn::GetAtt"][0]

@@ -1,6 +1,6 @@
 from typing import Any
 
-from infra.stage import Stage
+from infra.stage import PRIORITIES, Stage
 from tests.infra.synthesis import Templates
 
 FOURTEEN_DAYS = 14 * 24 * 3600
@@ -80,3 +80,12 @@ def test_every_queue_feeds_exactly_one_function_with_partial_failures_reported(
         for limit in set(any_stage.max_concurrency) - {None}
     }
     assert limits == {limit: any_stage.max_concurrency.count(limit) for limit in limits}
+
+
+def test_each_priority_has_its_own_share_of_the_workers(any_stage: Stage, templates: Templates) -> None:
+    sources = [source["Properties"] for source in templates.of_type("AWS::Lambda::EventSourceMapping").values()]
+    shares = {source["EventSourceArn"]["Fn::GetAtt"][0]: source.get("ScalingConfig") for source in sources}
+    queues = templates.of_type("AWS::SQS::Queue")
+    for priority, limit in zip(PRIORITIES, any_stage.max_concurrency, strict=True):
+        (queue,) = (name for name in queues if priority.capitalize() in name and dead_letter_queue_of(queues[name]))
+        assert shares[queue] == (None if limit is None else {"MaximumConcurrency": limit})

@@ -8,7 +8,7 @@ import pytest
 from functions.domain.claims import LEASE_MARGIN
 from functions.domain.errors import InvalidWheel
 from functions.domain.targets import AllowedTargets
-from infra.stage import PRIORITIES, STAGES, FunctionSize, InvalidStage, Stage
+from infra.stage import PRIORITIES, STAGES, FunctionSize, InvalidStage, Jwt, Stage
 
 
 def a_stage(**changes: Any) -> Stage:
@@ -111,6 +111,30 @@ def test_a_network_that_is_none_or_all_of_them_is_refused_by_name(network: str) 
 def test_a_worker_that_serves_tenants_does_not_call_itself(network: str) -> None:
     with pytest.raises(InvalidStage, match="where the worker's own runtime listens: leave loopback to throw-away"):
         a_stage(allowed_networks=(network,))
+
+
+@pytest.mark.parametrize("pattern", ["", "ops", "arn:aws:iam::*:role/ops", "arn:aws:iam::123456789012:role/team/*"])
+def test_operators_that_are_no_patterns_are_refused_by_name(pattern: str) -> None:
+    with pytest.raises(InvalidStage, match=re.escape(f"dev: operators: {pattern!r} ")):
+        a_stage(operators=("arn:aws:iam::123456789012:role/ops-*", pattern))
+
+
+def test_the_operators_of_production_are_the_role_of_its_stack_alone() -> None:
+    assert Stage.named("prod").operators == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"issuer": "http://login.example.com"}, "jwt.issuer is 'http://login.example.com': use the https address"),
+        ({"audience": ()}, "jwt.audience is empty"),
+        ({"audience": ("",)}, "jwt.audience is empty"),
+        ({"tenant_claim": ""}, "jwt.tenant_claim is empty"),
+    ],
+)
+def test_tokens_that_anybody_could_have_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidStage, match=message):
+        Jwt(**{"issuer": "https://login.example.com", "audience": ("a",), "tenant_claim": "tenant", **changes})
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,12 @@ def a_request(
     route_key: str | None = None,
     query: dict[str, Any] | None = None,
     caller: str | None = None,
+    token: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """An HTTP API event, payload version 2.0.
 
     raw: the body as text, instead of a value to be written as JSON. caller: the ARN of who signed it.
+    token: the claims of the token that came with it instead.
     """
     text = raw if raw is not None else json.dumps(body) if body is not None else None
     if text is not None and is_base64:
@@ -54,6 +56,7 @@ def a_request(
             "requestId": "request-1",
             "stage": "$default",
             **({"authorizer": {"iam": {"userArn": caller}}} if caller else {}),
+            **({"authorizer": {"jwt": {"claims": token, "scopes": None}}} if token is not None else {}),
         },
         "body": text,
         "isBase64Encoded": is_base64,

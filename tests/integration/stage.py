@@ -94,8 +94,11 @@ class Stage:
             "ALLOWED_TARGETS": json.dumps(["https://*", "http://*", "handler:*", "arn:aws:sqs:*:*:*"]),
             "MAX_TIMEOUT_SECONDS": "50",
             "OPERATIONS_FUNCTION": "operations",
+            "OPERATORS": '["*"]',
+            "JWT_TENANT_CLAIM": "",
             "AUDIT_SAMPLE": "1.0",
             "READY_CAPACITY": "100000",
+            "SHED_AFTER_SECONDS": "300",
             "POWERTOOLS_SERVICE_NAME": "tickwheel",
             "POWERTOOLS_METRICS_NAMESPACE": "Tickwheel",
         }

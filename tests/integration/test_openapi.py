@@ -139,6 +139,8 @@ def seeded(stage: Stage) -> Known:
             {"tenant": "globex", "action": "run_now", "schedule": "nightly", "rate": 2, "dry_run": True},
         ],
         "ReplayBody": [{"tenant": "acme", "until": LAST}],
+        "TenantBody": [{"plan": "small", "limits": {"weight": 2, "top_priority": "high"}, "note": "x"}],
+        "TenantPatchBody": [{"limits": {"weight": None}, "plan": None, "version": 0}],
         "/v1/jobs": jobs,
         "/v1/schedules": ["nightly", "often"],
         "/v1/dead-letters": [letter["id"]],

@@ -6,6 +6,7 @@ import random
 import string
 from dataclasses import fields, replace
 from datetime import timedelta
+from math import inf
 from typing import ClassVar
 
 from hypothesis import HealthCheck, Phase, settings
@@ -18,6 +19,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from functions.domain import conditions
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Precision, Priority
 from functions.domain.retry import RetryPolicy, Strategy
@@ -187,19 +189,50 @@ class Machine(RuleBasedStateMachine):
         finally:
             self.world.end()
 
-    @rule(budget=st.sampled_from([None, 1, 2, 5]))
+    @rule(budget=st.sampled_from([None, 0, 1, 2, 5]))
     def publish(self, budget: int | None) -> None:
-        """So many jobs of each class may go out in a tick."""
+        """So many jobs of each class may go out in a tick; none where their ready queues are full."""
         self.world.history.disturb()
-        self.world.shards.published = dict.fromkeys(Priority, budget) if budget is not None else {}
+        budgets = dict.fromkeys(Priority, budget) if budget is not None else {}
+        self.world.shards.publish(conditions.Conditions(published_at=self.world.clock.instant, budgets=budgets))
 
-    @rule(tenant=st.sampled_from(TENANTS), is_paused=st.booleans(), weight=st.sampled_from([1, 1, 3]))
-    def plan(self, tenant, is_paused, weight) -> None:
-        """A tenant is paused or resumed, or gets another share."""
+    @rule(
+        tenant=st.sampled_from(TENANTS),
+        is_paused=st.booleans(),
+        weight=st.sampled_from([1, 1, 3]),
+        rate=st.sampled_from([inf, inf, 0.02]),
+        subshards=st.sampled_from([1, 1, 2]),
+    )
+    def plan(self, tenant, is_paused, weight, rate, subshards) -> None:
+        """A tenant is paused or resumed, gets another share, a cap, or is spread over more shards or fewer."""
         self.world.history.disturb()
-        self.world.plans.plans[tenant] = TenantPlan(
-            status=TenantStatus.PAUSED if is_paused else TenantStatus.ACTIVE, weight=weight
+        self.world.plans.plans[tenant] = replace(
+            self.world.plans.plans.get(tenant, TenantPlan()),
+            status=TenantStatus.PAUSED if is_paused else TenantStatus.ACTIVE,
+            weight=weight,
+            execution_rate=rate,
+            subshards=subshards,
         )
+
+    @rule(tenant=st.sampled_from(TENANTS), limit=st.sampled_from([inf, 1, 1, 2]))
+    def cap(self, tenant, limit) -> None:
+        """So many jobs of a tenant may be called at the same time."""
+        world = self.world
+        world.history.note_turn(world.clock.instant, "plans", f"{tenant} may have {limit:g} calls")
+        world.promises.at_once.capped(tenant, limit, moment=world.history.moment)
+        world.plans.plans[tenant] = replace(world.plans.plans.get(tenant, TenantPlan()), max_concurrency=limit)
+
+    @rule(is_paused=st.sampled_from([False, False, True]))
+    def pause(self, is_paused: bool) -> None:
+        """Everybody is paused, or nobody that is not paused alone."""
+        self.world.history.disturb()
+        self.world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED if is_paused else TenantStatus.ACTIVE)
+
+    @rule(write_shards=st.sampled_from([1, 2]))
+    def reshard(self, write_shards: int) -> None:
+        """The stage is deployed with more shards that are written, or fewer."""
+        self.world.history.disturb()
+        self.world.wheel = replace(self.world.wheel, write_shards=write_shards)
 
     def come_after_the_end(self) -> None:
         """What still has to hold when all is done."""

@@ -101,7 +101,7 @@ def keeps_the_version_of_what_changes(monkeypatch: pytest.MonkeyPatch) -> Lambda
 
 
 class _AdmitsWhateverComes(Occurrences):
-    def admit(self, timer: Any, occurrence: Any) -> Admission:
+    def admit(self, timer: Any, occurrence: Any, *, is_closed: bool = False) -> Admission:
         return Admission.MAY_RUN
 
 

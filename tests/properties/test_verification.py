@@ -6,19 +6,20 @@ Each mutant goes through an episode that shows why its rule is there; the real c
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from functions import breakers
-from functions.breakers import Park
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Priority
 from functions.domain.lifecycle import State
 from functions.domain.timer_key import timer_key
 from functions.sweeper import sweep
+from functions.worker.before import Entry, Gate
 from functions.worker.execute import Worker
 from tests import fakes
 from tests.builders import a_breaker
@@ -167,26 +168,45 @@ def audits_by_the_time_of_writing(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {}
 
 
+class _NotesParks:
+    """In place of whoever parks."""
+
+    def __init__(self) -> None:
+        self.until: datetime | None = None
+
+    def park(self, _: Any, *, until: datetime, **__: Any) -> None:
+        self.until = until
+
+
+_PARKED: dict[str, datetime] = {}
+
+
+class _LetsInWhatIsToBeParked(Gate):
+    def enter(self, timer: Any) -> Entry | None:
+        notes: Any = _NotesParks()
+        entry = Gate.enter(replace(self, settler=notes), timer)
+        if notes.until is None:
+            return entry
+        _PARKED[timer.job.key] = notes.until
+        return Entry()
+
+
 class _ParksAfterItsClaim(Worker):
-    parked: ClassVar[dict[str, Park]] = {}
+    @property
+    def _gate(self) -> Gate:
+        gate = super()._gate
+        return _LetsInWhatIsToBeParked(**{part.name: getattr(gate, part.name) for part in fields(gate)})
 
-    def _admit(self, timer: Any, **given: Any) -> Any:
-        go = super()._admit(timer, **given)
-        if isinstance(go, Park):
-            self.parked[timer.job.key] = go
-            return None
-        return go
-
-    def _attempt(self, timer: Any, payload: Any, claim: Any) -> Any:
-        park = self.parked.pop(timer.job.key, None)
-        if park is None:
-            return super()._attempt(timer, payload, claim)
-        self.settler.place(replace(timer, due_at=park.until))
+    def _attempt(self, timer: Any, payload: Any, claim: Any, entry: Any) -> Any:
+        until = _PARKED.pop(timer.job.key, None)
+        if until is None:
+            return super()._attempt(timer, payload, claim, entry)
+        self.settler.place(replace(timer, due_at=until))
         return None
 
 
 def parks_after_its_claim(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    _ParksAfterItsClaim.parked.clear()
+    _PARKED.clear()
     return {Worker: _ParksAfterItsClaim}
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from bench import __main__ as command
 from bench import budgets, lag, promotion, schedules, units
 from bench.boundary import answer, hearing
-from bench.budgets import MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.budgets import KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
 from bench.lag import Lag
 from bench.meter import Meter
@@ -29,7 +29,7 @@ from tests.builders import LOCAL_WHEEL, NOON
 from tickwheel.demo.sink import Arrival
 
 FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
-ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK, mark=MARK)
+ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK, mark=MARK, knowledge=KNOWLEDGE)
 SECOND = timedelta(seconds=1)
 
 

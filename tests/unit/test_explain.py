@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.breaker import opened
+from functions.domain.conditions import Conditions
 from functions.domain.cursor import first_cursors
 from functions.domain.errors import JobNotFound
 from functions.domain.explanation import Explanation, Reason
@@ -20,6 +21,7 @@ from functions.domain.schedule_state import Status
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Pending
 from tests.builders import NOON, a_schedule, a_template, a_timer, an_occurrence_timer
+from tests.unit.test_execute import a_message
 from tests.unit.test_rescheduling import a_placed, change, run_now
 from tests.unit.world import World
 
@@ -53,7 +55,7 @@ class TestItsTurn:
     def test_a_job_of_a_tenant_with_more_due_than_its_turns_let_out_waits_for_its_own(self, world: World):
         due = [a_placed(world, identity=f"job-{number:03}") for number in range(40)]
         shard = due[0].job.shard
-        world.shards.published = {Priority.NORMAL: 15}
+        world.shards.publish(Conditions(published_at=NOON + HOUR, budgets={Priority.NORMAL: 15}))
         world.clock.tick(HOUR + MINUTE)
         scanned_to(world, NOON)
         world.scan(shard)
@@ -73,7 +75,7 @@ class TestItsTurn:
 
         explanation = explain(world, timer)
 
-        assert (explanation.reason, explanation.at) == (Reason.OVER_CAP, None)
+        assert (explanation.reason, explanation.at) == (Reason.TENANT_PAUSED, None)
         assert "tenant acme is paused" in explanation.detail
 
     def test_a_due_job_that_its_scanner_has_not_come_to_is_told_where_that_is(self, world: World):
@@ -230,3 +232,24 @@ def next_fire_of(schedule: Any) -> Any:
 
 def explain(world: World, timer: Timer) -> Explanation:
     return world.explainer().explain(job_id_of(timer.job))[1]
+
+
+def test_a_job_that_found_no_seat_says_so(world: World):
+    timer = a_placed(world)
+    world.plans.plans = {"acme": TenantPlan(max_concurrency=1)}
+    world.clock.tick(HOUR)
+    assert world.usher.take("acme", limit=1, lease_until=world.clock.now() + MINUTE) is not None
+    world.work(a_message(timer))
+
+    explanation = explain(world, timer)
+
+    assert (explanation.reason, explanation.at) == (Reason.AT_CONCURRENCY_CAP, world.row(timer.job).parked_until)
+
+
+def test_a_job_that_a_pause_met_at_its_worker_says_so(world: World):
+    timer = a_placed(world)
+    world.plans.plans = {"acme": TenantPlan(status=TenantStatus.PAUSED)}
+    world.clock.tick(HOUR)
+    world.work(a_message(timer))
+
+    assert explain(world, timer).reason is Reason.TENANT_PAUSED

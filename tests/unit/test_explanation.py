@@ -15,6 +15,7 @@ from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of, identity_of
 from functions.domain.schedule_state import Status
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from tests.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occurrence_timer
 
 HOUR = timedelta(hours=1)
@@ -37,6 +38,8 @@ def facts(job: Job, **overrides: Any) -> Facts:
     return Facts(**{"job_id": job_id_of(job), "now": NOON, "wheel": LOCAL_WHEEL, **overrides})
 
 
+PAUSED = TenantPlan(status=TenantStatus.PAUSED, note="invoice 7")
+CAPPED = TenantPlan(max_concurrency=2)
 RUNNING = a_row(State.RUNNING, lease_until=NOON + MINUTE)
 
 TABLE = [
@@ -85,13 +88,46 @@ TABLE = [
     ),
     (Reason.PARKED, facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER)), LATER, "breaker"),
     (
+        Reason.TENANT_PAUSED,
+        facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER), plan=PAUSED, breaker_until=LATER),
+        None,
+        "tenant acme is paused (invoice 7)",
+    ),
+    (Reason.TENANT_PAUSED, facts(DUE.job, plan=PAUSED), None, "tenant acme is paused (invoice 7)"),
+    (Reason.WAITING, facts(FAR.job, timer=FAR, plan=PAUSED), LATER, "due at"),
+    (Reason.UNTRACKED, facts(UNLEDGERED.job, plan=PAUSED), NOON - MINUTE, "keeps no row"),
+    (
+        Reason.PARKED,
+        facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER), plan=CAPPED),
+        LATER,
+        "or all 2 calls",
+    ),
+    (
+        Reason.PARKED,
+        facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER), plan=CAPPED, breaker_until=LATER),
+        LATER,
+        "the breaker is open",
+    ),
+    (
+        Reason.AT_CONCURRENCY_CAP,
+        facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER), plan=CAPPED, is_breaker_closed=True),
+        LATER,
+        "tenant acme may have 2 calls at the same time, and they were taken",
+    ),
+    (
+        Reason.PARKED,
+        facts(DUE.job, row=a_row(State.RETRYING, parked_until=LATER), plan=TenantPlan(), is_breaker_closed=True),
+        LATER,
+        "was open, or its tenant paused.",
+    ),
+    (
         Reason.OVER_CAP,
         facts(FAR.job, timer=FAR, now=LATER, behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60))})),
         from_seconds(60),
         "those that were due at 1970-01-01T00:01:00.000Z go out now",
     ),
     (
-        Reason.OVER_CAP,
+        Reason.TENANT_PAUSED,
         facts(
             FAR.job,
             timer=FAR,

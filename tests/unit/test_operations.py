@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
+from functions.api.admission import Admission
 from functions.api.operations import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
 from tests.builders import DEPLOYED_WHEEL, NOON
-from tests.fakes import CountingWaker, FakeClock, InMemoryExportStore, InMemoryOperationStore, RecordingJournal
+from tests.fakes import (
+    CountingWaker,
+    FakeClock,
+    GivenPlans,
+    InMemoryExportStore,
+    InMemoryOperationStore,
+    RecordingJournal,
+)
 
 ANN = "arn:aws:iam::123456789012:user/ann"
 HOUR = timedelta(hours=1)
@@ -25,6 +33,7 @@ class Office:
         self.store = InMemoryOperationStore()
         self.exports = InMemoryExportStore()
         self.waker = CountingWaker()
+        self.plans = GivenPlans()
         self.journal = RecordingJournal()
         self.identities = iter(f"{number:032x}" for number in range(1_000))
         self.manager = OperationManager(
@@ -33,6 +42,7 @@ class Office:
             operations=self.store,
             exports=self.exports,
             waker=self.waker,
+            admission=Admission(plans=self.plans),
             journal=self.journal,
             # The last digits are cut off.
             identity=lambda: next(self.identities)[::-1],

@@ -94,10 +94,21 @@ def test_a_pause_of_everybody_pauses_each_tenant_but_brings_nobody_back():
     assert plans.of("acme").is_paused
     assert plans.of_everybody().note == "a bad deploy"
     assert plans.of("gone").is_deleted
+    assert not plans.of("gone").is_paused
 
     store.change(EVERYBODY, Tenant(version=2), seen=1)
     clock.tick(KNOWN_FOR)
     assert not plans.of("acme").is_paused
+
+
+def test_a_tenant_that_drains_takes_nothing_in_while_everybody_is_paused():
+    store = InMemoryTenantStore()
+    store.change("acme", Tenant(status=TenantStatus.DRAINING, version=1), seen=0)
+    store.change(EVERYBODY, Tenant(status=TenantStatus.PAUSED, version=1), seen=0)
+
+    plan = known(store, FakeClock()).of("acme")
+
+    assert (plan.is_paused, plan.is_closed, plan.is_deleted) == (True, True, False)
 
 
 def test_plans_are_old_when_either_clock_says_so():

@@ -1,10 +1,42 @@
 """The budgets of the scanners."""
 
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from functions.domain.conditions import FRESH, Conditions, decode_conditions, encode_conditions
+from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, first_cursors
+from functions.domain.errors import Undecodable
 from functions.domain.fairness import budgets_of, grant, order_from, quantum_of
 from functions.domain.job import Priority
 from functions.sweeper.publish import Publisher
-from tests.builders import a_timer
+from tests.builders import NOON, a_submission, a_timer
 from tests.unit.world import World
+
+
+def a_publisher(world: World) -> Publisher:
+    return Publisher(
+        wheel=world.wheel,
+        clock=world.clock,
+        ready=world.ready,
+        shards=world.shards,
+        journal=world.journal,
+        capacity=10,
+        shed_after=timedelta(minutes=5),
+    )
+
+
+def behind(world: World, *, minutes: int, priorities: Sequence[Priority] = tuple(Priority)) -> None:
+    cursors = first_cursors(world.wheel.bucket_of(NOON))
+    late = ClassCursor(Position(world.wheel.bucket_of(NOON - timedelta(minutes=minutes))))
+    keep(world, {**cursors, **dict.fromkeys(priorities, late)})
+
+
+def keep(world: World, cursors: Cursors) -> None:
+    lease = world.shards.acquire(0, owner="me", now=NOON, lease_until=NOON, skew=world.wheel.skew)
+    assert lease is not None
+    assert world.shards.checkpoint(lease, cursors, lease_until=None)
 
 
 def test_the_room_in_a_queue_is_divided_by_the_shards():
@@ -18,16 +50,101 @@ def test_the_room_in_a_queue_is_divided_by_the_shards():
 def test_what_is_published_is_what_the_next_tick_may_promote():
     world = World()
     world.ready.send([a_timer() for _ in range(5)])
-    publisher = Publisher(wheel=world.wheel, ready=world.ready, shards=world.shards, journal=world.journal, capacity=10)
 
-    assert publisher.publish()[Priority.NORMAL] == 3
-    assert world.shards.budgets() == {
-        Priority.CRITICAL: 5,
-        Priority.HIGH: 5,
-        Priority.NORMAL: 3,
-        Priority.LOW: 5,
-    }
-    assert world.events("budgets_published")[0]["depths"] == {"critical": 0, "high": 0, "normal": 5, "low": 0}
+    conditions = a_publisher(world).publish()
+
+    assert conditions.budgets == {Priority.CRITICAL: 5, Priority.HIGH: 5, Priority.NORMAL: 3, Priority.LOW: 5}
+    assert world.shards.conditions() == conditions
+    assert not conditions.full
+    assert world.events("conditions_published")[0]["depths"] == {"critical": 0, "high": 0, "normal": 5, "low": 0}
+
+
+def test_a_class_without_room_is_full():
+    world = World()
+    world.ready.send([a_timer(priority=Priority.LOW) for _ in range(10)])
+
+    assert a_publisher(world).publish().full == {Priority.LOW}
+    assert world.conditions.full() == {Priority.LOW}
+
+
+def test_a_lag_that_lasts_sheds_low_first_and_then_all_but_critical():
+    world = World()
+    publisher = a_publisher(world)
+    behind(world, minutes=6)
+
+    assert not publisher.publish().shed  # the first tick of a new shard begins a day back
+    assert publisher.publish().shed == {Priority.LOW}
+    behind(world, minutes=11)
+    assert publisher.publish().shed == {Priority.LOW}
+    assert publisher.publish().shed == {Priority.HIGH, Priority.NORMAL, Priority.LOW}
+    assert world.conditions.shed() == {Priority.HIGH, Priority.NORMAL, Priority.LOW}
+    assert world.journal.counts["shedding"] == 3
+
+    behind(world, minutes=0)
+    assert not publisher.publish().shed
+
+
+def test_low_that_waits_sheds_nothing_but_low():
+    world = World()
+    publisher = a_publisher(world)
+    behind(world, minutes=60, priorities=[Priority.LOW])
+
+    publisher.publish()
+
+    assert publisher.publish().shed == {Priority.LOW}
+    assert publisher.publish().lags[Priority.LOW] == 3_600
+
+
+def test_what_is_held_makes_no_lag():
+    world = World()
+    cursors = first_cursors(world.wheel.bucket_of(NOON))
+    held = OwnCursor(Position(world.wheel.bucket_of(NOON - timedelta(hours=5))), is_held=True)
+    cursors[Priority.NORMAL] = ClassCursor(Position(world.wheel.bucket_of(NOON)), {"paused": held})
+    keep(world, cursors)
+
+    assert set(a_publisher(world).publish().lags.values()) == {0}
+
+
+def test_conditions_of_a_publisher_that_has_stopped_say_nothing():
+    world = World()
+    world.shards.publish(Conditions(published_at=NOON, budgets={Priority.LOW: 0}, shed=frozenset({Priority.LOW})))
+    assert (world.conditions.full(), world.conditions.shed()) == ({Priority.LOW}, {Priority.LOW})
+
+    world.clock.tick(FRESH + timedelta(seconds=1))
+
+    assert (world.conditions.full(), world.conditions.shed()) == (frozenset(), frozenset())
+
+
+def test_a_tick_has_no_budget_from_a_publisher_that_has_stopped():
+    world = World()
+    due_at = NOON + timedelta(minutes=5)
+    world.submit(a_submission(due_at=due_at))
+    world.shards.publish(Conditions(published_at=NOON, budgets=dict.fromkeys(Priority, 0)))
+    world.clock.tick(timedelta(minutes=4))
+    shards = range(world.wheel.scan_shards)
+    assert sum(world.scan(shard).sent for shard in shards) == 0
+
+    world.clock.tick(timedelta(minutes=2))
+
+    assert sum(world.scan(shard).sent for shard in shards) == 1
+
+
+def test_conditions_are_read_as_they_were_written():
+    conditions = Conditions(
+        published_at=NOON,
+        budgets={Priority.LOW: 7},
+        depths={Priority.HIGH: 3},
+        lags={Priority.CRITICAL: 0},
+        shed=frozenset({Priority.LOW, Priority.NORMAL}),
+    )
+
+    assert decode_conditions(encode_conditions(conditions)) == conditions
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"at":"x","budgets":{},"depths":{},"lags":{},"shed":[]}'])
+def test_what_is_no_conditions_is_never_taken_for_them(text: str):
+    with pytest.raises(Undecodable):
+        decode_conditions(text)
 
 
 def test_a_quantum_is_a_part_of_the_budget_within_bounds():

@@ -3,15 +3,20 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from functions.domain.claims import TIMER_LIFE
+from functions.domain.conditions import Conditions
 from functions.domain.cursor import first_cursors
 from functions.domain.fairness import MIN_QUANTUM, ROUNDS_A_TICK
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Priority, Timer
+from functions.domain.job import Delivery, Priority, Timer
+from functions.domain.job_id import job_id_of
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.timer_key import timer_key
 from functions.ports import Rejected
 from functions.scanner import rounds
 from tests.builders import NOON, a_timer
@@ -26,8 +31,14 @@ def world() -> World:
     """A shard that was scanned up to now, and promotes so many normal jobs a tick."""
     world = World()
     recorded(world, world.wheel.bucket_of(NOON))
-    world.shards.published = {Priority.NORMAL: BUDGET}
+    budget(world, BUDGET)
     return world
+
+
+def budget(world: World, jobs: int | None) -> None:
+    """For as long as the test lasts."""
+    budgets = {Priority.NORMAL: jobs} if jobs is not None else {}
+    world.shards.publish(Conditions(published_at=NOON + timedelta(days=1), budgets=budgets))
 
 
 def test_no_more_goes_out_than_the_budget_and_the_next_tick_goes_on_where_it_ended(world: World):
@@ -40,7 +51,7 @@ def test_no_more_goes_out_than_the_budget_and_the_next_tick_goes_on_where_it_end
 
 
 def test_a_class_without_a_budget_has_no_bound(world: World):
-    world.shards.published = {}
+    budget(world, None)
     rows(world, "acme", 3 * rounds.PAGE + 1)
 
     assert world.scan().sent == 3 * rounds.PAGE + 1
@@ -83,7 +94,7 @@ def test_tenants_that_have_more_than_goes_out_share_it_by_their_weights(world: W
 
 
 def test_a_turn_that_the_budget_cuts_off_goes_on_in_the_next_tick(world: World):
-    world.shards.published = {Priority.NORMAL: 15}
+    budget(world, 15)
     for tenant in ("a", "b", "c"):
         rows(world, tenant, 100)
 
@@ -164,6 +175,223 @@ def test_a_paused_tenant_is_neither_a_straggler_nor_does_the_audit_wait_for_it(w
     assert key(ran[0]) in {key(timer) for timer in world.ready.sent}
 
 
+def test_a_capped_tenant_goes_out_with_its_slots_as_far_as_a_tick_reaches_and_the_next_goes_on(world: World):
+    budget(world, None)
+    rows(world, "capped", 400)
+    other = rows(world, "z", 1)[0]
+    world.plans.plans = {"capped": TenantPlan(execution_rate=1)}
+
+    waves = []
+    for _ in range(4):
+        before = len(world.ready.sent)
+        report = world.scan()
+        waves.append([timer for timer in world.ready.sent[before:] if timer.job.tenant == "capped"])
+        assert (
+            report.stopped_by,
+            sum(cursor.own["capped"].is_held for cursor in [report.cursors[Priority.NORMAL]]),
+        ) == (
+            "",
+            1,
+        )
+        world.clock.tick(TICK)
+
+    # A tick reaches LOOKAHEAD and BUCKET ahead: from then on a minute's worth a minute.
+    reach = (world.wheel.lookahead + world.wheel.bucket) // SECOND
+    assert [len(wave) for wave in waves] == [reach + 2, 60, 60, 60]
+    starts = [timer.wakes_at for wave in waves for timer in wave]
+    assert all(later - earlier >= 0.99 * SECOND for earlier, later in pairwise(starts[1:]))
+    assert other in world.ready.sent
+
+
+def test_a_capped_tenant_makes_no_bucket_old_and_is_in_the_stream_again_when_it_has_caught_up(world: World):
+    budget(world, None)
+    rows(world, "capped", 200)
+    world.plans.plans = {"capped": TenantPlan(execution_rate=1)}
+
+    for _ in range(6):
+        world.scan()
+        world.clock.tick(TICK)
+    report = world.scan()
+
+    assert max(world.journal.values["oldest_bucket_age_s"]) == 0.0
+    assert len(world.ready.sent) == 200
+    assert not report.cursors[Priority.NORMAL].own
+
+
+def test_the_shards_of_a_whale_share_one_cap(world: World):
+    budget(world, None)
+    rows(world, "whale", 300)
+    rows(world, "whale", 300, shard=1)
+    world.plans.plans = {"whale": TenantPlan(execution_rate=1, subshards=2)}
+
+    world.scan(0)
+    world.scan(1)
+
+    starts = sorted(timer.wakes_at for timer in world.ready.sent)
+    assert len(starts) == (world.wheel.lookahead + world.wheel.bucket) // SECOND + 2
+    assert all(later - earlier >= 0.99 * SECOND for earlier, later in pairwise(starts[1:]))
+
+
+def test_while_the_rates_cannot_be_read_a_capped_tenant_waits_and_the_others_go_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    capped, other = rows(world, "capped", 3), rows(world, "z", 2)
+    world.plans.plans = {"capped": TenantPlan(execution_rate=1)}
+
+    with monkeypatch.context() as broken:
+        broken.setattr(world.rates, "advance", _refuse)
+        world.scan()
+        assert world.ready.sent == other
+        assert world.events("rate_unknown")
+    world.scan()
+
+    assert list(map(key, world.ready.sent)) == list(map(key, [*other, *capped]))
+
+
+def test_a_capped_tenant_for_which_there_is_no_room_has_its_turn_in_the_stream(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rounds, "MAX_OWN", 0)
+    rows(world, "capped", 3)
+    world.plans.plans = {"capped": TenantPlan(execution_rate=1)}
+
+    assert world.scan().sent == 3
+
+
+DAY = timedelta(days=1)
+
+
+def test_a_pause_outlasts_the_life_of_a_row(world: World):
+    budget(world, None)
+    rows(world, "paused", 700, delivery=Delivery.AT_LEAST_ONCE)
+    rows(world, "paused", 3, due_at=NOON + TICK)
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
+    world.scan()
+    for _ in range(4):
+        world.clock.tick(6 * DAY)
+        for _ in range(5):
+            world.scan()
+            world.clock.tick(TICK)
+    assert not world.ready.sent
+    # Whatever is older is gone from the table by now.
+    oldest = world.wheel.bucket_of(world.clock.now() - TIMER_LIFE)
+    world.rows.rows = {place: kept for place, kept in world.rows.rows.items() if place[0] >= oldest}
+
+    world.plans.plans = {}
+    for _ in range(8):
+        world.scan()
+        world.clock.tick(TICK)
+
+    assert len({key(timer) for timer in world.ready.sent}) == 703
+    assert min(timer.due_at for timer in world.ready.sent) == NOON
+
+
+def test_a_job_that_has_ended_meanwhile_is_not_put_anew_and_one_that_waits_keeps_its_ledger_row(world: World):
+    ended, waits = rows(world, "paused", 2)
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
+    world.ledger.cancel(job_id_of(ended.job), owner="me", now=NOON)
+    world.scan()
+    world.clock.tick(8 * DAY)
+
+    world.scan()
+
+    assert [timer.job.identity for put in world.timers.puts for timer in put] == [waits.job.identity]
+    row = world.ledger.get(waits.job.key)
+    assert row is not None
+    assert row.parked_until is not None
+    assert row.parked_until > world.clock.now()
+
+
+def test_a_row_that_could_not_be_put_anew_is_not_passed(world: World):
+    held = rows(world, "paused", 3)
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
+    world.scan()
+    world.clock.tick(8 * DAY)
+    world.timers.unwritten = lambda entry: (
+        entry.job.identity == held[1].job.identity if isinstance(entry, Timer) else False
+    )
+
+    own = world.scan().cursors[Priority.NORMAL].own["paused"]
+    assert own.at == (world.wheel.bucket_of(NOON), timer_key(held[0].job, due_at=held[0].due_at))
+
+    world.timers.unwritten = lambda _: False
+    own = world.scan().cursors[Priority.NORMAL].own["paused"]
+    assert own.at.bucket > world.wheel.bucket_of(NOON)
+
+
+def test_a_pause_of_everybody_outlasts_the_life_of_a_row(world: World):
+    budget(world, None)
+    rows(world, "a", 5)
+    rows(world, "b", 5)
+    world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED)
+    world.scan()
+    for _ in range(3):
+        world.clock.tick(6 * DAY + timedelta(hours=1))
+        for _ in range(4):
+            world.scan(time_limit=timedelta(hours=2))
+            world.clock.tick(TICK)
+    assert not world.ready.sent
+    oldest = world.wheel.bucket_of(world.clock.now() - TIMER_LIFE)
+    world.rows.rows = {place: kept for place, kept in world.rows.rows.items() if place[0] >= oldest}
+
+    world.plans.everybody = TenantPlan()
+    for _ in range(8):
+        world.scan(time_limit=timedelta(hours=2))
+        world.clock.tick(TICK)
+
+    assert len({key(timer) for timer in world.ready.sent}) == 10
+
+
+def test_the_rows_of_a_deleted_tenant_are_passed_and_forgotten(world: World):
+    rows(world, "gone", 30)
+    rows(world, "behind", 600)
+    kept = rows(world, "z", 2)
+    world.plans.plans = {"gone": TenantPlan(status=TenantStatus.DELETED)}
+    world.scan()
+    assert {timer.job.tenant for timer in world.ready.sent} == {"behind", "z"}
+    world.plans.plans |= {"behind": TenantPlan(status=TenantStatus.DELETING)}
+    world.ready.sent.clear()
+    world.clock.tick(TICK)
+
+    report = world.scan()
+
+    assert not world.ready.sent
+    assert not report.cursors[Priority.NORMAL].own
+    assert not report.stopped_by
+    assert kept
+
+
+def test_nothing_goes_out_while_everybody_is_paused_and_all_of_it_after(world: World):
+    due = rows(world, "a", 3)
+    world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED)
+    for _ in range(3):
+        assert world.scan().stopped_by == "everybody is paused"
+        world.clock.tick(TICK)
+    assert "oldest_bucket_age_s" not in world.journal.values
+
+    world.plans.everybody = TenantPlan()
+    world.scan()
+
+    assert world.ready.sent == due
+
+
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise ConnectionError("no answer")
+
+
+@pytest.mark.parametrize("plan", [TenantPlan(execution_rate=0.01), TenantPlan(status=TenantStatus.DELETED)])
+def test_what_may_still_wait_for_its_slot_or_is_forgotten_is_no_straggler(world: World, plan: TenantPlan):
+    rows(world, "acme", 1)
+    world.plans.plans = {"acme": plan}
+    world.sweep()
+    for _ in range(10):
+        world.scan(0)
+        world.scan(1)
+        world.clock.tick(TICK)
+
+    assert (world.sweep().audited, world.sweep().stragglers) == (0, 0)
+
+
 def test_tenants_beyond_those_that_may_have_a_turn_of_their_own_hold_the_stream_up_and_are_served(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
@@ -224,7 +452,7 @@ def test_a_tick_that_died_loses_nothing_of_any_turn(world: World):
 
 
 def test_a_higher_class_leaves_the_lower_ones_a_share_of_every_tick(world: World):
-    world.shards.published = {}
+    budget(world, None)
     for priority in Priority:
         rows(world, "acme", 3 * rounds.PAGE, priority=priority)
     world.timers.before_read = lambda: world.clock.tick(2 * SECOND)
@@ -234,10 +462,10 @@ def test_a_higher_class_leaves_the_lower_ones_a_share_of_every_tick(world: World
     assert {timer.job.priority for timer in world.ready.sent} >= {Priority.CRITICAL, Priority.LOW}
 
 
-def rows(world: World, tenant: str, count: int, *, due_at: Any = NOON, **overrides: Any) -> list[Timer]:
-    """Rows of a tenant in the shard that is scanned, in the order of their keys."""
+def rows(world: World, tenant: str, count: int, *, due_at: Any = NOON, shard: int = 0, **overrides: Any) -> list[Timer]:
+    """Rows of a tenant in the shard that is scanned, or in another, in the order of their keys."""
     timers = [a_timer(due_at=due_at + number * MILLISECOND, tenant=tenant, **overrides) for number in range(count)]
-    timers = [replace(timer, job=replace(timer.job, shard=0)) for timer in timers]
+    timers = [replace(timer, job=replace(timer.job, shard=shard)) for timer in timers]
     world.rows.put(timers)
     return timers
 

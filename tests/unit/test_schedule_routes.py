@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
+from functions.api.admission import Admission
 from functions.api.answers import problem_answer
 from functions.api.manage_schedules import ScheduleManager
 from functions.api.problems import Misshapen, problem_of
@@ -47,7 +48,13 @@ class Api(World):
         **options: Any,
     ) -> tuple[int, Any]:
         asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
-        desk = Desk(manager=self.manager, payloads=self.payloads, rules=self.rules, token=self.token)
+        desk = Desk(
+            manager=self.manager,
+            admission=Admission(plans=self.plans),
+            payloads=self.payloads,
+            rules=self.rules,
+            token=self.token,
+        )
         self.app.append_context(**{CONTEXT: desk})
         context: Any = Context()
         answer = self.app.resolve(a_request(method, path, body, query=asked, **options), context)

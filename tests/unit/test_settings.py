@@ -39,6 +39,8 @@ API = CONSTANTS | {
     "ALLOWED_TARGETS": '["https://*.example.com"]',
     "MAX_TIMEOUT_SECONDS": "50",
     "OPERATIONS_FUNCTION": "operations",
+    "OPERATORS": '["arn:aws:iam::123456789012:role/ops-*"]',
+    "JWT_TENANT_CLAIM": "",
     "SCHEDULES_TABLE": "schedules",
     "SCHEDULE_STATE_TABLE": "schedule_state",
     "TENANTS_TABLE": "tenants",
@@ -67,6 +69,17 @@ def test_the_allowed_targets_are_a_json_list_of_patterns():
 def test_a_stage_whose_list_of_targets_is_none_does_not_start(patterns: str):
     with pytest.raises(ValidationError, match="ALLOWED_TARGETS"):
         ApiSettings.model_validate(API | {"ALLOWED_TARGETS": patterns})
+
+
+def test_the_operators_are_a_json_list_of_patterns():
+    assert ApiSettings.model_validate(API).OPERATORS == ("arn:aws:iam::123456789012:role/ops-*",)
+    assert ApiSettings.model_validate(API | {"OPERATORS": "[]"}).OPERATORS == ()
+
+
+@pytest.mark.parametrize("patterns", ["*", '["ops"]', '[""]', "", "[1]", "{}"])
+def test_a_stage_whose_list_of_operators_is_none_does_not_start(patterns: str):
+    with pytest.raises(ValidationError, match="OPERATORS"):
+        ApiSettings.model_validate(API | {"OPERATORS": patterns})
 
 
 @pytest.mark.parametrize("urls", ["[]", '["u0","u1","u2"]', "u0,u1,u2,u3", ""])
@@ -113,7 +126,7 @@ def test_a_sample_is_a_share(sample: str):
     [ApiSettings, DeadLettersSettings, OperationsSettings, ScannerSettings, SweeperSettings, WorkerSettings],
 )
 def test_whatever_puts_timers_is_told_where_their_days_are_marked(settings: type[Settings]):
-    environment = {**WORKER, "AUDIT_SAMPLE": "1.0", "READY_CAPACITY": "1000"}
+    environment = {**WORKER, "AUDIT_SAMPLE": "1.0", "READY_CAPACITY": "1000", "SHED_AFTER_SECONDS": "300"}
     settings.model_validate(environment)
 
     del environment["TENANTS_TABLE"]

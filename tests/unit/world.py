@@ -16,6 +16,7 @@ from functions.api.finish import Finisher
 from functions.api.submit import Accepted, Submitter
 from functions.breakers import Breakers
 from functions.cancelling import Canceller
+from functions.conditions import KnownConditions
 from functions.dead_letters.bury import Burier
 from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
@@ -30,6 +31,7 @@ from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.operations.work import Operator, WorkReport
+from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.ports import (
     DeadLetter,
@@ -47,9 +49,12 @@ from functions.rescheduling import Rescheduler
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner, ScanReport
 from functions.schedule_changes import ScheduleChanger
+from functions.seating import Usher
 from functions.settling import Settler
 from functions.sweeper.heal import Healer, HealReport
+from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper, SweepReport
+from functions.tally import Tally
 from functions.worker.execute import Message, Worker
 from tests.builders import LOCAL_WHEEL, a_state, a_stored_schedule
 from tests.fakes import (
@@ -61,10 +66,13 @@ from tests.fakes import (
     InMemoryLedger,
     InMemoryOperationStore,
     InMemoryPayloadStore,
+    InMemoryRateStore,
     InMemoryReadyQueue,
     InMemoryScheduleStore,
+    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTimerStore,
+    InMemoryUsageStore,
     RecordingJournal,
     RecordingTargets,
 )
@@ -206,23 +214,43 @@ class World:
         self.ready = ObservedReadyQueue(self.clock)
         self.shards = InMemoryShardStore()
         self.plans = GivenPlans()
+        self.rates = InMemoryRateStore()
         self.schedules = InMemoryScheduleStore()
         self.payloads = InMemoryPayloadStore()
         self.operations = InMemoryOperationStore()
         self.exports = InMemoryExportStore()
         self.breaker_store = InMemoryBreakerStore()
+        self.seats = InMemorySeatStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
+        self.used = InMemoryUsageStore()
+        self.tally = Tally(clock=self.clock, store=self.used, journal=self.journal)
         self._tokens = itertools.count(1)
         self.jitter = 0.0
         self.sample = 1.0
+        self.ready_capacity = 100_000
 
     def token(self) -> str:
         return f"token-{next(self._tokens)}"
 
     @property
     def placer(self) -> Placer:
-        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready)
+        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=self.pacer)
+
+    @cached_property
+    def pacer(self) -> Pacer:
+        return Pacer(
+            wheel=self.wheel,
+            clock=self.clock,
+            plans=self.plans,
+            rates=self.rates,
+            classes=self.conditions,
+            journal=self.journal,
+        )
+
+    @cached_property
+    def conditions(self) -> KnownConditions:
+        return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
 
     @property
     def changer(self) -> ScheduleChanger:
@@ -236,6 +264,7 @@ class World:
             schedules=self.schedules,
             ledger=self.ledger,
             placer=self.placer,
+            plans=self.plans,
             journal=self.journal,
             side_by_side=lambda rule, items: [rule(item) for item in items],
         )
@@ -269,6 +298,7 @@ class World:
             shards=self.shards,
             schedules=self.schedules,
             materialiser=self.materialiser,
+            plans=self.plans,
             journal=self.journal,
         )
         return healer.heal(time_limit=time_limit)
@@ -291,7 +321,9 @@ class World:
             clock=self.clock,
             ledger=ledger or self.ledger,
             settler=self.settler(ledger=ledger),
+            plans=self.plans,
             breakers=self.breakers,
+            usher=self.usher,
             occurrences=self.occurrences(ledger=ledger),
             ready=ready or self.ready,
             payloads=self.payloads,
@@ -300,6 +332,7 @@ class World:
             side_by_side=_one_after_another,
             token=self.token,
             jitter=lambda: self.jitter,
+            usage=self.tally,
         )
 
     @cached_property
@@ -314,6 +347,18 @@ class World:
             skew=self.wheel.skew,
         )
 
+    @cached_property
+    def usher(self) -> Usher:
+        """Of one process, however many batches it runs."""
+        return Usher(
+            wheel=self.wheel,
+            clock=self.clock,
+            seats=self.seats,
+            journal=self.journal,
+            token=self.token,
+            jitter=lambda: self.jitter,
+        )
+
     def settler(self, *, ledger: Ledger | None = None) -> Settler:
         return Settler(
             wheel=self.wheel,
@@ -325,6 +370,7 @@ class World:
             payloads=self.payloads,
             journal=self.journal,
             jitter=lambda: self.jitter,
+            usage=self.tally,
         )
 
     def work(self, *messages: Message, ledger: Ledger | None = None) -> list[str]:
@@ -359,6 +405,8 @@ class World:
             dead_letters=self.letters,
             alarms=self.ringer(),
             plans=self.plans,
+            pacer=self.pacer,
+            placer=self.placer,
             journal=self.journal,
             token=self.token,
         )
@@ -366,8 +414,24 @@ class World:
     def scan(self, shard: int = 0, *, time_limit: timedelta = TIME_LIMIT) -> ScanReport:
         return self.scanner().scan(shard, time_limit=time_limit)
 
-    def sweep(self, *, time_limit: timedelta = TIME_LIMIT) -> SweepReport:
+    def publish(self) -> Conditions:
+        publisher = Publisher(
+            wheel=self.wheel,
+            clock=self.clock,
+            ready=self.ready,
+            shards=self.shards,
+            journal=self.journal,
+            capacity=self.ready_capacity,
+            shed_after=timedelta(minutes=5),
+        )
+        return publisher.publish()
+
+    def sweep(self, *, time_limit: timedelta = TIME_LIMIT, publishes: bool = True) -> SweepReport:
+        """Without publishing first: as when that fails."""
+        if publishes:
+            self.publish()
         sweeper = Sweeper(
+            plans=self.plans,
             wheel=self.wheel,
             clock=self.clock,
             shards=self.shards,
@@ -376,6 +440,7 @@ class World:
             placer=self.placer,
             journal=self.journal,
             sample=self.sample,
+            capacity=self.ready_capacity,
         )
         return sweeper.sweep(time_limit=time_limit)
 
@@ -389,6 +454,7 @@ class World:
             occurrences=self.occurrences(),
             journal=self.journal,
             token=self.token,
+            usage=self.tally,
         )
 
     def submitter(self) -> Submitter:
@@ -399,10 +465,12 @@ class World:
             timers=self.timers,
             payloads=self.payloads,
             placer=self.placer,
+            plans=self.plans,
             journal=self.journal,
             identity=lambda: f"random-{next(self._tokens)}",
             token=self.token,
             side_by_side=lambda rule, items: [rule(item) for item in items],
+            usage=self.tally,
         )
 
     def submit(self, submission: Submission) -> Accepted:
@@ -436,6 +504,7 @@ class World:
             schedules=self.schedules,
             breakers=self.breaker_store,
             shards=self.shards,
+            plans=self.plans,
         )
 
     def rescheduler(self) -> Rescheduler:
@@ -446,6 +515,7 @@ class World:
             timers=self.timers,
             payloads=self.payloads,
             placer=self.placer,
+            plans=self.plans,
             journal=self.journal,
             identity=lambda: f"random-{next(self._tokens)}",
             token=self.token,

@@ -15,19 +15,23 @@ from typing import Any
 
 from functions.api.manage_schedules import ScheduleManager
 from functions.breakers import Breakers
+from functions.conditions import KnownConditions
 from functions.domain.envelope import decode_envelope
 from functions.domain.schedule import Schedule
 from functions.domain.target_options import TargetOptions
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
+from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.ports import Invocation, Outcome, Receipt, Succeeded
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
+from functions.seating import Usher
 from functions.settling import Settler
 from functions.sweeper.heal import Healer
+from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Message, Worker
 from tests.fakes import (
@@ -37,8 +41,10 @@ from tests.fakes import (
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryPayloadStore,
+    InMemoryRateStore,
     InMemoryReadyQueue,
     InMemoryScheduleStore,
+    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTimerStore,
     RecordingJournal,
@@ -81,7 +87,15 @@ class VirtualStage:
         self.journal = RecordingJournal()
         self.targets = Targets(self.clock)
         payloads = InMemoryPayloadStore()
-        placer = Placer(wheel=wheel, clock=self.clock, timers=self.timers, ready=self.ready)
+        pacer = Pacer(
+            wheel=wheel,
+            clock=self.clock,
+            plans=GivenPlans(),
+            rates=InMemoryRateStore(),
+            classes=KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal),
+            journal=self.journal,
+        )
+        placer = Placer(wheel=wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=pacer)
         changer = ScheduleChanger(clock=self.clock, schedules=self.schedules)
         materialiser = Materialiser(
             wheel=wheel,
@@ -89,6 +103,7 @@ class VirtualStage:
             schedules=self.schedules,
             ledger=self.ledger,
             placer=placer,
+            plans=GivenPlans(),
             journal=self.journal,
             side_by_side=_one_after_another,
         )
@@ -112,6 +127,8 @@ class VirtualStage:
             ledger=self.ledger,
             dead_letters=letters,
             plans=GivenPlans(),
+            pacer=pacer,
+            placer=placer,
             alarms=Ringer(
                 wheel=self.wheel,
                 clock=self.clock,
@@ -148,6 +165,7 @@ class VirtualStage:
                 journal=self.journal,
                 jitter=lambda: 0.0,
             ),
+            plans=GivenPlans(),
             breakers=Breakers(
                 clock=self.clock,
                 store=InMemoryBreakerStore(),
@@ -155,6 +173,14 @@ class VirtualStage:
                 token=self._token,
                 jitter=lambda: 0.0,
                 skew=wheel.skew,
+            ),
+            usher=Usher(
+                wheel=wheel,
+                clock=self.clock,
+                seats=InMemorySeatStore(),
+                journal=self.journal,
+                token=self._token,
+                jitter=lambda: 0.0,
             ),
             occurrences=occurrences,
             ready=self.ready,
@@ -172,8 +198,19 @@ class VirtualStage:
             timers=self.timers,
             ledger=self.ledger,
             placer=placer,
+            plans=GivenPlans(),
             journal=self.journal,
             sample=1.0,
+            capacity=100_000,
+        )
+        self._publisher = Publisher(
+            wheel=wheel,
+            clock=self.clock,
+            ready=self.ready,
+            shards=self.shards,
+            journal=self.journal,
+            capacity=100_000,
+            shed_after=timedelta(minutes=5),
         )
         self._healer = Healer(
             wheel=wheel,
@@ -181,6 +218,7 @@ class VirtualStage:
             shards=self.shards,
             schedules=self.schedules,
             materialiser=materialiser,
+            plans=GivenPlans(),
             journal=self.journal,
         )
 
@@ -203,6 +241,7 @@ class VirtualStage:
         """What EventBridge calls each minute."""
         for shard in range(self.wheel.scan_shards):
             self._scanner.scan(shard, time_limit=MINUTE)
+        self._publisher.publish()
         self._healer.heal(time_limit=MINUTE)
         self._sweeper.sweep(time_limit=MINUTE)
         self._forget_old_rows()

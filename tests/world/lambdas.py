@@ -27,9 +27,17 @@ class Lambdas(Host):
 
     def sweep(self, conditions: Conditions = SMOOTHLY) -> Process:
         """One audit."""
+        self._publish_depths()
         process = self.process("sweep", conditions)
-        sweeper = self.build(Sweeper, process, sample=1.0)
+        sweeper = self.build(Sweeper, process, sample=1.0, capacity=CAPACITY)
         return self.begin(process, lambda: sweeper.sweep(time_limit=FUNCTION_LIMIT), conditions)
+
+    def _publish_depths(self) -> None:
+        """How the queues stand, beside the budgets that a history has set."""
+        now = self.clock.instant
+        published = self.shards.conditions() or StageConditions(published_at=now)
+        waiting = {priority: depth.waiting for priority, depth in self.ready.depths().items()}
+        self.shards.publish(replace(published, published_at=now, waiting=waiting))
 
     def heal(self, conditions: Conditions = SMOOTHLY) -> Process:
         """One sweep of the schedules."""

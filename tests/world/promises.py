@@ -30,6 +30,7 @@ from tests.fakes import (
     InMemoryShardStore,
     InMemoryTimerStore,
 )
+from tests.world.calls import CallPromises
 from tests.world.carriers import carriers, leads_on
 from tests.world.fires import Run
 from tests.world.history import History
@@ -85,6 +86,7 @@ class Promises:
         self.refused_keys: set[str] = set()
         self.schedules = SchedulePromises(stores, self)
         self.operations = OperationPromises(stores, self)
+        self.at_once = CallPromises(self.expect)
         self._answered: dict[str, str] = {}
         self._successes: Counter[str] = Counter()
         self._lapses: Counter[str] = Counter()
@@ -132,6 +134,7 @@ class Promises:
     def held(self, run: Run) -> None:
         """A target goes on by itself."""
         self._held.append(run)
+        self.at_once.goes_on(run)
 
     def running(self) -> list[Run]:
         """What targets go on with by themselves."""
@@ -234,6 +237,7 @@ class Promises:
             case Delivery.AT_LEAST_ONCE:
                 pass
         runs.append(run)
+        self.at_once.begin(timer.job.tenant, run, process, ends_at=called_at + timer.job.timeout)
         return run
 
     def _check_time(self, timer: Timer, run: Run, called_at: datetime) -> None:

@@ -10,20 +10,24 @@ from typing import Any
 from functions.api.dead_letters import LetterFinder
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
+from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.rescheduling import Rescheduler
 from functions.scanner.ring import Ringer
 from functions.schedule_changes import ScheduleChanger
+from functions.seating import Usher
 from functions.settling import Settler
 from tests.world.port import Port
 from tests.world.process import Process
 
 _PARTS: dict[str, type] = {
     "placer": Placer,
+    "pacer": Pacer,
     "changer": ScheduleChanger,
     "materialiser": Materialiser,
     "occurrences": Occurrences,
     "settler": Settler,
+    "usher": Usher,
     "finder": LetterFinder,
     "alarms": Ringer,
     "rescheduler": Rescheduler,
@@ -63,4 +67,4 @@ class Wiring:
 
 @lru_cache
 def _names_of(made: Any) -> list[str]:
-    return [part.name for part in fields(made)]
+    return [part.name for part in fields(made) if part.init]

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.breakers import Breakers, Go
+from functions.conditions import KnownConditions
 from functions.domain.claims import MESSAGE_LIFE
 from functions.domain.cursor import first_cursors
 from functions.domain.errors import (
@@ -37,6 +38,7 @@ from functions.domain.errors import (
 from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.schedule_state import Status
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import is_alarm_key
 from functions.domain.wheel import Wheel
 from functions.ports import Rejected
@@ -53,7 +55,9 @@ from tests.fakes import (
     InMemoryLedger,
     InMemoryOperationStore,
     InMemoryPayloadStore,
+    InMemoryRateStore,
     InMemoryReadyQueue,
+    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTimerStore,
     RecordingJournal,
@@ -137,11 +141,13 @@ class World(Clients, Controls, Passing):
         self.ready = InMemoryReadyQueue(self.clock, refuses=self._refuse)
         self.shards = InMemoryShardStore()
         self.plans = GivenPlans()
+        self.rates = InMemoryRateStore()
         self.schedules = WatchedSchedules()
         self.payloads = InMemoryPayloadStore()
         self.operations = InMemoryOperationStore()
         self.exports = InMemoryExportStore()
         self.breakers = InMemoryBreakerStore()
+        self.seats = InMemorySeatStore()
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
         self._is_draining = False
         self.journal = RecordingJournal()
@@ -164,8 +170,10 @@ class World(Clients, Controls, Passing):
         while self.late:
             self.land()
         self.refused.clear()
-        self.shards.published = {}
+        self.shards.published = ""
         self.plans.plans = {}
+        self.promises.at_once.lifted()
+        self.plans.everybody = TenantPlan()
         self._is_draining = True
         self.schedules.lags = False
         self._drain_schedules()
@@ -243,6 +251,8 @@ class World(Clients, Controls, Passing):
             "payloads",
             "operations",
             "exports",
+            "seats",
+            "rates",
         )
         given = {
             "wheel": self.wheel,
@@ -254,6 +264,8 @@ class World(Clients, Controls, Passing):
             "jitter": self._random.random,
             "breakers": self._breakers(process),
             "plans": self.plans,
+            # Read by whoever places, now and then: no step of a history by itself.
+            "classes": KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal),
         }
         stores = {name: getattr(self, name) for name in names}
         wiring = Wiring(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)

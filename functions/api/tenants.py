@@ -1,0 +1,126 @@
+"""Change tenants, and tell of them. Who is a tenant's is decided before: see `access`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from functions.domain.errors import TenantBusy
+from functions.domain.instants import from_ms, to_ms
+from functions.domain.job import check_tenant
+from functions.domain.tenant_change import (
+    TenantPatch,
+    TenantValues,
+    check_version,
+    patched,
+    replaced,
+    with_status,
+)
+from functions.domain.tenant_plan import Limits, Tenant, TenantPlan, TenantStatus, encode_tenant
+from functions.domain.usage import Days, Usage, days_asked
+from functions.ports import EVERYBODY, Clock, Journal, TenantStore, UsageStore
+
+_TRIES = 4
+_THE_STAGE = "the stage"
+
+Rule = Callable[[Tenant, datetime], Tenant]
+"""How a row changes at an instant; the very row, where nothing does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantStanding:
+    """A tenant as it stands. tenant: what is stored of it. plan: what it may do by that."""
+
+    name: str
+    tenant: Tenant
+    plan: TenantPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantManager:
+    """The verbs of tenants. plans: the limits of the stage's plans by their names. caller: who asks, for the audit line.
+
+    seen: the version that somebody changes; None for whichever there is. Changes raise TenantChanged where it is another
+    by now, and TenantBusy.
+    """
+
+    clock: Clock
+    store: TenantStore
+    usage: UsageStore
+    journal: Journal
+    plans: Mapping[str, Limits]
+
+    def get(self, name: str) -> TenantStanding:
+        """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
+        return self._standing(name, self.store.get(check_tenant(name)) or Tenant())
+
+    def page(self, *, after: str, limit: int) -> tuple[list[TenantStanding], str | None]:
+        """Tenants that have a row, in the order of their names; where the next page begins, None at the end."""
+        found, has_more = self.store.page(after=after, limit=limit)
+        standings = [self._standing(name, tenant) for name, tenant in found.items()]
+        return standings, standings[-1].name if has_more and standings else None
+
+    def used(self, name: str, *, first: date | None, last: date | None) -> tuple[Days, Mapping[date, Usage]]:
+        """What it has used on each day on which there was anything: until today unless it is said. Raises InvalidInput."""
+        days = days_asked(first, last, today=self.clock.now().date())
+        return days, self.usage.days(check_tenant(name), days)
+
+    def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantStanding:
+        """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
+        check_tenant(name)
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return replaced(name, tenant, values, plans=self.plans, now=now)
+
+        return self._standing(name, self._change(name, rule, what="put", seen=seen, caller=caller))
+
+    def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantStanding:
+        """Change parts. Raises InvalidInput, TenantDeleted."""
+        check_tenant(name)
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return patched(name, tenant, patch, plans=self.plans, now=now)
+
+        return self._standing(name, self._change(name, rule, what="patch", seen=seen, caller=caller))
+
+    def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantStanding:
+        """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
+        check_tenant(name)
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return with_status(name, tenant, status, note=note, now=now)
+
+        return self._standing(name, self._change(name, rule, what=status.value, seen=seen, caller=caller))
+
+    def turn_stage(self, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> Tenant:
+        """Pause everybody, or end that: what each tenant's own status is stays."""
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return with_status(EVERYBODY, tenant, status, note=note, now=now)
+
+        return self._change(EVERYBODY, rule, what=status.value, seen=seen, caller=caller)
+
+    def _change(self, name: str, rule: Rule, *, what: str, seen: int | None, caller: str) -> Tenant:
+        shown = _THE_STAGE if name == EVERYBODY else f"tenant {name}"
+        for _ in range(_TRIES):
+            before = self.store.get(name) or Tenant()
+            check_version(shown, before, seen)
+            after = rule(before, from_ms(to_ms(self.clock.now())))
+            if after == before:
+                return before
+            if self.store.change(name, after, seen=before.version):
+                told = {"before": _told(before), "after": _told(after)}
+                self.journal.event("tenant_changed", caller=caller, tenant=name, what=what, **told)
+                return after
+        raise TenantBusy(shown)
+
+    def _standing(self, name: str, tenant: Tenant) -> TenantStanding:
+        return TenantStanding(name=name, tenant=tenant, plan=tenant.plan_among(self.plans))
+
+
+def _told(tenant: Tenant) -> Any:
+    """A row for the log: what has its usual value is left out."""
+    return json.loads(encode_tenant(tenant))

@@ -1,0 +1,124 @@
+"""How fast jobs may come: what is due soon does not pass by the caps of its tenant, a pause, or a class that is full.
+
+A job of a tenant whose rate is capped goes out with a slot, the instant from which it may run, reserved a batch at a
+time by whoever sends it: the scanner for what comes from the far ring, the placer for what is near. What has no slot
+within reach waits in the far ring, where a tenant's turn, its cap and the budget of its class decide.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from functions.domain.gcra import TOLERANCE, interval_of, reserve
+from functions.domain.job import Priority, Timer
+from functions.domain.tenant_plan import TenantPlan
+from functions.domain.wheel import Ring, Wheel
+from functions.ports import Ahead, Clock, Journal, RateStore, TenantPlans
+
+MARGIN = timedelta(seconds=10)
+"""Beyond GUARD, for what is to be put into the far ring: the write itself takes a moment."""
+
+MOST_KNOWN = 10_000
+"""Tenants whose theoretical arrival time a process remembers. One that it forgets costs a refused write."""
+
+_TRIES = 8
+
+
+class FullClasses(Protocol):
+    """Which ready queues take no more for now."""
+
+    def full(self) -> frozenset[Priority]:
+        """As of the last minute."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pacer:
+    """Reserves slots, and holds back what has none. Safe for the threads of a batch."""
+
+    wheel: Wheel
+    clock: Clock
+    plans: TenantPlans
+    rates: RateStore
+    classes: FullClasses
+    journal: Journal
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _known: OrderedDict[str, datetime | None] = field(default_factory=OrderedDict, init=False)
+
+    def pace(self, timers: Sequence[Timer]) -> list[Timer]:
+        """Timers that are to be placed, in order; what is near and may not run yet has a `not_before`.
+
+        A write for each tenant among them whose rate is capped, and none for the others. Never raises for a store that
+        fails: what cannot be decided waits in the far ring.
+        """
+        paced = list(timers)
+        capped: dict[str, tuple[TenantPlan, list[int]]] = {}
+        for index, timer in enumerate(timers):
+            now = self.clock.now()
+            if self.wheel.place(timer.wakes_at, now=now) is Ring.FAR:
+                continue
+            plan = self.plans.of(timer.job.tenant)
+            if plan.is_paused or timer.job.priority in self.classes.full():
+                paced[index] = self._held_back(timer, now=now)
+            elif plan.has_rate:
+                # One plan for all that follows: it may change meanwhile.
+                capped.setdefault(timer.job.tenant, (plan, []))[1].append(index)
+        for tenant, (plan, indexes) in capped.items():
+            self._pace_tenant(tenant, plan, indexes, paced)
+        return paced
+
+    def slots(self, tenant: str, plan: TenantPlan, due_ats: Sequence[datetime], *, until: datetime) -> list[datetime]:
+        """From when the first jobs of a tenant may run, in the order of their due times: those with a slot by then.
+
+        None while the store fails or others reserve all the time: the next tick asks again.
+        """
+        interval = interval_of(plan.execution_rate)
+        for _ in range(_TRIES):
+            seen = self._known.get(tenant)
+            asked = reserve(
+                due_ats,
+                next_at=seen,
+                now=self.clock.now(),
+                interval=interval,
+                tolerance=TOLERANCE,
+                until=until,
+            )
+            if not asked.slots or asked.next_at is None:
+                # It may be known wrongly only as too early: theoretical arrival times never go back.
+                return []
+            try:
+                answer = self.rates.advance(tenant, seen=seen, to=asked.next_at)
+            except Exception as error:  # noqa: BLE001  one tenant's item must not stop the others
+                self.journal.event("rate_unknown", tenant=tenant, error=f"{type(error).__name__}: {error}")
+                return []
+            if not isinstance(answer, Ahead):
+                self._learn(tenant, asked.next_at)
+                return list(asked.slots)
+            self._learn(tenant, answer.next_at)
+        self.journal.event("rate_contended", tenant=tenant)
+        return []
+
+    def _pace_tenant(self, tenant: str, plan: TenantPlan, indexes: Sequence[int], paced: list[Timer]) -> None:
+        in_order = sorted(indexes, key=lambda index: paced[index].wakes_at)
+        due_ats = [paced[index].wakes_at for index in in_order]
+        now = self.clock.now()
+        slots = self.slots(tenant, plan, due_ats, until=now + self.wheel.guard - MARGIN)
+        for index, slot in zip(in_order, slots, strict=False):
+            paced[index] = replace(paced[index], not_before=slot)
+        for index in in_order[len(slots) :]:
+            paced[index] = self._held_back(paced[index], now=now)
+
+    def _held_back(self, timer: Timer, *, now: datetime) -> Timer:
+        return replace(timer, not_before=now + self.wheel.guard + MARGIN)
+
+    def _learn(self, tenant: str, next_at: datetime | None) -> None:
+        with self._lock:
+            self._known[tenant] = next_at
+            self._known.move_to_end(tenant)
+            while len(self._known) > MOST_KNOWN:
+                self._known.popitem(last=False)

@@ -1,0 +1,36 @@
+"""What a target is given: the payload of its job, and what it is told about the attempt."""
+
+from __future__ import annotations
+
+from functions.domain.claims import LEASE_MARGIN
+from functions.domain.envelope import unpack
+from functions.domain.job import Job, Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.occurrence import fill_references
+from functions.ports import Invocation, PayloadStore
+from functions.settling import Claim
+
+GONE = "\x00"
+"""In place of a payload that is no more. It is no JSON."""
+
+
+def payload_of(job: Job, payloads: PayloadStore) -> str | None:
+    """The payload as JSON text, with what it says about its fire filled in; GONE when the store has it no more."""
+    text = unpack(job.payload) if job.payload.pointer is None else payloads.get(job.payload.pointer)
+    if text is None:
+        return None if job.payload.pointer is None else GONE
+    return fill_references(text, job.occurrence) if job.occurrence else text
+
+
+def invocation_of(timer: Timer, claim: Claim) -> Invocation:
+    """What the target is told."""
+    job = timer.job
+    return Invocation(
+        job_id=str(job_id_of(job)),
+        tenant=job.tenant,
+        idempotency_key=job.key,
+        attempt=timer.attempt,
+        fence=claim.fence,
+        scheduled_at=job.scheduled_at,
+        deadline=claim.lease_until - LEASE_MARGIN,
+    )

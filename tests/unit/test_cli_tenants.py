@@ -1,0 +1,191 @@
+"""The commands about tenants and the stage against a real server: what they send, what they print and how they exit."""
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.api_server import Answer, ApiServer
+from tests.unit.test_cli import wide_terminal
+from tests.unit.test_client_tenants import ROLE, STAGE, tenant_json
+from tickwheel.cli import app
+from tickwheel.tenant_commands import Amount, parse_limit, parse_rate
+
+__all__ = ["wide_terminal"]
+
+TOLD = Answer(200, tenant_json())
+OTHER = "arn:aws:iam::123456789012:role/other"
+
+
+def run(*arguments: str, server: ApiServer | None = None) -> Result:
+    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
+    return CliRunner().invoke(app, list(arguments), env=environment, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        (["--plan", "gold"], {"plan": "gold"}),
+        (["--weight", "3"], {"limits": {"weight": 3}}),
+        (["--execution-rate", "100/s"], {"limits": {"execution_rate": 100}}),
+        (["--execution-rate", "unlimited"], {"limits": {"execution_rate": "unlimited"}}),
+        (
+            ["--submission-rate", "30/m", "--submission-burst", "5"],
+            {"limits": {"submission_rate": 0.5, "submission_burst": 5}},
+        ),
+        (
+            ["--max-concurrency", "10", "--max-pending", "unlimited"],
+            {"limits": {"max_concurrency": 10, "max_pending": "unlimited"}},
+        ),
+        (["--subshards", "8", "--top-priority", "high"], {"limits": {"subshards": 8, "top_priority": "high"}}),
+        (["--unset", "weight", "--unset", "note"], {"note": None, "limits": {"weight": None}}),
+        (["--note", ""], {"note": ""}),
+    ],
+)
+def test_what_is_said_of_a_tenant_is_changed_and_nothing_else(options: list[str], sent: dict[str, Any]) -> None:
+    with ApiServer(TOLD) as server:
+        result = run("tenant", "set", "acme", *options, server=server)
+
+    assert result.exit_code == 0, result.output
+    (request,) = server.requests
+    assert (request.method, request.path, request.json) == ("PATCH", "/v1/tenants/acme", sent)
+
+
+def test_a_principal_is_added_to_those_there_are_of_the_version_that_was_seen() -> None:
+    with ApiServer(TOLD, TOLD) as server:
+        result = run("tenant", "set", "acme", "--principal", OTHER, "--principal", ROLE, server=server)
+
+    assert result.exit_code == 0, result.output
+    assert [request.method for request in server.requests] == ["GET", "PATCH"]
+    assert server.requests[1].json == {"principals": [ROLE, OTHER], "version": 3}
+
+
+def test_a_principal_is_removed_from_those_there_are() -> None:
+    with ApiServer(TOLD, TOLD) as server:
+        run("tenant", "set", "acme", "--principal", OTHER, "--remove-principal", ROLE, "--weight", "2", server=server)
+
+    assert server.requests[1].json == {"principals": [OTHER], "version": 3, "limits": {"weight": 2}}
+
+
+def test_a_large_tenant_is_spread_and_capped() -> None:
+    with ApiServer(TOLD) as server:
+        result = run("tenant", "shard", "acme", "--subshards", "8", "--cap", "2000/s", server=server)
+
+    assert result.exit_code == 0, result.output
+    (request,) = server.requests
+    assert (request.method, request.json) == ("PATCH", {"limits": {"subshards": 8, "execution_rate": 2000}})
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "drain"])
+def test_a_tenant_is_turned(verb: str) -> None:
+    with ApiServer(TOLD) as server:
+        result = run("tenant", verb, "acme", "--note", "why", server=server)
+
+    assert result.exit_code == 0, result.output
+    assert (server.requests[0].path, server.requests[0].json) == (f"/v1/tenants/acme:{verb}", {"note": "why"})
+    assert "paused: why" in result.stdout
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_the_whole_stage_is_turned(verb: str) -> None:
+    with ApiServer(Answer(200, STAGE), Answer(200, STAGE)) as server:
+        people = run(verb, "--note", "why", server=server)
+        script = run(verb, "--json", server=server)
+
+    assert (people.exit_code, script.exit_code) == (0, 0)
+    assert [(request.path, request.json) for request in server.requests] == [
+        (f"/v1/{verb}", {"note": "why"}),
+        (f"/v1/{verb}", {"note": ""}),
+    ]
+    assert "2030-01-31T10:01:00Z" in people.stdout
+    assert json.loads(script.stdout)["status"] == "paused"
+
+
+def test_a_tenant_is_shown_with_what_is_its_own_and_when_it_is_in_effect() -> None:
+    with ApiServer(TOLD, TOLD) as server:
+        shown = run("tenant", "show", "acme", server=server).stdout
+        told = json.loads(run("tenant", "show", "acme", "--json", server=server).stdout)
+
+    lines = {" ".join(line.split()) for line in shown.splitlines()}
+    assert {"weight 3 (own)", "max concurrency unlimited", "plan gold", f"principals {ROLE}"} <= lines
+    assert "in effect by 2030-01-31T10:01:00Z" in lines
+    assert (told["limits"]["weight"], told["in_effect_by"]) == (3, "2030-01-31T10:01:00Z")
+
+
+def test_a_tenant_that_nobody_may_act_for_says_so() -> None:
+    with ApiServer(Answer(200, tenant_json(principals=[]))) as server:
+        assert "operators only" in run("tenant", "show", "acme", server=server).stdout
+
+
+def test_tenants_are_listed_a_row_each() -> None:
+    page = Answer(200, {"tenants": [tenant_json()], "next": None})
+    with ApiServer(page, page) as server:
+        (_, row) = run("tenant", "list", server=server).stdout.splitlines()
+        told = json.loads(run("tenant", "list", "--json", server=server).stdout)
+
+    assert row.split() == ["acme", "gold", "paused:", "why", "weight", "3", ROLE]
+    assert told["tenants"][0]["own_limits"] == ["weight"]
+
+
+def test_a_stage_whose_tenants_were_never_changed_says_so() -> None:
+    with ApiServer(Answer(200, {"tenants": [], "next": None})) as server:
+        assert "every tenant is on the default plan" in run("tenant", "list", server=server).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tenant", "set", "acme"], "nothing is said that is to be changed"),
+        (["tenant", "shard", "acme"], "say over how many shards, or how fast"),
+        (["tenant", "set", "acme", "--execution-rate", "fast"], "'fast' is no rate"),
+        (["tenant", "set", "acme", "--execution-rate", "1.2.3/s"], "'1.2.3' is no number"),
+        (["tenant", "set", "acme", "--max-pending", "-1"], "'-1' is no whole number"),
+        (["tenant", "set", "acme", "--weight", "heavy"], "--weight"),
+        (["tenant", "set"], "ID"),
+    ],
+)
+def test_what_is_not_said_well_is_wrong_usage(arguments: list[str], said: str) -> None:
+    with ApiServer() as server:
+        result = run(*arguments, server=server)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert server.requests == []
+
+
+def test_what_is_set_and_unset_is_wrong_usage() -> None:
+    with ApiServer() as server:
+        result = run("tenant", "set", "acme", "--plan", "gold", "--unset", "plan", server=server)
+
+    assert (result.exit_code, server.requests) == (2, [])
+    assert "plan: is set and unset at the same time" in result.stderr
+
+
+def test_what_is_refused_ends_the_command_with_1() -> None:
+    problem = {"status": 403, "code": "forbidden", "title": "The caller may not do this", "detail": "ask an operator"}
+    with ApiServer(Answer(403, problem)) as server:
+        result = run("tenant", "pause", "acme", server=server)
+
+    assert result.exit_code == 1
+    assert "ask an operator" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("100", 100), ("100/s", 100), ("30/m", 0.5), ("7200/h", 2), ("2.5", 2.5), ("unlimited", "unlimited")],
+)
+def test_a_rate_is_read_as_jobs_a_second(text: str, rate: float | str) -> None:
+    assert parse_rate(text) == Amount(rate)
+
+
+@pytest.mark.parametrize("text", ["", "/s", "-1", "1/d", "1e3", "∞", "²", "."])
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize("text", ["", "1.5", "+1", "²", "none"])
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no whole number"):
+        parse_limit(text)

@@ -1,0 +1,145 @@
+"""docs/tenants.md: its examples are taken by what they are for, and its numbers are those of the code."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from functions.api.problems import TABLE
+from functions.domain.access import caller_by_arn, may_act
+from functions.domain.tenant_change import EFFECTIVE_AFTER, TRANSITIONS
+from functions.domain.tenant_plan import (
+    BURST_SECONDS,
+    LIMITS,
+    TOP_PRIORITY,
+    TenantPlan,
+    TenantStatus,
+    read_limits,
+    write_limits,
+)
+from infra.stage import Jwt
+from tests.api_server import Answer, ApiServer, Request
+from tests.unit.test_client_tenants import STAGE, tenant_json
+from tickwheel.cli import app
+from tickwheel.client import Client
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tenants.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def commands() -> list[str]:
+    return [line for block in blocks("sh") for line in block.splitlines() if line.startswith("tickwheel ")]
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of a table, row by row, behind its heading."""
+    lines = PAGE[PAGE.index(heading) :].split("\n\n", 1)[0].splitlines()[2:]
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def answer(request: Request) -> Answer:
+    return Answer(200, tenant_json() if request.path.startswith("/v1/tenants/") else STAGE)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_taken(command: str):
+    with ApiServer(otherwise=answer) as server:
+        environment = {"TICKWHEEL_ENDPOINT": server.url}
+        arguments = shlex.split(command, comments=True)[1:]
+        result = CliRunner().invoke(app, arguments, env=environment, catch_exceptions=False)
+
+    assert result.exit_code == 0, result.output
+    assert server.requests
+
+
+def test_every_call_of_the_client_is_taken():
+    calls, *_ = blocks("python")
+    with ApiServer(otherwise=answer) as server, Client(server.url, region="us-east-1") as client:
+        exec(calls, {"client": client})
+
+    assert [request.method for request in server.requests] == ["PATCH", "POST", "GET"]
+
+
+def test_every_limit_is_there_with_its_range_and_what_is_built_in():
+    rows = {name: (low, high, usual) for name, low, high, usual, _ in table("| limit | from |")}
+    built_in = write_limits(TenantPlan())
+    shown: dict[str, tuple[str, str, str]] = {
+        name: (f"{limit.lowest:g}", f"{int(limit.highest):,}", str(built_in[name]).removesuffix(".0"))
+        for name, limit in LIMITS.items()
+    }
+    shown["submission_burst"] = (*shown["submission_burst"][:2], "ten seconds of its rate")
+
+    assert BURST_SECONDS == 10
+    assert rows == {**shown, TOP_PRIORITY: ("low", "critical", "critical")}
+
+
+def test_which_limits_may_be_none_is_as_it_is_said():
+    (said,) = re.findall(r"All but (.*) may be `unlimited`", PAGE)
+
+    assert set(re.findall(r"`(\w+)`", said)) == {
+        TOP_PRIORITY,
+        *(name for name, limit in LIMITS.items() if not limit.may_be_unlimited),
+    }
+
+
+def test_every_status_is_there_with_what_follows_it():
+    rows = {status: set(re.findall(r"\w+", after)) for status, _, _, after in table("| status | it hands in")}
+
+    assert set(re.findall(r"\w+", " ".join(rows))) == {status.value for status in TenantStatus}
+    for status in (TenantStatus.ACTIVE, TenantStatus.PAUSED, TenantStatus.DRAINING):
+        assert rows[status.value] == {
+            after.value for after in TRANSITIONS[status] if after is not TenantStatus.DELETING
+        }
+        assert TenantPlan(status=status).is_closed is (
+            "nothing" in PAGE.split(f"| `{status.value}` |")[1].split("|")[0]
+        )
+
+
+def test_every_code_that_is_named_is_one_of_a_problem():
+    named = set(re.findall(r"4\d\d `(\w+)`", PAGE))
+
+    assert named
+    assert named <= {code for _, code, _ in TABLE.values()}
+    for status, code in re.findall(r"(4\d\d) `(\w+)`", PAGE):
+        assert int(status) in {int(found) for found, known, _ in TABLE.values() if known == code}
+
+
+def test_the_plans_of_the_example_are_plans():
+    (example,) = re.findall(r"`plans=(\{.*?\}\})`", PAGE)
+    plans: dict[str, dict[str, Any]] = eval(example)
+
+    assert [read_limits(limits) for limits in plans.values()]
+
+
+def test_the_tokens_of_the_example_are_taken_by_a_stage():
+    (example,) = [block for block in blocks("python") if "Jwt(" in block]
+    made: dict[str, Any] = {"Jwt": Jwt}
+    exec(example, made)
+
+    assert made["jwt"].tenant_claim == "tenant"
+
+
+def test_the_policy_of_the_example_is_json_that_allows_calls():
+    (policy,) = (json.loads(block) for block in blocks("json"))
+
+    assert policy["Statement"][0]["Action"] == "execute-api:Invoke"
+
+
+def test_the_principal_of_the_example_names_the_roles_that_it_seems_to():
+    pattern = shlex.split(commands()[0])[-1]
+    session = "arn:aws:sts::123456789012:assumed-role/{}/session"
+
+    for role, is_allowed in (("billing-api", True), ("orders", False)):
+        assert may_act(caller_by_arn(session.format(role)), "acme", principals=[pattern], operators=[]) is is_allowed
+
+
+def test_a_change_takes_effect_as_soon_as_it_is_said():
+    assert EFFECTIVE_AFTER.total_seconds() == 60
+    assert "within a minute" in PAGE

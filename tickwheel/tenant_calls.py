@@ -1,0 +1,134 @@
+"""The calls about tenants, as `client.tenants`; all but `get` are for operators.
+
+A change is sent again by itself when its answer was lost, unless it names the version that it changes: then the repeat
+would be refused where the first request was applied.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tickwheel.answers import read_answer
+from tickwheel.errors import FieldProblem, InvalidRequest
+from tickwheel.fields import without_none
+from tickwheel.schedule_calls import Call
+from tickwheel.tenants import LIMITS, StageStatus, Tenant
+
+_PATH = "/v1/tenants"
+_PARTS = ("plan", "limits", "principals", "note")
+
+
+class Tenants:
+    """Shows and changes tenants. Every call raises ApiProblem when the scheduler refuses, and Unreachable.
+
+    version: the one that is changed; ApiProblem (409 `tenant_changed`) where it is another by now.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def get(self, tenant: str) -> Tenant:
+        """Any tenant as it stands; one that was never changed has what everybody has."""
+        return read_answer(Tenant.from_json, self._call("GET", _path_of(tenant), repeatable=True))
+
+    def list(self, *, page_size: int = 100) -> Iterator[Tenant]:
+        """The tenants that were ever changed, in the order of their ids; a request for each page."""
+        after: str | None = ""
+        while after is not None:
+            query = urlencode({"limit": page_size, **({"after": after} if after else {})})
+            found, after = read_answer(_read_page, self._call("GET", f"{_PATH}?{query}", repeatable=True))
+            yield from found
+
+    def put(
+        self,
+        tenant: str,
+        *,
+        plan: str | None = None,
+        limits: Mapping[str, float | str] | None = None,
+        principals: Sequence[str] = (),
+        note: str = "",
+        version: int | None = None,
+    ) -> Tenant:
+        """Replaces all but the status: what is not said has its usual value. A deleted tenant is there again."""
+        body = without_none({"plan": plan, "limits": dict(limits or {}), "principals": list(principals), "note": note})
+        return self._change("PUT", _path_of(tenant), body, version)
+
+    def patch(
+        self,
+        tenant: str,
+        *,
+        plan: str | None = None,
+        limits: Mapping[str, float | str] | None = None,
+        principals: Sequence[str] | None = None,
+        note: str | None = None,
+        unset: Sequence[str] = (),
+        version: int | None = None,
+    ) -> Tenant:
+        """Changes what is said, and keeps the rest; `principals` takes the place of those there are.
+
+        unset: names of limits that are to be its plan's again; or plan, limits, principals, note: its usual one. Raises
+        InvalidRequest for a name that is none, or that is set at the same time.
+        """
+        said = without_none(
+            {"plan": plan, "principals": None if principals is None else list(principals), "note": note}
+        )
+        body: dict[str, Any] = {**said, **({"limits": dict(limits)} if limits else {})}
+        problems = [
+            FieldProblem("unset", f"has {name!r}: use one of {', '.join((*_PARTS, *LIMITS))}")
+            for name in unset
+            if name not in (*_PARTS, *LIMITS)
+        ]
+        problems += [
+            FieldProblem(name, "is set and unset at the same time")
+            for name in unset
+            if name in body or name in (limits or {})
+        ]
+        if problems:
+            raise InvalidRequest(problems)
+        for name in unset:
+            if name in _PARTS:
+                body[name] = None
+        for name in unset:
+            # Where all of them go, each goes.
+            if name in LIMITS and "limits" not in unset:
+                body["limits"] = {**body.get("limits", {}), name: None}
+        return self._change("PATCH", _path_of(tenant), body, version)
+
+    def pause(self, tenant: str, *, note: str = "", version: int | None = None) -> Tenant:
+        """Lets nothing of it be promoted or called until it is resumed."""
+        return self._turn(tenant, "pause", note, version)
+
+    def resume(self, tenant: str, *, note: str = "", version: int | None = None) -> Tenant:
+        """Lets it go on, paused or draining."""
+        return self._turn(tenant, "resume", note, version)
+
+    def drain(self, tenant: str, *, note: str = "", version: int | None = None) -> Tenant:
+        """Takes nothing in for it any more; what it has runs."""
+        return self._turn(tenant, "drain", note, version)
+
+    def _turn(self, tenant: str, verb: str, note: str, version: int | None) -> Tenant:
+        return self._change("POST", f"{_path_of(tenant)}:{verb}", {"note": note}, version)
+
+    def _change(self, method: str, path: str, body: dict[str, Any], version: int | None) -> Tenant:
+        return read_answer(Tenant.from_json, changed(self._call, method, path, body, version))
+
+
+def turn_stage(call: Call, verb: str, *, note: str, version: int | None) -> StageStatus:
+    """Pauses everybody, or ends that."""
+    return read_answer(StageStatus.from_json, changed(call, "POST", f"/v1/{verb}", {"note": note}, version))
+
+
+def changed(call: Call, method: str, path: str, body: dict[str, Any], version: int | None) -> Any:
+    """The answer to a change."""
+    asked = {**body, **({"version": version} if version is not None else {})}
+    content = json.dumps(asked, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    return call(method, path, repeatable=version is None, content=content)
+
+
+def _path_of(tenant: str) -> str:
+    return f"{_PATH}/{quote(tenant, safe='')}"
+
+
+def _read_page(answer: Any) -> tuple[list[Tenant], str | None]:
+    return [Tenant.from_json(tenant) for tenant in answer["tenants"]], answer["next"]
