@@ -161,6 +161,7 @@ class _Rig:
             plans=wiring.plans,
             pacer=wiring.pacer,
             placer=wiring.placer,
+            capacity=1_000_000,
             alarms=Ringer(
                 wheel=wiring.wheel,
                 clock=self.clock,

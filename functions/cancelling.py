@@ -12,7 +12,8 @@ from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
-from functions.ports import Applied, Clock, Ledger, PayloadStore, StoredTimer, TimerStore
+from functions.ports import Applied, Clock, Ledger, PayloadStore, PendingCounter, StoredTimer, TimerStore
+from functions.tally import UNCOUNTED
 
 _TRIES = 5
 
@@ -28,6 +29,7 @@ class Canceller:
     payloads: PayloadStore
     placer: Placer
     token: Callable[[], str]
+    pending: PendingCounter = UNCOUNTED
 
     def cancel(self, job_id: JobId) -> bool:
         """True when the job will not run. False when it is running: it is asked not to be tried again.
@@ -101,7 +103,11 @@ class Canceller:
             raise TooLate(str(job_id))
 
     def _forget(self, stored: StoredTimer | None) -> None:
-        if stored is None or stored.timer is None or stored.timer.job.payload.pointer is None:
+        if stored is None or stored.timer is None:
+            return
+        # Only a row that was there was counted: a cancel may be repeated, or be of a job that never was.
+        self.pending.leave(stored.timer.job)
+        if stored.timer.job.payload.pointer is None:
             return
         # That of an occurrence is its schedule's: every other fire needs it.
         if stored.timer.job.occurrence is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from functions.domain.conditions import Conditions
 from functions.domain.job import Priority
@@ -14,8 +14,16 @@ KNOWN_FOR = timedelta(seconds=20)
 
 @dataclass(slots=True)
 class _Known:
+    """What was read, when: by both clocks, because one of them may have stood still with its process."""
+
     conditions: Conditions | None = None
-    read_at: float | None = None
+    read_at: tuple[float, datetime] | None = None
+
+    def is_old(self, clock: Clock) -> bool:
+        if self.read_at is None:
+            return True
+        monotonic, now = self.read_at
+        return max(timedelta(seconds=clock.monotonic() - monotonic), clock.now() - now) >= KNOWN_FOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +47,10 @@ class KnownConditions:
 
     def now(self) -> Conditions | None:
         """The conditions, if there are fresh ones. A store that fails leaves what was known."""
-        known, monotonic = self._known, self.clock.monotonic()
-        if known.read_at is None or monotonic - known.read_at >= KNOWN_FOR.total_seconds():
+        known = self._known
+        if known.is_old(self.clock):
             # Noted first: whoever else asks meanwhile goes on with what was known, instead of reading it too.
-            known.read_at = monotonic
+            known.read_at = self.clock.monotonic(), self.clock.now()
             try:
                 known.conditions = self.shards.conditions()
             except Exception as error:  # noqa: BLE001  without them, nothing is full and nothing is shed

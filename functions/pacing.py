@@ -1,7 +1,7 @@
 """How fast jobs may come: what is due soon does not pass by the caps of its tenant, a pause, or a class that is full.
 
-A job of a tenant whose rate is capped goes out with a slot, the instant from which it may run, reserved a batch at a
-time by whoever sends it: the scanner for what comes from the far ring, the placer for what is near. What has no slot
+A job of a tenant whose rate is capped goes out with a booking, the instant from which it may run, reserved a batch at a
+time by whoever sends it: the scanner for what comes from the far ring, the placer for what is near. What has no booking
 within reach waits in the far ring, where a tenant's turn, its cap and the budget of its class decide.
 """
 
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from functions.domain.gcra import TOLERANCE, interval_of, reserve
 from functions.domain.job import Priority, Timer
 from functions.domain.tenant_plan import TenantPlan
+from functions.domain.timetable import Timetable, reserve
 from functions.domain.wheel import Ring, Wheel
-from functions.ports import Ahead, Clock, Journal, RateStore, TenantPlans
+from functions.ports import Booked, Clock, Journal, RateStore, TenantPlans
 
 MARGIN = timedelta(seconds=10)
 """Beyond GUARD, for what is to be put into the far ring: the write itself takes a moment."""
 
 MOST_KNOWN = 10_000
-"""Tenants whose theoretical arrival time a process remembers. One that it forgets costs a refused write."""
+"""Tenants whose timetable a process remembers. One that it forgets costs a refused write."""
 
 _TRIES = 8
 
@@ -39,7 +39,7 @@ class FullClasses(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pacer:
-    """Reserves slots, and holds back what has none. Safe for the threads of a batch."""
+    """Reserves bookings, and holds back what has none. Safe for the threads of a batch."""
 
     wheel: Wheel
     clock: Clock
@@ -48,7 +48,7 @@ class Pacer:
     classes: FullClasses
     journal: Journal
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _known: OrderedDict[str, datetime | None] = field(default_factory=OrderedDict, init=False)
+    _known: OrderedDict[str, Timetable | None] = field(default_factory=OrderedDict, init=False)
 
     def pace(self, timers: Sequence[Timer]) -> list[Timer]:
         """Timers that are to be placed, in order; what is near and may not run yet has a `not_before`.
@@ -72,34 +72,28 @@ class Pacer:
             self._pace_tenant(tenant, plan, indexes, paced)
         return paced
 
-    def slots(self, tenant: str, plan: TenantPlan, due_ats: Sequence[datetime], *, until: datetime) -> list[datetime]:
-        """From when the first jobs of a tenant may run, in the order of their due times: those with a slot by then.
+    def bookings(
+        self, tenant: str, plan: TenantPlan, due_ats: Sequence[datetime], *, until: datetime
+    ) -> list[datetime]:
+        """From when the first jobs of a tenant may run, in the order of their due times: those with a booking by then.
 
         None while the store fails or others reserve all the time: the next tick asks again.
         """
-        interval = interval_of(plan.execution_rate)
         for _ in range(_TRIES):
             seen = self._known.get(tenant)
-            asked = reserve(
-                due_ats,
-                next_at=seen,
-                now=self.clock.now(),
-                interval=interval,
-                tolerance=TOLERANCE,
-                until=until,
-            )
-            if not asked.slots or asked.next_at is None:
-                # It may be known wrongly only as too early: theoretical arrival times never go back.
+            asked = reserve(due_ats, seen=seen, now=self.clock.now(), rate=plan.execution_rate, until=until)
+            if not asked.bookings:
+                # What is known may be old, but only as less than what is taken.
                 return []
             try:
-                answer = self.rates.advance(tenant, seen=seen, to=asked.next_at)
+                answer = self.rates.book(tenant, asked.timetable, seen=seen)
             except Exception as error:  # noqa: BLE001  one tenant's item must not stop the others
                 self.journal.event("rate_unknown", tenant=tenant, error=f"{type(error).__name__}: {error}")
                 return []
-            if not isinstance(answer, Ahead):
-                self._learn(tenant, asked.next_at)
-                return list(asked.slots)
-            self._learn(tenant, answer.next_at)
+            if not isinstance(answer, Booked):
+                self._learn(tenant, asked.timetable)
+                return list(asked.bookings)
+            self._learn(tenant, answer.timetable)
         self.journal.event("rate_contended", tenant=tenant)
         return []
 
@@ -107,18 +101,18 @@ class Pacer:
         in_order = sorted(indexes, key=lambda index: paced[index].wakes_at)
         due_ats = [paced[index].wakes_at for index in in_order]
         now = self.clock.now()
-        slots = self.slots(tenant, plan, due_ats, until=now + self.wheel.guard - MARGIN)
-        for index, slot in zip(in_order, slots, strict=False):
-            paced[index] = replace(paced[index], not_before=slot)
-        for index in in_order[len(slots) :]:
+        bookings = self.bookings(tenant, plan, due_ats, until=now + self.wheel.guard - MARGIN)
+        for index, booking in zip(in_order, bookings, strict=False):
+            paced[index] = replace(paced[index], not_before=booking)
+        for index in in_order[len(bookings) :]:
             paced[index] = self._held_back(paced[index], now=now)
 
     def _held_back(self, timer: Timer, *, now: datetime) -> Timer:
         return replace(timer, not_before=now + self.wheel.guard + MARGIN)
 
-    def _learn(self, tenant: str, next_at: datetime | None) -> None:
+    def _learn(self, tenant: str, timetable: Timetable | None) -> None:
         with self._lock:
-            self._known[tenant] = next_at
+            self._known[tenant] = timetable
             self._known.move_to_end(tenant)
             while len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)

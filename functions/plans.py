@@ -59,6 +59,14 @@ class KnownPlans:
         """The plan of a tenant that has no row. Paused: everybody is."""
         return self._read()[EVERYBODY]
 
+    def unserved(self) -> dict[str, TenantPlan]:
+        """The tenants by name that are neither served as usual nor gone: paused, draining or being deleted."""
+        return {
+            name: plan
+            for name, plan in sorted(self._read().items())
+            if name != EVERYBODY and plan.status not in (TenantStatus.ACTIVE, TenantStatus.DELETED)
+        }
+
     def _read(self) -> Mapping[str, TenantPlan]:
         known = self._known
         if known.is_old(self.clock):

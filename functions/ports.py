@@ -15,7 +15,8 @@ from functions.domain.breaker import Breaker
 from functions.domain.claims import LedgerRow
 from functions.domain.concurrency import Seat
 from functions.domain.conditions import Conditions, Depth
-from functions.domain.cursor import AuditPosition, Cursors, SweepPosition
+from functions.domain.cursor import AuditPosition, Cursors, ShardStanding, SweepPosition
+from functions.domain.deletion import Deletion, Part
 from functions.domain.instants import EPOCH, MILLISECOND, from_ms
 from functions.domain.job import Job, Priority, Timer
 from functions.domain.job_id import JobId
@@ -27,6 +28,7 @@ from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.target_options import TargetOptions
 from functions.domain.tenant_plan import Tenant, TenantPlan
+from functions.domain.timetable import Timetable
 from functions.domain.usage import Days, Usage
 from functions.domain.webhooks import WebhookKey
 from functions.domain.wheel import Wheel
@@ -390,14 +392,6 @@ class ShardLease:
     sequence: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ShardStanding:
-    """How a shard stands. cursors: as recorded last; scanned_at: when the tick began that did."""
-
-    cursors: Cursors
-    scanned_at: datetime | None
-
-
 class TenantPlans(Protocol):
     """The plans of tenants, as of at most half a minute before."""
 
@@ -440,19 +434,26 @@ class TenantStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A reservation lost, or finds no room; next_at: the theoretical arrival time that it met, None where there is none."""
+    """No room for submissions; next_at: the theoretical arrival time that was met, None where it kept changing."""
 
     next_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """Somebody else has reserved; timetable is what was met, None where there is none."""
+
+    timetable: Timetable | None
+
+
 class RateStore(Protocol):
-    """Until when the rates of tenants are used up: theoretical arrival times, see `functions/domain/gcra.py`.
+    """What is used up of the rates of tenants.
 
     A reservation whose answer is lost is lost with it: a rate is never exceeded for that.
     """
 
-    def advance(self, tenant: str, *, seen: datetime | None, to: datetime) -> Applied | Ahead:
-        """Reserve executions: move the theoretical arrival time, if it is still the one that was seen."""
+    def book(self, tenant: str, timetable: Timetable, *, seen: Timetable | None) -> Applied | Booked:
+        """Reserve executions: write a timetable, if the one that is there is still the one that was seen."""
         ...
 
     def spend(self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime) -> Applied | Ahead:
@@ -659,6 +660,52 @@ class OperationStore(Protocol):
         ...
 
 
+class DeletionStore(Protocol):
+    """The deletions of tenants that are not over."""
+
+    def begin(self, deletion: Deletion) -> Deletion:
+        """Keep a new deletion; the one that there is, unless that is of an earlier life of the tenant."""
+        ...
+
+    def get(self, tenant: str) -> Deletion | None:
+        """How far it has come, as of all writes before."""
+        ...
+
+    def open(self, *, limit: int) -> list[str]:
+        """Tenants with a deletion."""
+        ...
+
+    def take(
+        self, tenant: str, *, owner: str, lease_until: datetime, now: datetime, skew: timedelta
+    ) -> Deletion | None:
+        """Take the lease; None while another has it, or when there is no deletion."""
+        ...
+
+    def save(self, deletion: Deletion, *, lease_until: datetime | None) -> Deletion | None:
+        """Record progress and prolong the lease, or give it back (None). None when somebody else has taken it."""
+        ...
+
+    def forget(self, deletion: Deletion) -> None:
+        """It is over; nothing happens when it is gone, or another of the tenant has begun."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A page of what there was of a tenant. after: where the next begins, None behind the last."""
+
+    deleted: int
+    after: str | None
+
+
+class Remains(Protocol):
+    """All that is stored of tenants."""
+
+    def sweep(self, tenant: str, part: Part, *, after: str) -> Swept:
+        """Delete a page of a part. Repeating it, or a later one, changes nothing."""
+        ...
+
+
 class Waker(Protocol):
     """Wakes whoever carries operations on, between its ticks."""
 
@@ -769,6 +816,30 @@ class UsageCounter(Protocol):
 
     def add(self, tenant: str, used: Usage) -> None:
         """Count it for a tenant, on the day that it is."""
+        ...
+
+
+class PendingCounter(Protocol):
+    """Counts jobs that wait no more, of tenants that have a limit."""
+
+    def leave(self, job: Job) -> None:
+        """It waits no more."""
+        ...
+
+    def move(self, job: Job, *, to: Job) -> None:
+        """It waits as another job from now on."""
+        ...
+
+
+class PendingStore(Protocol):
+    """How many jobs of tenants wait, by the UTC day on which they are due."""
+
+    def add(self, tenant: str, day: date, count: int) -> None:
+        """Add to what is known of a day; a negative count takes away."""
+        ...
+
+    def count(self, tenant: str, *, since: date) -> int:
+        """The jobs of a day and all days after it, as of some moment before. A day has never fewer than none."""
         ...
 
 

@@ -32,7 +32,8 @@ from functions.domain.submission import Submission, job_of
 from functions.domain.wheel import Wheel
 from functions.moves import last_of
 from functions.placing import Placer
-from functions.ports import Clock, Journal, Ledger, PayloadStore, Refused, TenantPlans, TimerStore
+from functions.ports import Clock, Journal, Ledger, PayloadStore, PendingCounter, Refused, TenantPlans, TimerStore
+from functions.tally import UNCOUNTED
 
 _TRIES = 3
 
@@ -71,6 +72,7 @@ class Rescheduler:
     journal: Journal
     identity: Callable[[], str]
     token: Callable[[], str]
+    pending: PendingCounter = UNCOUNTED
 
     def run_now(
         self, job_id: JobId, *, at: datetime | None = None, row_at: datetime | None = None, caller: str = ""
@@ -170,6 +172,7 @@ class Rescheduler:
         # Housekeeping: its ledger row alone keeps the old job from running.
         self.timers.delete(job_id)
         self._forget(job.payload)
+        self.pending.move(job, to=timer.job)
         self.journal.event("job_moved", job_id=str(job_id), moved_to=str(job_id_of(timer.job)), caller=caller)
 
     def _hasten(self, job_id: JobId, timer: Timer, row: LedgerRow, *, now: datetime) -> None:

@@ -27,6 +27,7 @@ from functions.ports import (
     Journal,
     Ledger,
     PayloadStore,
+    PendingCounter,
     Refused,
     UsageCounter,
 )
@@ -34,6 +35,9 @@ from functions.tally import UNCOUNTED
 
 ENDS = {State.SUCCEEDED: Event.SUCCEED}
 """How a target that goes on by itself may have ended its attempt before its worker noted that it does."""
+
+
+_RETRIED = "retried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class Settler:
     journal: Journal
     jitter: Callable[[], float]
     usage: UsageCounter = UNCOUNTED
+    pending: PendingCounter = UNCOUNTED
 
     def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
         """The target has taken the job."""
@@ -189,6 +194,8 @@ class Settler:
         self.journal.count(outcome)
         if outcome in (State.SUCCEEDED, State.FAILED):
             self.usage.add(job.tenant, Usage(**{outcome: 1}))
+        if outcome != _RETRIED:
+            self.pending.leave(job)
 
     def _settle(
         self,
@@ -217,7 +224,7 @@ class Settler:
                 self._note_refused(timer, claim, answer.row)
                 return False
         if event is Event.RETRY:
-            self.note_end(timer, "retried", failure)
+            self.note_end(timer, _RETRIED, failure)
         else:
             self._tidy_up(timer, event, failure)
         return True

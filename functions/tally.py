@@ -1,4 +1,4 @@
-"""Counts what tenants use, in the memory of a process, and writes it down a few hundred jobs at a time.
+"""Counts in the memory of a process, written down a few hundred jobs at a time: what tenants use, and what waits no more.
 
 What is counted here is approximate. A process that dies, or is never called again, takes with it what it has not written;
 a write whose answer was lost is repeated, and may count twice.
@@ -10,9 +10,12 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from math import isfinite
+from typing import NamedTuple
 
+from functions.domain.job import Job
 from functions.domain.usage import Usage
-from functions.ports import Clock, Journal, UsageStore
+from functions.ports import Clock, Journal, PendingStore, TenantPlans, UsageStore
 
 ENOUGH_JOBS = 200
 """A tenant's count is written when it has so many: a two-hundredth of a write unit a job."""
@@ -28,21 +31,46 @@ MOST_WRITES = 20
 
 
 class Uncounted:
-    """For where nobody asks what tenants use."""
+    """For where nobody asks what tenants use, or how much waits."""
 
     def add(self, tenant: str, used: Usage) -> None:
+        """Forgotten."""
+
+    def leave(self, job: Job) -> None:
+        """Forgotten."""
+
+    def move(self, job: Job, *, to: Job) -> None:
         """Forgotten."""
 
 
 UNCOUNTED = Uncounted()
 
 
+_NONE = Usage()
+
+
+class _Place(NamedTuple):
+    """What is counted, of whom, on which day: of its use, or of the due days of what waits."""
+
+    tenant: str
+    day: date
+    is_pending: bool
+
+
 @dataclass(slots=True)
 class _Count:
-    """What a tenant has used on a day since the last write. since: by the monotonic clock."""
+    """What has come together since the last write. since: by the monotonic clock. waiting: fewer, where negative."""
 
-    usage: Usage
     since: float
+    used: Usage = _NONE
+    waiting: int = 0
+
+    @property
+    def jobs(self) -> int:
+        return self.used.jobs + abs(self.waiting)
+
+    def __add__(self, other: _Count) -> _Count:
+        return _Count(min(self.since, other.since), self.used + other.used, self.waiting + other.waiting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,41 +78,69 @@ class Tally:
     """The counts of a process, for many threads."""
 
     clock: Clock
-    store: UsageStore
+    plans: TenantPlans
+    usage: UsageStore
+    pending: PendingStore
     journal: Journal
-    _counts: dict[tuple[str, date], _Count] = field(default_factory=dict[tuple[str, date], _Count])
+    _counts: dict[_Place, _Count] = field(default_factory=dict[_Place, _Count])
     _recent: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, tenant: str, used: Usage) -> None:
-        """Count it, on the day that it is."""
-        with self._lock:
-            now = self.clock.monotonic()
-            self._keep(tenant, self.clock.now().date(), _Count(used, now))
-            if used.jobs:
-                self._recent.append((now, used.jobs))
+        """Count what is used, on the day that it is."""
+        place = _Place(tenant, self.clock.now().date(), is_pending=False)
+        self._note(place, _Count(self.clock.monotonic(), used=used))
+
+    def leave(self, job: Job) -> None:
+        """It waits no more."""
+        self._add_waiting(job, -1)
+
+    def move(self, job: Job, *, to: Job) -> None:
+        """It waits as another job from now on."""
+        self._add_waiting(job, -1)
+        self._add_waiting(to, 1)
 
     def flush(self) -> None:
         """Write what it is time to write. What cannot be written waits for the next flush. Never raises."""
         due = self._due()
-        for number, (tenant, day, count) in enumerate(due):
+        for number, (place, count) in enumerate(due):
             try:
-                self.store.add(tenant, day, count.usage)
+                self._write(place, count)
             except Exception as error:  # noqa: BLE001  a count must not fail the jobs that it counts
                 # Each attempt may take seconds: the others do not try theirs.
                 with self._lock:
                     for kept in due[number:]:
                         self._keep(*kept)
-                self.journal.event("usage_not_written", tenant=tenant, error=f"{type(error).__name__}: {error}")
+                self.journal.event("usage_not_written", tenant=place.tenant, error=f"{type(error).__name__}: {error}")
                 return
 
-    def _keep(self, tenant: str, day: date, count: _Count) -> None:
-        met = self._counts.get((tenant, day))
-        if met is not None:
-            count = _Count(met.usage + count.usage, min(met.since, count.since))
-        self._counts[tenant, day] = count
+    def _add_waiting(self, job: Job, count: int) -> None:
+        # Fires were never counted. A day that is over is not asked for any more.
+        if job.occurrence is not None or job.scheduled_at.date() < self.clock.now().date():
+            return
+        if isfinite(self.plans.of(job.tenant).max_pending):
+            place = _Place(job.tenant, job.scheduled_at.date(), is_pending=True)
+            self._note(place, _Count(self.clock.monotonic(), waiting=count))
 
-    def _due(self) -> list[tuple[str, date, _Count]]:
+    def _note(self, place: _Place, count: _Count) -> None:
+        with self._lock:
+            self._keep(place, count)
+            if count.used.jobs:
+                self._recent.append((count.since, count.used.jobs))
+
+    def _keep(self, place: _Place, count: _Count) -> None:
+        met = self._counts.get(place)
+        self._counts[place] = count if met is None else met + count
+
+    def _write(self, place: _Place, count: _Count) -> None:
+        if self.plans.of(place.tenant).is_deleted:
+            return  # what was counted before must not come back behind its deletion
+        if not place.is_pending:
+            self.usage.add(place.tenant, place.day, count.used)
+        elif count.waiting:
+            self.pending.add(place.tenant, place.day, count.waiting)
+
+    def _due(self) -> list[tuple[_Place, _Count]]:
         """Taken out of the counts."""
         with self._lock:
             old = self.clock.monotonic() - OLD.total_seconds()
@@ -92,11 +148,10 @@ class Tally:
                 self._recent.popleft()
             is_quiet = sum(jobs for _, jobs in self._recent) < QUIET_JOBS
             due = [
-                (tenant, day, count)
-                for (tenant, day), count in sorted(self._counts.items(), key=lambda entry: entry[1].since)
-                if is_quiet or count.usage.jobs >= ENOUGH_JOBS or count.since <= old
+                (place, count)
+                for place, count in sorted(self._counts.items(), key=lambda entry: entry[1].since)
+                if is_quiet or count.jobs >= ENOUGH_JOBS or count.since <= old
             ][:MOST_WRITES]
-            for tenant, day, _ in due:
-                del self._counts[tenant, day]
+            for place, _ in due:
+                del self._counts[place]
             return due
-

@@ -54,11 +54,13 @@ ROUTES = (
     ("GET", "/v1/tenants/{id}"),
     ("PUT", "/v1/tenants/{id}"),
     ("PATCH", "/v1/tenants/{id}"),
+    ("DELETE", "/v1/tenants/{id}"),
     ("POST", "/v1/tenants/{id}"),
     ("GET", "/v1/tenants/{id}/webhook-keys"),
     ("GET", "/v1/tenants/{id}/usage"),
     ("POST", "/v1/pause"),
     ("POST", "/v1/resume"),
+    ("GET", "/v1/health"),
     ("GET", "/openapi.json"),
 )
 """Every route there is; a verb such as `:pause` is the end of an id."""

@@ -128,6 +128,13 @@ def _breakers(stage: Stage) -> list[cloudwatch.IWidget]:
             columns=3,
         ),
         _graph(
+            "Submissions that are refused: tenants above their rates, classes that are shed",
+            emitted("submissions_throttled", service="api", stage=stage),
+            emitted("submissions_shed", service="api", stage=stage),
+            emitted("shedding", service="sweeper", stage=stage),
+            columns=3,
+        ),
+        _graph(
             "Tenants with more due than their turn, or paused",
             emitted("cursors_behind", service="scanner", stage=stage),
             columns=3,

@@ -16,6 +16,8 @@ ENDED_BY_TARGETS = ("succeeded", "retried", "failed", "cancelled", "dead_lettere
 EMITTED = {
     "api": (
         "jobs_submitted",
+        "submissions_throttled",
+        "submissions_shed",
         "triggered",
         "backfilled",
         "dead_letters_replayed",
@@ -53,7 +55,7 @@ EMITTED = {
         "forgotten",
         *MATERIALISED,
     ),
-    "sweeper": ("stragglers", "audited", "schedules_healed", *MATERIALISED),
+    "sweeper": ("stragglers", "audited", "schedules_healed", "shedding", *MATERIALISED),
     "operations": ("operation_failures",),
     "dead_letters": ("dead_lettered", "requeued", "schedules_paused", *MATERIALISED),
 }

@@ -25,7 +25,10 @@ class Operations(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, shards, tenants = (storage.tables[name] for name in ("timers", "ledger", "shards", "tenants"))
+        timers, ledger, shards, tenants, schedules, schedule_state, dead_letters = (
+            storage.tables[name]
+            for name in ("timers", "ledger", "shards", "tenants", "schedules", "schedule_state", "dead_letters")
+        )
         self.function = Function(
             self,
             "Function",
@@ -40,6 +43,10 @@ class Operations(Construct):
                 "LEDGER_TABLE": ledger.table_name,
                 "SHARDS_TABLE": shards.table_name,
                 "TENANTS_TABLE": tenants.table_name,
+                "SCHEDULES_TABLE": schedules.table_name,
+                "SCHEDULE_STATE_TABLE": schedule_state.table_name,
+                "DEAD_LETTERS_TABLE": dead_letters.table_name,
+                "LONGEST_TIMEOUT_SECONDS": str(int(stage.longest_timeout.total_seconds())),
                 "PAYLOAD_BUCKET": storage.payloads.bucket_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
@@ -53,8 +60,19 @@ class Operations(Construct):
         self.function.grant(
             "dynamodb:Query", "dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=[tenants.table_arn]
         )
+        self._grant_deletions(storage)
         self.function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)
         # Without it S3 answers 403 for an object that is gone, and an ended job could not be told from a forbidden one.
         self.function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
         self.function.grant("sqs:SendMessage", on=ready_queues.arns)
         MinuteTicks(self, "Ticks", function=self.function, inputs=[{}])
+
+    def _grant_deletions(self, storage: StorageStack) -> None:
+        """All that there is of a tenant is found and deleted, and its row says so."""
+        tables = storage.tables
+        everywhere = ("timers", "ledger", "schedules", "schedule_state", "tenants", "dead_letters")
+        self.function.grant("dynamodb:BatchWriteItem", on=[tables[name].table_arn for name in everywhere])
+        self.function.grant("dynamodb:Query", on=[tables[name].table_arn for name in ("schedules", "dead_letters")])
+        self.function.grant("dynamodb:Scan", on=[tables[name].table_arn for name in ("ledger", "schedule_state")])
+        self.function.grant("dynamodb:GetItem", "dynamodb:DeleteItem", on=[tables["schedule_state"].table_arn])
+        self.function.grant("dynamodb:PutItem", on=[tables["tenants"].table_arn])

@@ -46,6 +46,7 @@ class Scanner(Construct):
                 "SCHEDULES_TABLE": schedules.table_name,
                 "SCHEDULE_STATE_TABLE": schedule_state.table_name,
                 "TENANTS_TABLE": tenants.table_name,
+                "READY_CAPACITY": str(stage.ready_capacity),
                 "READY_QUEUE_URLS": ready_queues.urls,
             },
         )

@@ -173,6 +173,12 @@ class Stage:
         return self.worker.timeout - SETTLING
 
     @property
+    def longest_timeout(self) -> timedelta:
+        """After which nothing that any function had begun goes on."""
+        sizes = (self.api, self.scanner, self.worker, self.sweeper, self.operations, self.dead_letters)
+        return max(size.timeout for size in sizes)
+
+    @property
     def lease(self) -> timedelta:
         """The longest claim that a worker makes."""
         return self.longest_attempt + LEASE_MARGIN

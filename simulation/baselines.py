@@ -241,7 +241,12 @@ def _note_of_cursor(orders: Sequence[Order], conditions: Conditions) -> str:
     most = conditions.limits.partition_write_units * conditions.share
     above = sum(max(0.0, count - most) for count in seconds.values())
     refused = above / max(1, sum(seconds.values()))
+    if refused < _WORTH_TELLING:
+        return ""
     return f"let in all the same: {refused:.0%} of its writes, which one partition a bucket would refuse"
+
+
+_WORTH_TELLING = 0.005
 
 
 def _note_of_set(orders: Sequence[Order], conditions: Conditions) -> str:

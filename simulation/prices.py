@@ -96,8 +96,8 @@ def breaker_prices(tables: Tables) -> dict[str, Price]:
 
 
 def rate_prices(tables: Tables) -> dict[str, Price]:
-    """Theoretical arrival times, rows of the tenants table."""
-    return {"advance": Price(tables.tenants, 1)}
+    """Timetables, rows of the tenants table."""
+    return {"book": Price(tables.tenants, 1)}
 
 
 def seat_prices(tables: Tables) -> dict[str, Price]:

@@ -144,7 +144,7 @@ def _facts(
     share = stage.sample.share
     return {
         "lost": len(lost),
-        "doubled": 0,
+        "doubled": sum(count > 1 for count in effects.values()),
         "early": stage.calls.early,
         "refused": submissions.refused,
         "refused_share": submissions.refused / max(1, len(due)),

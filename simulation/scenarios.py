@@ -31,7 +31,7 @@ def spaced(shards: int, count: int) -> tuple[int, ...]:
 
 def steady(*, is_full: bool) -> Scenario:
     """10,000 executions a second."""
-    seconds = 600.0 if is_full else 90.0
+    seconds, ahead = (600.0, LONGEST_LEAD) if is_full else (60.0, 600.0)
     end = START_OF_LOAD + WARM_UP + seconds
 
     def fill(stage: SimulatedStage) -> Work:
@@ -39,7 +39,7 @@ def steady(*, is_full: bool) -> Scenario:
         rate = 10_000 * stage.sample.share
         orders = flow(stage.dice, tenants, start=START_OF_LOAD, end=end, rate=lambda _: rate)
         # What comes due after the run is written in it all the same.
-        later = flow(stage.dice, tenants, start=end + AFTER, end=end + LONGEST_LEAD, rate=lambda _: rate)
+        later = flow(stage.dice, tenants, start=end + AFTER, end=end + ahead, rate=lambda _: rate)
         return Work(orders=[*orders, *(order for order in later if 0 <= order.submitted_at < end)])
 
     return Scenario(
@@ -47,7 +47,7 @@ def steady(*, is_full: bool) -> Scenario:
         title="Steady 10,000 jobs a second",
         story="10,000 jobs a second are submitted and come due; one in five within four minutes, the others up to an hour ahead.",
         size=StageSize(),
-        sampled=spaced(512, 8 if is_full else 4),
+        sampled=spaced(512, 8),
         until=end + AFTER,
         window=(START_OF_LOAD + WARM_UP, end),
         fill=fill,

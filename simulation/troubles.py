@@ -121,7 +121,7 @@ def scheduler_down(*, is_full: bool) -> Scenario:
         title="The scheduler is down for three hours",
         story=f"10,000 jobs a second; scanners and sweeper stop for {length / 3_600:g} hours, while submissions and workers go on.",
         size=StageSize(),
-        sampled=spaced(512, 2 if is_full else 1),
+        sampled=spaced(512, 1),
         until=end,
         window=(back_at + (2_400 if is_full else 420), end - 60),
         fill=fill,

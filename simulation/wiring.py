@@ -159,6 +159,7 @@ class ScannerEnvironment:
             plans=around.plans,
             pacer=components.pacer,
             placer=components.placer,
+            capacity=around.size.ready_capacity,
             journal=around.counts,
             token=components.token,
         )

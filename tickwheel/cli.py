@@ -36,6 +36,7 @@ from tickwheel.options import (
 from tickwheel.schedule_commands import app as schedule
 from tickwheel.schedule_commands import import_schedules
 from tickwheel.simulate_command import simulate
+from tickwheel.status_command import status
 from tickwheel.tenant_commands import app as tenant
 from tickwheel.tenant_commands import pause_stage, resume_stage
 from tickwheel.terminal import (
@@ -67,6 +68,7 @@ app.add_typer(tenant, name="tenant")
 app.command()(breakers)
 app.command("import")(import_schedules)
 app.command("explain")(explain_job)
+app.command()(status)
 app.command("pause")(pause_stage)
 app.command("resume")(resume_stage)
 for _command in (run_now, reschedule, edit, heartbeat, complete, fail):

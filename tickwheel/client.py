@@ -25,6 +25,7 @@ from tickwheel.breakers import Breaker
 from tickwheel.dead_letter_calls import DeadLetters
 from tickwheel.endpoint import LoopbackTransport, find_endpoint
 from tickwheel.errors import ApiProblem, NoEndpoint, Unreachable
+from tickwheel.health import Health
 from tickwheel.job_calls import JobCalls, path_of
 from tickwheel.jobs import (
     Cancellation,
@@ -237,6 +238,10 @@ class Client(JobCalls):
     def resume(self, *, note: str = "", version: int | None = None) -> StageStatus:
         """Ends the pause of the whole stage; tenants that are paused by themselves stay so."""
         return turn_stage(self._call, "resume", note=note, version=version)
+
+    def health(self) -> Health:
+        """How the stage does; for operators."""
+        return read_answer(Health.from_json, self._call("GET", "/v1/health", repeatable=True))
 
     def webhook_keys(self, tenant: str) -> list[WebhookKey]:
         """The keys that a tenant's requests to HTTP targets are signed with, the current one first."""

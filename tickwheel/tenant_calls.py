@@ -1,4 +1,4 @@
-"""The calls about tenants, as `client.tenants`; all but `get` are for operators.
+"""The calls about tenants, as `client.tenants`; all but `get` and `usage` are for operators.
 
 A change is sent again by itself when its answer was lost, unless it names the version that it changes: then the repeat
 would be refused where the first request was applied.
@@ -6,14 +6,15 @@ would be refused where the first request was applied.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from datetime import date
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from tickwheel.answers import read_answer
 from tickwheel.errors import FieldProblem, InvalidRequest
 from tickwheel.fields import without_none
 from tickwheel.schedule_calls import Call
-from tickwheel.tenants import LIMITS, StageStatus, Tenant
+from tickwheel.tenants import LIMITS, StageStatus, Tenant, Usage
 
 _PATH = "/v1/tenants"
 _PARTS = ("plan", "limits", "principals", "note")
@@ -39,6 +40,14 @@ class Tenants:
             query = urlencode({"limit": page_size, **({"after": after} if after else {})})
             found, after = read_answer(_read_page, self._call("GET", f"{_PATH}?{query}", repeatable=True))
             yield from found
+
+    def usage(self, tenant: str, *, first: date | None = None, last: date | None = None) -> Usage:
+        """What it has used on these UTC days, both included, about: 30 days until today unless it is said, 400 at most."""
+        query = urlencode(
+            {name: day.isoformat() for name, day in (("from", first), ("until", last)) if day is not None}
+        )
+        path = f"{_path_of(tenant)}/usage"
+        return read_answer(Usage.from_json, self._call("GET", f"{path}?{query}" if query else path, repeatable=True))
 
     def put(
         self,
@@ -106,6 +115,16 @@ class Tenants:
     def drain(self, tenant: str, *, note: str = "", version: int | None = None) -> Tenant:
         """Takes nothing in for it any more; what it has runs."""
         return self._turn(tenant, "drain", note, version)
+
+    def delete(self, tenant: str, *, confirm: str, ledger: Literal["scan", "ttl"] = "scan") -> Tenant:
+        """Begins to delete it with all that there is of it; asked again, it goes on as it was begun.
+
+        confirm: its id again. ledger: "scan" looks for its rows in the whole ledger; "ttl" lets them expire, 15 days after
+        they were due.
+        """
+        query = urlencode({"confirm": confirm, "ledger": ledger})
+        answer = self._call("DELETE", f"{_path_of(tenant)}?{query}", repeatable=True)
+        return read_answer(Tenant.from_json, answer)
 
     def _turn(self, tenant: str, verb: str, note: str, version: int | None) -> Tenant:
         return self._change("POST", f"{_path_of(tenant)}:{verb}", {"note": note}, version)

@@ -19,8 +19,11 @@ from tickwheel.instants import format_instant
 from tickwheel.options import EndpointOption, JsonOption, RegionOption, option_of
 from tickwheel.tenants import LIMITS, Tenant
 from tickwheel.terminal import failing_politely, print_fields, usage
+from tickwheel.usage_command import show_usage
 
 app = typer.Typer(help="Show and change tenants: plans, limits, and who may act for them.", no_args_is_help=True)
+
+app.command("usage")(show_usage)
 
 _UNLIMITED = "unlimited"
 _RATE = re.compile(r"([0-9.]+)(?:/(s|m|h))?", re.ASCII)
@@ -199,6 +202,22 @@ def drain(
 
 
 @app.command()
+def delete(  # noqa: PLR0917  # typer reads the options off the signature
+    tenant: TenantArgument,
+    confirm: Annotated[str, typer.Option(metavar="ID", help="The tenant's id again.")],
+    keep_ledger: Annotated[bool, typer.Option("--keep-ledger", help="Let its ledger rows expire instead.")] = False,
+    endpoint: EndpointOption = None,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a tenant with all its jobs, schedules, payloads and traces; `tickwheel tenant show` tells how far that is."""
+    if confirm != tenant:
+        usage(f"--confirm is {confirm!r}, but must be {tenant!r}, the tenant that is to be deleted")
+    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
+        _show(client.tenants.delete(tenant, confirm=confirm, ledger="ttl" if keep_ledger else "scan"), as_json=as_json)
+
+
+@app.command()
 def shard(  # noqa: PLR0917  # typer reads the options off the signature
     tenant: TenantArgument,
     subshards: Annotated[int | None, typer.Option(help="Over how many shards its jobs are spread.")] = None,
@@ -259,6 +278,10 @@ def _show(tenant: Tenant, *, as_json: bool) -> None:
     table.add_row("version", str(tenant.version))
     if tenant.in_effect_by is not None:
         table.add_row("in effect by", format_instant(tenant.in_effect_by))
+    if tenant.deletion is not None:
+        table.add_row("deleting", tenant.deletion.part or "its row")
+        counts = (f"{count:,} {part}" for part, count in tenant.deletion.deleted.items() if count)
+        table.add_row("deleted so far", ", ".join(counts) or "nothing")
     Console().print(table)
 
 

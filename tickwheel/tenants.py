@@ -1,8 +1,8 @@
 """Tenants and the whole stage, as the API tells them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, fields
+from datetime import date, datetime
 from typing import Any, Literal, Self
 
 from tickwheel.instants import parse_instant
@@ -37,11 +37,28 @@ class StageStatus:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Deletion:
+    """How far a tenant has been deleted. part: what is being deleted. deleted: rows and objects so far, by parts.
+
+    ledger: "scan", or "ttl" where its rows of the ledger are left to expire.
+    """
+
+    part: str | None
+    deleted: Mapping[str, int]
+    ledger: str
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Reads what the API told."""
+        return cls(part=body["part"], deleted=dict(body["deleted"]), ledger=body["ledger"])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tenant(StageStatus):
     """A tenant as it stands.
 
     limits: in effect, by their names: numbers, rates a second, "unlimited", and the name of a priority. own_limits: which
-    of them are not its plan's. principals: patterns of the ARNs that may act for it.
+    of them are not its plan's. principals: patterns of the ARNs that may act for it. deletion: while it is being deleted.
     """
 
     tenant: str
@@ -49,6 +66,7 @@ class Tenant(StageStatus):
     limits: Mapping[str, float | str]
     own_limits: tuple[str, ...]
     principals: tuple[str, ...]
+    deletion: Deletion | None = None
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
@@ -59,8 +77,50 @@ class Tenant(StageStatus):
             limits=dict(body["limits"]),
             own_limits=tuple(body["own_limits"]),
             principals=tuple(body["principals"]),
+            deletion=Deletion.from_json(body["deletion"]) if "deletion" in body else None,
             **_status_of(body),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What a tenant has used, about.
+
+    executed: attempts that were called. failed: for good. units: write units of the tables. bytes: of payloads.
+    """
+
+    submitted: int
+    executed: int
+    succeeded: int
+    failed: int
+    units: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a tenant has used by UTC days, from first until last. days: those on which there was anything, in order."""
+
+    tenant: str
+    first: date
+    last: date
+    days: Mapping[date, Figures]
+    total: Figures
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Reads what the API told."""
+        return cls(
+            tenant=body["tenant"],
+            first=date.fromisoformat(body["from"]),
+            last=date.fromisoformat(body["until"]),
+            days={date.fromisoformat(day["day"]): _figures_of(day) for day in body["days"]},
+            total=_figures_of(body["total"]),
+        )
+
+
+def _figures_of(body: Mapping[str, Any]) -> Figures:
+    return Figures(**{field.name: int(body[field.name]) for field in fields(Figures)})
 
 
 def _status_of(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,9 @@ OPEN_LIFE = timedelta(days=60)
 """How long an open operation is kept after its last turn."""
 
 _ITEM = "operation#"
-_OPEN = "~operations"
+OPEN = "~operations"
+"""The partition of the open ones: no tenant can be called so."""
+
 _IS_OPEN = "s IN (:waiting, :running)"
 _OPEN_STATES: Mapping[str, Any] = {
     ":waiting": {"S": OperationState.WAITING},
@@ -88,7 +90,7 @@ class DynamoDBOperationStore:
         answer = self._client.query(
             TableName=self._table,
             KeyConditionExpression="t = :open",
-            ExpressionAttributeValues={":open": {"S": _OPEN}},
+            ExpressionAttributeValues={":open": {"S": OPEN}},
             Limit=limit,
             ConsistentRead=True,
         )
@@ -205,7 +207,7 @@ def _key(tenant: str, operation_id: str) -> dict[str, Any]:
 
 def _open_key(operation: Operation) -> dict[str, Any]:
     created_ms = to_ms(operation.created_at)
-    return {"t": {"S": _OPEN}, "i": {"S": f"{created_ms:013d}#{operation.tenant}#{operation.operation_id}"}}
+    return {"t": {"S": OPEN}, "i": {"S": f"{created_ms:013d}#{operation.tenant}#{operation.operation_id}"}}
 
 
 def _read(item: Mapping[str, Any]) -> Operation:

@@ -1,4 +1,4 @@
-"""Theoretical arrival times on DynamoDB: an item a tenant and rate, for tenants whose rate is limited."""
+"""What is used up of rates, on DynamoDB: an item a tenant and rate, for tenants whose rate is limited."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
-from functions.domain.instants import EPOCH, to_seconds
-from functions.ports import Ahead, Applied
+from functions.domain.instants import EPOCH, from_seconds, to_seconds
+from functions.domain.timetable import Timetable, pack, unpack
+from functions.ports import Ahead, Applied, Booked
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,28 +27,38 @@ _TRIES = 3
 
 
 class DynamoDBRateStore:
-    """{t: tenant, i: `rate#execution` | `rate#submission`, n: theoretical arrival time (µs), x: ttl (s)}."""
+    """{t: tenant, i: `rate#execution`, n: version, w: width of a cell (s), f: first cell, c: counts, x: ttl (s)}.
+
+    And {t: tenant, i: `rate#submission`, n: theoretical arrival time (µs), x: ttl (s)}.
+    """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
         self._table = table
 
-    def advance(self, tenant: str, *, seen: datetime | None, to: datetime) -> Applied | Ahead:
+    def book(self, tenant: str, timetable: Timetable, *, seen: Timetable | None) -> Applied | Booked:
         """One write unit, lost or not."""
-        return self._write(
+        values = {
+            ":version": {"N": str(timetable.version)},
+            ":width": {"N": str(timetable.width)},
+            ":first": {"N": str(timetable.first)},
+            ":counts": {"B": pack(timetable.taken)},
+            ":ttl": _ttl(from_seconds((timetable.first + len(timetable.taken)) * timetable.width)),
+        }
+        met = self._write(
             tenant,
             EXECUTION,
-            "SET n = :to, x = :ttl",
+            "SET n = :version, w = :width, f = :first, c = :counts, x = :ttl",
             condition="attribute_not_exists(n)" if seen is None else "n = :seen",
-            values={":to": _us(to), ":ttl": _ttl(to)} | ({":seen": _us(seen)} if seen is not None else {}),
+            values=values | ({":seen": {"N": str(seen.version)}} if seen is not None else {}),
         )
+        return Applied() if met is None else Booked(_timetable(met))
 
     def spend(self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime) -> Applied | Ahead:
         """One write unit while a tenant submits all the time, two after a while of none or when it finds no room."""
         ttl = _ttl(latest + cost)
-        answer: Applied | Ahead = Ahead(None)
         for _ in range(_TRIES):
-            answer = self._write(
+            met = self._write(
                 tenant,
                 SUBMISSION,
                 "SET n = n + :cost, x = :ttl",
@@ -59,22 +70,26 @@ class DynamoDBRateStore:
                     ":ttl": ttl,
                 },
             )
-            if isinstance(answer, Applied) or (answer.next_at is not None and answer.next_at > latest):
-                return answer
-            answer = self._write(
+            if met is None:
+                return Applied()
+            next_at = _next_at(met)
+            if next_at is not None and next_at > latest:
+                return Ahead(next_at)
+            met = self._write(
                 tenant,
                 SUBMISSION,
                 "SET n = :to, x = :ttl",
                 condition="attribute_not_exists(n) OR n < :now",
                 values={":to": _us(now + cost), ":now": _us(now), ":ttl": ttl},
             )
-            if isinstance(answer, Applied):
-                return answer
-        return answer
+            if met is None:
+                return Applied()
+        return Ahead(None)
 
     def _write(
         self, tenant: str, item: str, update: str, *, condition: str, values: Mapping[str, Any]
-    ) -> Applied | Ahead:
+    ) -> Mapping[str, Any] | None:
+        """None when it was written; what it met, when its condition was not."""
         try:
             self._client.update_item(
                 TableName=self._table,
@@ -87,9 +102,18 @@ class DynamoDBRateStore:
         except ClientError as error:
             if not is_refused(error):
                 raise
-            met: Mapping[str, Any] = error.response.get("Item", {})
-            return Ahead(EPOCH + int(met["n"]["N"]) * _MICROSECOND if "n" in met else None)
-        return Applied()
+            return error.response.get("Item", {})
+        return None
+
+
+def _timetable(item: Mapping[str, Any]) -> Timetable | None:
+    if "n" not in item:
+        return None
+    return Timetable(int(item["w"]["N"]), int(item["f"]["N"]), unpack(item["c"]["B"]), int(item["n"]["N"]))
+
+
+def _next_at(item: Mapping[str, Any]) -> datetime | None:
+    return EPOCH + int(item["n"]["N"]) * _MICROSECOND if "n" in item else None
 
 
 def _us(instant: datetime) -> Any:

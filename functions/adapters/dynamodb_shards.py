@@ -11,11 +11,11 @@ from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
 from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
-from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
+from functions.domain.cursor import AuditPosition, Cursors, ShardStanding, SweepPosition, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import SECOND, from_ms, to_ms
 from functions.domain.wheel import Wheel
-from functions.ports import ShardLease, ShardStanding
+from functions.ports import ShardLease
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -28,9 +28,12 @@ SCHEDULE_STATE = TableSchema("schedule_state", partition_key="k", ttl_attribute=
 """k = `{tenant}#{schedule_id}`: apart from the definition, so that a fire costs one unit however large that is."""
 
 TENANTS = TableSchema("tenants", partition_key="t", sort_key="i", ttl_attribute="x")
-"""t = tenant, i = `breaker#{destination}`, `day#{yyyymmdd}#{class}#{shard:04d}`, `operation#{id}`, `seat#{number:04d}`.
+"""t = tenant, i = `breaker#{destination}`, `day#{yyyymmdd}#{class}#{shard:04d}`, `operation#{id}`, `seat#{number:04d}`,
+`usage#{yyyymmdd}`, `pending#{yyyymmdd}`.
 
-And t = `~operations`, which no tenant can be called: i = `{created_ms:013d}#{tenant}#{id}` of each open operation.
+And t = `~operations`, which no tenant can be called: i = `{created_ms:013d}#{tenant}#{id}` of each open operation;
+t = `~breakers`: i = `{tenant}#{destination}` of each breaker that is not closed;
+t = `~deletions`: i = tenant, while it is being deleted.
 """
 
 SHARDS = TableSchema("shards", partition_key="k")

@@ -18,7 +18,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.api.reading import body_of, identity_of, query_of
 from functions.domain.access import Caller, is_operator, may_act
-from functions.domain.errors import Forbidden, InvalidInput
+from functions.domain.errors import Forbidden, InvalidInput, TenantClosed
 from functions.domain.job import TENANT
 from functions.domain.job_id import parse_job_id
 from functions.domain.letter_id import parse_letter_id
@@ -125,14 +125,20 @@ TABLE: Mapping[tuple[str, str], Row] = {
     ("GET", "/v1/tenants/<tenant>"): _PATH,
     ("PUT", "/v1/tenants/<tenant>"): _OPERATORS,
     ("PATCH", "/v1/tenants/<tenant>"): _OPERATORS,
+    ("DELETE", "/v1/tenants/<tenant>"): _OPERATORS,
     ("POST", "/v1/tenants/<path>"): _OPERATORS,
     ("GET", "/v1/tenants/<tenant>/webhook-keys"): _PATH,
     ("GET", "/v1/tenants/<tenant>/usage"): _PATH,
     ("POST", "/v1/pause"): _OPERATORS,
     ("POST", "/v1/resume"): _OPERATORS,
+    ("GET", "/v1/health"): _OPERATORS,
     ("GET", "/openapi.json"): _OPEN,
 }
 """Every route by its method and its path, as the resolver has it."""
+
+
+_JUDGE_EACH = ("/v1/jobs:batch",)
+"""Routes that tell each of many jobs whether its tenant takes it in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +159,11 @@ class Guard:
         if route.rule.match(""):
             return next_middleware(app)
         row = TABLE.get((route.method, route.path))
-        self.check(app.current_event, row, arguments=app.context["_route_args"])
+        arguments = app.context["_route_args"]
+        self.check(app.current_event, row, arguments=arguments)
+        if row is not None and route.method != "GET" and route.path not in _JUDGE_EACH:
+            for tenant in _named(row, app.current_event, arguments):
+                self._check_not_deleted(tenant)
         return next_middleware(app)
 
     def check(self, event: APIGatewayProxyEventV2, row: Row | None, *, arguments: Mapping[str, str]) -> None:
@@ -169,6 +179,12 @@ class Guard:
             )
         for tenant in _named(row, event, arguments):
             self._check_tenant(caller, tenant)
+
+    def _check_not_deleted(self, tenant: str) -> None:
+        """Nothing is written for who is deleted, not even that a job is cancelled. Raises TenantClosed."""
+        plan = self.plans.of(tenant)
+        if plan.is_deleted:
+            raise TenantClosed(tenant, plan.status.value)
 
     def _check_tenant(self, caller: Caller, tenant: str) -> None:
         if tenant == NO_TENANT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -25,6 +26,9 @@ from functions.api.dead_letters import LetterFinder
 from functions.api.explain import Explainer
 from functions.api.find import Finder
 from functions.api.finish import Finisher
+from functions.api.health import HealthReader
+from functions.api.health_routes import CONTEXT as HEALTH
+from functions.api.health_routes import router as health_router
 from functions.api.job_routes import CONTEXT as JOBS
 from functions.api.job_routes import JobDesk
 from functions.api.job_routes import router as job_router
@@ -35,11 +39,12 @@ from functions.api.operation_routes import router as operation_router
 from functions.api.operations import OperationManager
 from functions.api.problems import Misshapen, problem, problem_of
 from functions.api.purge import Purger
+from functions.api.quota import Quota
 from functions.api.reading import KEY_HEADER, body_of, caller_of
 from functions.api.replay import Replayer
 from functions.api.requests import BatchBody, JobBody, Rules, check_key
 from functions.api.schedule_routes import CONTEXT, Desk, router
-from functions.api.submit import Submitter
+from functions.api.submit import Accepted, Submitter
 from functions.api.tenant_routes import CONTEXT as TENANTS
 from functions.api.tenant_routes import router as tenant_router
 from functions.api.tenants import TenantManager
@@ -60,12 +65,19 @@ app.include_router(breaker_router)
 app.include_router(job_router)
 app.include_router(operation_router)
 app.include_router(tenant_router)
+app.include_router(health_router)
 settings = ApiSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
 guard = Guard(plans=wiring.plans, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
 app.use([guard.admit])
-admission = Admission(plans=wiring.plans)
+admission = Admission(
+    clock=wiring.clock,
+    plans=wiring.plans,
+    rates=wiring.rates,
+    conditions=wiring.conditions,
+    journal=wiring.journal,
+)
 submitter = Submitter(
     wheel=wiring.wheel,
     clock=wiring.clock,
@@ -79,6 +91,13 @@ submitter = Submitter(
     token=token,
     side_by_side=wiring.map_side_by_side,
     usage=wiring.tally,
+)
+quota = Quota(
+    clock=wiring.clock,
+    plans=wiring.plans,
+    pending=wiring.pending,
+    submitter=submitter,
+    journal=wiring.journal,
 )
 canceller = wiring.canceller
 finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
@@ -148,7 +167,22 @@ operation_manager = OperationManager(
     journal=wiring.journal,
     identity=identity,
 )
-tenant_manager = TenantManager(clock=wiring.clock, store=wiring.tenants, usage=wiring.usage, journal=wiring.journal, plans=settings.PLANS)
+tenant_manager = TenantManager(
+    clock=wiring.clock,
+    store=wiring.tenants,
+    usage=wiring.usage,
+    deletions=wiring.deletions,
+    journal=wiring.journal,
+    plans=settings.PLANS,
+)
+
+health_reader = HealthReader(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    shards=wiring.shards,
+    breakers=wiring.breaker_store,
+    plans=wiring.plans,
+)
 
 
 @app.post("/v1/jobs")
@@ -159,7 +193,8 @@ def submit_job() -> Response[str]:
     body = JobBody.model_validate(body_of(app.current_event), context=rules)
     submission = body.submission(now=rules.now, idempotency_key=key)
     admission.check(submission.tenant, submission.priority)
-    outcome = submitter.submit([submission])[0]
+    admission.check_shed(submission.priority)
+    outcome = _submitted([submission])[0]
     if isinstance(outcome, TickwheelError):
         raise outcome
     return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
@@ -178,12 +213,13 @@ def submit_batch() -> Response[str]:
         try:
             submission = JobBody.model_validate(job, context=rules).submission(now=rules.now)
             admission.check(submission.tenant, submission.priority)
+            admission.check_shed(submission.priority)
         except (ValidationError, TickwheelError) as error:
             results.append(_refusal(error))
         else:
             submissions.append(submission)
             results.append(None)
-    outcomes = iter(submitter.submit(submissions))
+    outcomes = iter(_submitted(submissions))
     return answer(HTTPStatus.OK, {"results": [result or _result(next(outcomes)) for result in results]})
 
 
@@ -246,7 +282,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         admission=admission, finisher=finisher, explainer=explainer, rescheduler=rescheduler, rules=_rules
     )
     app.append_context(**{CONTEXT: desk, JOBS: job_desk, LETTERS: letter_desk, BREAKERS: breaker_desk})
-    app.append_context(**{OPERATIONS: operation_manager, TENANTS: tenant_manager})
+    app.append_context(**{OPERATIONS: operation_manager, TENANTS: tenant_manager, HEALTH: health_reader})
     try:
         return app.resolve(event, context)
     finally:
@@ -262,6 +298,14 @@ def _rules(*, has_key: bool = False) -> Rules:
         max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
         has_key=has_key,
     )
+
+
+def _submitted(submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
+    """Take in what the rates of its tenants let in; an answer each, in order."""
+    refusals = admission.take(submissions)
+    admitted = [submission for submission, refused in zip(submissions, refusals, strict=True) if refused is None]
+    accepted = iter(quota.submit(admitted))
+    return [next(accepted) if refused is None else refused for refused in refusals]
 
 
 def _result(outcome: Any) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from functions.api.breaker_openapi import breaker_paths
 from functions.api.dead_letter_openapi import MODELS as LETTER_MODELS
 from functions.api.dead_letter_openapi import SCHEMAS as LETTER_SCHEMAS
 from functions.api.dead_letter_openapi import letter_paths
+from functions.api.health_openapi import SCHEMAS as HEALTH_SCHEMAS
+from functions.api.health_openapi import health_paths
 from functions.api.job_openapi import MODELS as JOB_MODELS
 from functions.api.job_openapi import SCHEMAS as JOB_SCHEMAS
 from functions.api.job_openapi import change_operation, job_paths
@@ -155,7 +157,7 @@ def document() -> dict[str, Any]:
     schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": REFERENCE.format(model="JobBody")}
     schemas |= {"Accepted": _ACCEPTED, "Job": _JOB, "Cancelled": _CANCELLED, "Problem": _PROBLEM, "Results": _RESULTS}
     schemas |= {"WebhookKeys": _WEBHOOK_KEYS} | JOB_SCHEMAS | SCHEMAS | LETTER_SCHEMAS | BREAKER_SCHEMAS
-    schemas |= OPERATION_SCHEMAS | TENANT_SCHEMAS
+    schemas |= OPERATION_SCHEMAS | TENANT_SCHEMAS | HEALTH_SCHEMAS
     job_id = {"name": "id", "in": "path", "required": True, "schema": TEXT}
     return {
         "openapi": "3.1.0",
@@ -203,6 +205,7 @@ def document() -> dict[str, Any]:
             **breaker_paths(),
             **operation_paths(),
             **tenant_paths(),
+            **health_paths(),
             "/v1/tenants/{id}/webhook-keys": {
                 "parameters": [{"name": "id", "in": "path", "required": True, "schema": TEXT}],
                 "get": operation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
+from math import ceil
 from typing import Any
 
 from pydantic import ValidationError
@@ -28,9 +29,12 @@ from functions.domain.errors import (
     OperationNotFound,
     PayloadGone,
     PriorityNotAllowed,
+    QuotaExceeded,
+    RateExceeded,
     ScheduleBehind,
     ScheduleBusy,
     ScheduleNotFound,
+    Shed,
     StaleFence,
     TenantBusy,
     TenantChanged,
@@ -60,6 +64,9 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
         "too_many_operations",
         "The tenant has too many open operations",
     ),
+    QuotaExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "quota_exceeded", "Too many jobs of the tenant wait"),
+    RateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "rate_exceeded", "The tenant submits too fast"),
+    Shed: (HTTPStatus.SERVICE_UNAVAILABLE, "shed", "The stage is behind"),
     NotReplayable: (HTTPStatus.CONFLICT, "not_replayable", "The dead letter cannot be replayed"),
     PayloadGone: (HTTPStatus.CONFLICT, "payload_gone", "The payload is gone"),
     JobNotFailed: (HTTPStatus.CONFLICT, "job_not_failed", "The job is under way"),
@@ -140,8 +147,11 @@ def _members_of(error: Exception) -> dict[str, Any]:
             return {"id": error.moved_to}
         case AlreadySettled() | StaleFence():
             return {"state": error.state}
-        case TooManyOperations():
-            return {RETRY_AFTER: int(error.retry_after.total_seconds())}
+        case QuotaExceeded():
+            told = {"count": error.count, "limit": error.limit}
+            return {**told, RETRY_AFTER: int(error.retry_after.total_seconds())}
+        case TooManyOperations() | RateExceeded() | Shed():
+            return {RETRY_AFTER: max(1, ceil(error.retry_after.total_seconds()))}
         case NotHeld(is_soon=True):
             return {RETRY_AFTER: 1}
         case _:

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from functions.api.tenants import TenantStanding
+from functions.domain.deletion import Deletion, Part
 from functions.domain.instants import format_instant
 from functions.domain.tenant_change import EFFECTIVE_AFTER
 from functions.domain.tenant_plan import LIMIT_NAMES, Tenant, write_limits
@@ -24,6 +25,15 @@ def tenant_body(standing: TenantStanding) -> dict[str, Any]:
         "own_limits": [name for name in LIMIT_NAMES if name in tenant.limits],
         "principals": list(tenant.principals),
         **status_body(tenant),
+        **({"deletion": _deletion_body(standing.deletion)} if standing.deletion is not None else {}),
+    }
+
+
+def _deletion_body(deletion: Deletion) -> dict[str, Any]:
+    return {
+        "part": deletion.part.value if deletion.part is not None else None,
+        "deleted": {part.value: deletion.deleted.get(part.value, 0) for part in Part},
+        "ledger": "ttl" if deletion.keeps_ledger else "scan",
     }
 
 

@@ -13,7 +13,16 @@ from functions.api.openapi_parts import (
     parameter,
     query_of,
 )
-from functions.api.tenant_requests import LIMIT_SCHEMAS, TenantBody, TenantPatchBody, TenantsQuery, TurnBody, UsageQuery
+from functions.api.tenant_requests import (
+    LIMIT_SCHEMAS,
+    DeletionQuery,
+    TenantBody,
+    TenantPatchBody,
+    TenantsQuery,
+    TurnBody,
+    UsageQuery,
+)
+from functions.domain.deletion import Part
 from functions.domain.tenant_change import EFFECTIVE_AFTER
 from functions.domain.tenant_plan import LIMIT_NAMES, UNLIMITED, TenantStatus
 
@@ -47,6 +56,16 @@ _TENANT: dict[str, Any] = {
     "principals": {"type": "array", "description": "who may act for it", "items": TEXT},
 }
 
+_DELETION = object_of(
+    {
+        "part": {"description": "what is being deleted", "enum": [*(part.value for part in Part), None]},
+        "deleted": object_of(
+            {part.value: {"type": "integer"} for part in Part}, description="rows and objects so far, by parts"
+        ),
+        "ledger": {"enum": ["scan", "ttl"]},
+    },
+    description="while it is being deleted",
+)
 _DAY = {"type": "string", "format": "date", "description": "in UTC"}
 _FIGURES: dict[str, Any] = {
     "submitted": {"type": "integer", "description": "jobs that were handed in"},
@@ -58,7 +77,7 @@ _FIGURES: dict[str, Any] = {
 }
 
 SCHEMAS: dict[str, Any] = {
-    "Tenant": object_of({**_TENANT, **_STATUS}, required=[*_TENANT, *_ALWAYS]),
+    "Tenant": object_of({**_TENANT, **_STATUS, "deletion": _DELETION}, required=[*_TENANT, *_ALWAYS]),
     "Tenants": object_of(
         {
             "tenants": {"type": "array", "items": {"$ref": REFERENCE.format(model="Tenant")}},
@@ -108,6 +127,12 @@ def tenant_paths() -> dict[str, Any]:
                 "putTenant", "Replace all of a tenant but its status.", body="TenantBody", answers=answers
             ),
             "patch": operation("patchTenant", "Change parts of a tenant.", body="TenantPatchBody", answers=answers),
+            "delete": operation(
+                "deleteTenant",
+                "Begin to delete a tenant with all that there is of it.",
+                answers={202: "Tenant"},
+                parameters=query_of(DeletionQuery),
+            ),
         },
         "/v1/tenants/{id}/usage": {
             "parameters": names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -85,6 +85,20 @@ class UsageQuery(BaseModel):
 
     first: Annotated[date | None, Field(alias="from", description="30 days before `until` unless it is said")] = None
     last: Annotated[date | None, Field(alias="until", description="today unless it is said")] = None
+
+
+class DeletionQuery(BaseModel):
+    """That a tenant is really meant, and what becomes of its ledger rows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    confirm: Annotated[str, Field(description="the id of the tenant again")]
+    ledger: Annotated[
+        Literal["scan", "ttl"],
+        Field(
+            description="scan: they are looked for in the whole ledger; ttl: they expire, 15 days after they were due"
+        ),
+    ] = "scan"
 
 
 class TenantBody(BaseModel):

@@ -13,7 +13,7 @@ from functions.api.answers import answer, problem_answer
 from functions.api.problems import problem
 from functions.api.reading import body_of, caller_of, query_of, read_as
 from functions.api.tenant_answers import status_body, tenant_body, tenants_body, usage_body
-from functions.api.tenant_requests import TenantBody, TenantPatchBody, TenantsQuery, TurnBody, UsageQuery
+from functions.api.tenant_requests import DeletionQuery, TenantBody, TenantPatchBody, TenantsQuery, TurnBody, UsageQuery
 from functions.api.tenants import TenantManager
 from functions.domain.tenant_plan import TenantStatus
 
@@ -62,6 +62,16 @@ def patch_tenant(tenant: str) -> Response[str]:
     body = read_as(TenantPatchBody, body_of(router.current_event))
     standing = _manager().patch(unquote(tenant), body.patch(), seen=body.version, caller=_caller())
     return answer(HTTPStatus.OK, tenant_body(standing))
+
+
+@router.delete("/v1/tenants/<tenant>")
+def delete_tenant(tenant: str) -> Response[str]:
+    """Begin to delete a tenant with all that there is of it."""
+    query = read_as(DeletionQuery, query_of(router.current_event))
+    standing = _manager().delete(
+        unquote(tenant), confirm=query.confirm, keeps_ledger=query.ledger == "ttl", caller=_caller()
+    )
+    return answer(HTTPStatus.ACCEPTED, tenant_body(standing))
 
 
 @router.post("/v1/tenants/<path>")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from functions.domain.errors import TenantBusy
+from functions.domain.deletion import Deletion
+from functions.domain.errors import InvalidInput, TenantBusy
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.job import check_tenant
 from functions.domain.tenant_change import (
@@ -21,7 +22,7 @@ from functions.domain.tenant_change import (
 )
 from functions.domain.tenant_plan import Limits, Tenant, TenantPlan, TenantStatus, encode_tenant
 from functions.domain.usage import Days, Usage, days_asked
-from functions.ports import EVERYBODY, Clock, Journal, TenantStore, UsageStore
+from functions.ports import EVERYBODY, Clock, DeletionStore, Journal, TenantStore, UsageStore
 
 _TRIES = 4
 _THE_STAGE = "the stage"
@@ -32,11 +33,12 @@ Rule = Callable[[Tenant, datetime], Tenant]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantStanding:
-    """A tenant as it stands. tenant: what is stored of it. plan: what it may do by that."""
+    """A tenant as it stands. tenant: what is stored of it. plan: what it may do by that. deletion: how far that is."""
 
     name: str
     tenant: Tenant
     plan: TenantPlan
+    deletion: Deletion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +52,15 @@ class TenantManager:
     clock: Clock
     store: TenantStore
     usage: UsageStore
+    deletions: DeletionStore
     journal: Journal
     plans: Mapping[str, Limits]
 
     def get(self, name: str) -> TenantStanding:
         """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
-        return self._standing(name, self.store.get(check_tenant(name)) or Tenant())
+        tenant = self.store.get(check_tenant(name)) or Tenant()
+        deletion = self.deletions.get(name) if tenant.status is TenantStatus.DELETING else None
+        return self._standing(name, tenant, deletion)
 
     def page(self, *, after: str, limit: int) -> tuple[list[TenantStanding], str | None]:
         """Tenants that have a row, in the order of their names; where the next page begins, None at the end."""
@@ -95,6 +100,24 @@ class TenantManager:
 
         return self._standing(name, self._change(name, rule, what=status.value, seen=seen, caller=caller))
 
+    def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantStanding:
+        """Begin to delete it with all that there is of it; once more, and it goes on as it was begun.
+
+        confirm: its id again. keeps_ledger: its ledger rows go by their ttl. Raises InvalidInput, TenantDeleted once it is.
+        """
+        check_tenant(name)
+        if confirm != name:
+            raise InvalidInput(f"confirm is {confirm[:80]!r}, but must be {name!r}, the tenant that is to be deleted")
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
+
+        tenant = self._change(name, rule, what="delete", seen=None, caller=caller)
+        assert tenant.status_since is not None  # it has this status
+        # Behind the change: what dies in between is begun again by whoever asks again.
+        deletion = self.deletions.begin(Deletion(tenant=name, since=tenant.status_since, keeps_ledger=keeps_ledger))
+        return self._standing(name, tenant, deletion)
+
     def turn_stage(self, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> Tenant:
         """Pause everybody, or end that: what each tenant's own status is stays."""
 
@@ -117,8 +140,8 @@ class TenantManager:
                 return after
         raise TenantBusy(shown)
 
-    def _standing(self, name: str, tenant: Tenant) -> TenantStanding:
-        return TenantStanding(name=name, tenant=tenant, plan=tenant.plan_among(self.plans))
+    def _standing(self, name: str, tenant: Tenant, deletion: Deletion | None = None) -> TenantStanding:
+        return TenantStanding(name=name, tenant=tenant, plan=tenant.plan_among(self.plans), deletion=deletion)
 
 
 def _told(tenant: Tenant) -> Any:

@@ -19,7 +19,17 @@ from functions.domain.timer_key import NO_TENANT
 from functions.domain.usage import Usage, letter_units
 from functions.occurrences import Occurrences
 from functions.placing import Placer
-from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger, UsageCounter
+from functions.ports import (
+    Applied,
+    Clock,
+    DeadLetter,
+    DeadLetters,
+    Journal,
+    Ledger,
+    PendingCounter,
+    TenantPlans,
+    UsageCounter,
+)
 from functions.tally import UNCOUNTED
 
 _TRIES = 3
@@ -37,7 +47,9 @@ class Burier:
     occurrences: Occurrences
     journal: Journal
     token: Callable[[], str]
+    plans: TenantPlans
     usage: UsageCounter = UNCOUNTED
+    pending: PendingCounter = UNCOUNTED
 
     def bury(self, body: str, *, message_id: str, seen_at: datetime, receive_count: int) -> bool:
         """Keep a message; False when it must come back, because a worker still has its job.
@@ -64,6 +76,10 @@ class Burier:
 
     def _bury(self, timer: Timer, *, error: str, dead_at: datetime) -> bool:
         job = timer.job
+        if self.plans.of(job.tenant).is_deleted:
+            self.journal.event("job_forgotten", job_id=str(job_id_of(job)), tenant=job.tenant)
+            self.journal.count("forgotten")
+            return True
         letter = DeadLetter(
             tenant=job.tenant,
             identity=job.identity,
@@ -122,4 +138,5 @@ class Burier:
         self.journal.count("dead_lettered")
         if letter.timer is not None:
             self.usage.add(letter.tenant, Usage(failed=1, units=letter_units(letter.timer)))
+            self.pending.leave(letter.timer.job)
         self.journal.event("dead_lettered", job_id=letter.job_id, tenant=letter.tenant, error=letter.error)

@@ -22,7 +22,9 @@ burier = Burier(
     occurrences=wiring.occurrences,
     journal=wiring.journal,
     token=token,
+    plans=wiring.plans,
     usage=wiring.tally,
+    pending=wiring.tally,
 )
 
 

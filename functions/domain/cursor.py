@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from functions.domain.errors import Undecodable
@@ -66,6 +67,14 @@ class ClassCursor:
 
 
 Cursors = dict[Priority, ClassCursor]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStanding:
+    """How a shard stands. cursors: as recorded last; scanned_at: when the tick began that did, None where it is not known."""
+
+    cursors: Cursors
+    scanned_at: datetime | None
 
 
 def first_cursors(bucket: int) -> Cursors:

@@ -28,6 +28,7 @@ TickwheelError
 ├── TenantChanged           a tenant is not as somebody has seen it who changes it
 ├── TenantDeleted           a tenant is being deleted, or has been
 ├── TenantClosed            a tenant takes nothing in any more
+├── QuotaExceeded           as many jobs of a tenant wait as may
 ├── PriorityNotAllowed      a job has a higher class than its tenant may use
 ├── StaleFence              the attempt that somebody speaks for is not the one that is running
 ├── NotHeld                 nothing is known of an attempt that goes on by itself
@@ -44,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 
@@ -170,6 +171,30 @@ class TooManyOperations(TickwheelError):
         self.retry_after = retry_after
 
 
+class RateExceeded(TickwheelError):
+    """A tenant hands jobs in faster than it may. retry_after: when there is room for one more."""
+
+    def __init__(self, tenant: str, *, rate: float, burst: int, retry_after: timedelta) -> None:
+        super().__init__(
+            f"tenant {tenant} may submit {rate:g} jobs a second, and {burst} at once after a while of none: send fewer, or "
+            f"later; an operator may raise its submission_rate"
+        )
+        self.tenant = tenant
+        self.retry_after = retry_after
+
+
+class Shed(TickwheelError):
+    """The stage is behind, and takes nothing of a class in. retry_after: when that is looked at again."""
+
+    def __init__(self, priority: str, *, lag: timedelta, retry_after: timedelta) -> None:
+        super().__init__(
+            f"the stage is {lag.total_seconds():g} s behind and takes no {priority} jobs in until it has caught up: submit "
+            "again later, or with a higher priority if it matters more"
+        )
+        self.priority = priority
+        self.retry_after = retry_after
+
+
 class NotReplayable(TickwheelError):
     """A dead letter holds nothing that could be run again."""
 
@@ -266,15 +291,30 @@ class TenantChanged(TickwheelError):
 
 
 class TenantDeleted(TickwheelError):
-    """A tenant is being deleted, or has been (is_over)."""
+    """A tenant is being deleted, or has been (is_over). until: before that it cannot be there again."""
 
-    def __init__(self, tenant: str, *, is_over: bool) -> None:
+    def __init__(self, tenant: str, *, is_over: bool, until: datetime | None = None) -> None:
+        told = f"tenant {tenant} has been deleted: put it (PUT /v1/tenants/{tenant}) to have it again"
+        if not is_over:
+            told = f"tenant {tenant} is being deleted: wait for the end of that"
+        elif until is not None:
+            told = f"tenant {tenant} has been deleted: put it after {until:%Y-%m-%d %H:%M} UTC, when its last messages are gone"
+        super().__init__(told)
+        self.tenant = tenant
+
+
+class QuotaExceeded(TickwheelError):
+    """As many jobs of a tenant wait as may, about; the same request may be taken after a while."""
+
+    def __init__(self, tenant: str, *, count: int, limit: int) -> None:
         super().__init__(
-            f"tenant {tenant} has been deleted: put it (PUT /v1/tenants/{tenant}) to have it again"
-            if is_over
-            else f"tenant {tenant} is being deleted: wait for the end of that"
+            f"about {count} jobs of tenant {tenant} wait, and {limit} may: wait until some have run, cancel some, or ask "
+            "an operator for a higher max_pending"
         )
         self.tenant = tenant
+        self.count = count
+        self.limit = limit
+        self.retry_after = timedelta(minutes=1)
 
 
 class TenantClosed(TickwheelError):

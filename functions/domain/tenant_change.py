@@ -23,6 +23,9 @@ from functions.domain.tenant_plan import Limits, Tenant, TenantStatus, check_lim
 EFFECTIVE_AFTER = timedelta(minutes=1)
 """When every process acts by a change: each reads the rows again within half of it."""
 
+FORGOTTEN_AFTER = timedelta(days=15)
+"""After its deletion a tenant may be there again: by then no queue has a message of it that a worker would take for new."""
+
 TRANSITIONS: Mapping[TenantStatus, frozenset[TenantStatus]] = {
     TenantStatus.ACTIVE: frozenset({TenantStatus.PAUSED, TenantStatus.DRAINING, TenantStatus.DELETING}),
     TenantStatus.PAUSED: frozenset({TenantStatus.ACTIVE, TenantStatus.DRAINING, TenantStatus.DELETING}),
@@ -57,10 +60,12 @@ class TenantPatch:
 def replaced(name: str, tenant: Tenant, values: TenantValues, *, plans: Mapping[str, Limits], now: datetime) -> Tenant:
     """With these values and no others. A deleted tenant is active again; any other keeps its status.
 
-    plans: of the stage. Raises InvalidInput, and TenantDeleted while it is being deleted.
+    plans: of the stage. Raises InvalidInput, and TenantDeleted while it is being deleted, and until it is forgotten.
     """
     if tenant.status is TenantStatus.DELETING:
         raise TenantDeleted(name, is_over=False)
+    if tenant.status is TenantStatus.DELETED and tenant.status_since and now < tenant.status_since + FORGOTTEN_AFTER:
+        raise TenantDeleted(name, is_over=True, until=tenant.status_since + FORGOTTEN_AFTER)
     check_plan(values.plan, plans)
     _check_principals(values.principals)
     edited = replace(tenant, plan=values.plan, limits=values.limits, principals=values.principals, note=values.note)

@@ -19,6 +19,7 @@ USAGE_LIFE = timedelta(days=400)
 
 MAX_DAYS = USAGE_LIFE.days
 USUAL_DAYS = 30
+EARLIEST = date(2000, 1, 1)
 
 _KB = 1_024
 _REST_OF_ROW = 40
@@ -54,12 +55,14 @@ FIGURES = tuple(field.name for field in fields(Usage))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """UTC days, both included. Raises InvalidInput when they are out of order, or too many."""
+    """UTC days, both included. Raises InvalidInput when they are out of order, too many, or before EARLIEST."""
 
     first: date
     last: date
 
     def __post_init__(self) -> None:
+        if self.first < EARLIEST:
+            raise InvalidInput(f"from is {self.first}, but {EARLIEST} is the earliest")
         if self.first > self.last:
             raise InvalidInput(f"from is {self.first}, which is after until, {self.last}")
         if self.count > MAX_DAYS:
@@ -74,7 +77,8 @@ class Days:
 def days_asked(first: date | None, last: date | None, *, today: date) -> Days:
     """Until today, and USUAL_DAYS of them, where nothing else is said. Raises InvalidInput."""
     end = last or (today if first is None else max(first, today))
-    return Days(first=first or end - timedelta(days=USUAL_DAYS - 1), last=end)
+    usual = max(end, EARLIEST + timedelta(days=USUAL_DAYS)) - timedelta(days=USUAL_DAYS - 1)
+    return Days(first=first or usual, last=end)
 
 
 def submission_units(timer: Timer, *, is_far: bool, is_keyed: bool) -> int:

@@ -7,12 +7,14 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.operations.erase import Eraser
 from functions.operations.work import Operator
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
 from functions.runtime.wiring import Wiring, identity, token
 
-wiring = Wiring(OperationsSettings.from_environment())
+settings = OperationsSettings.from_environment()
+wiring = Wiring(settings)
 wiring.confirm()
 operator = Operator(
     wheel=wiring.wheel,
@@ -24,10 +26,22 @@ operator = Operator(
     exports=wiring.exports,
     canceller=wiring.canceller,
     rescheduler=wiring.rescheduler,
+    plans=wiring.plans,
     journal=wiring.journal,
     token=token,
     identity=identity,
     side_by_side=wiring.map_side_by_side,
+)
+
+eraser = Eraser(
+    clock=wiring.clock,
+    skew=wiring.wheel.skew,
+    longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS),
+    tenants=wiring.tenants,
+    deletions=wiring.deletions,
+    remains=wiring.remains,
+    journal=wiring.journal,
+    token=token,
 )
 
 
@@ -35,7 +49,13 @@ operator = Operator(
 def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     try:
-        report = operator.work(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
+        report = operator.work(time_limit=_left(context))
+        eraser.work(time_limit=0.5 * _left(context))
     finally:
+        wiring.tally.flush()
         wiring.journal.flush()
     return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}
+
+
+def _left(context: LambdaContext) -> timedelta:
+    return timedelta(milliseconds=context.get_remaining_time_in_millis())

@@ -26,7 +26,17 @@ from functions.domain.wheel import Wheel
 from functions.operations.act import NOT_PLACED, Actor, Met
 from functions.operations.export import Part, describe
 from functions.operations.walk import Finding, Walk
-from functions.ports import Clock, ExportStore, Journal, Ledger, OperationStore, PayloadStore, StoredTimer, TimerStore
+from functions.ports import (
+    Clock,
+    ExportStore,
+    Journal,
+    Ledger,
+    OperationStore,
+    PayloadStore,
+    StoredTimer,
+    TenantPlans,
+    TimerStore,
+)
 from functions.rescheduling import Rescheduler
 
 LEASE = timedelta(minutes=2)
@@ -72,6 +82,7 @@ class Operator:
     exports: ExportStore
     canceller: Canceller
     rescheduler: Rescheduler
+    plans: TenantPlans
     journal: Journal
     token: Callable[[], str]
     identity: Callable[[], str]
@@ -87,6 +98,8 @@ class Operator:
             if left <= 0:
                 break
             try:
+                if self.plans.of(tenant).is_deleted:
+                    continue  # it goes with its tenant
                 self._carry_on(tenant, operation_id, time=left / (len(waiting) - number), report=report)
             except Exception as error:  # noqa: BLE001  one that cannot even be read must not hold up the others
                 name = {"operation": operation_id, "tenant": tenant}

@@ -131,6 +131,7 @@ class ScannerSettings(_ScheduleSettings):
     """The scanner."""
 
     DEAD_LETTERS_TABLE: str
+    READY_CAPACITY: Annotated[int, Field(ge=1)]
 
 
 class SweeperSettings(_ScheduleSettings):
@@ -145,7 +146,11 @@ class OperationsSettings(_PlacingSettings):
     """The executor of operations."""
 
     LEDGER_TABLE: str
+    SCHEDULES_TABLE: str
+    SCHEDULE_STATE_TABLE: str
+    DEAD_LETTERS_TABLE: str
     PAYLOAD_BUCKET: str
+    LONGEST_TIMEOUT_SECONDS: Annotated[int, Field(ge=1, le=900)]
 
 
 class DeadLettersSettings(_PlacingSettings):

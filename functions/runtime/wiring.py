@@ -14,8 +14,10 @@ from functions.adapters import clients
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb_deletions import DynamoDBDeletionStore
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
+from functions.adapters.dynamodb_pending import DynamoDBPendingStore
 from functions.adapters.dynamodb_rates import DynamoDBRateStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_seats import DynamoDBSeatStore
@@ -24,6 +26,7 @@ from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.dynamodb_usage import DynamoDBUsageStore
 from functions.adapters.lambda_waker import LambdaWaker
+from functions.adapters.remains import StoredRemains, Tables
 from functions.adapters.s3_exports import S3ExportStore
 from functions.adapters.s3_payloads import S3PayloadStore
 from functions.adapters.sqs_ready_queue import SqsReadyQueue
@@ -75,16 +78,14 @@ class Wiring:
     @cached_property
     def timers(self) -> DynamoDBTimerStore:
         """The far ring."""
-        writer = clients.dynamodb(self.clock, attempts=1)
-        marks = DynamoDBDayMarks(self._dynamodb, self._setting("TENANTS_TABLE"), writer=writer, pool=self._senders)
         return DynamoDBTimerStore(
             self._dynamodb,
             self._setting("TIMERS_TABLE"),
-            writer=writer,
+            writer=self._writer,
             wheel=self.wheel,
             clock=self.clock,
             pool=self._senders,
-            marks=marks,
+            marks=self._marks,
             ledger_table=getattr(self.settings, "LEDGER_TABLE", ""),
         )
 
@@ -131,9 +132,14 @@ class Wiring:
         return DynamoDBUsageStore(self._dynamodb, self._setting("TENANTS_TABLE"))
 
     @cached_property
+    def pending(self) -> DynamoDBPendingStore:
+        """How many jobs of tenants wait."""
+        return DynamoDBPendingStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
     def tally(self) -> Tally:
         """Counts what tenants use."""
-        return Tally(clock=self.clock, store=self.usage, journal=self.journal)
+        return Tally(clock=self.clock, plans=self.plans, usage=self.usage, pending=self.pending, journal=self.journal)
 
     @cached_property
     def breakers(self) -> Breakers:
@@ -168,6 +174,26 @@ class Wiring:
     def operations(self) -> DynamoDBOperationStore:
         """Work on many jobs at once."""
         return DynamoDBOperationStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def deletions(self) -> DynamoDBDeletionStore:
+        """Deletions of tenants."""
+        return DynamoDBDeletionStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def remains(self) -> StoredRemains:
+        """All that is stored of tenants."""
+        names = ("timers", "ledger", "schedules", "schedule_state", "tenants", "dead_letters")
+        return StoredRemains(
+            self._dynamodb,
+            self._s3,
+            tables=Tables(**{name: self._setting(f"{name.upper()}_TABLE") for name in names}),
+            bucket=self._setting("PAYLOAD_BUCKET"),
+            wheel=self.wheel,
+            clock=self.clock,
+            plans=self.plans,
+            marks=self._marks,
+        )
 
     @cached_property
     def exports(self) -> S3ExportStore:
@@ -263,6 +289,7 @@ class Wiring:
             journal=self.journal,
             jitter=jitter,
             usage=self.tally,
+            pending=self.tally,
         )
 
     @cached_property
@@ -276,6 +303,7 @@ class Wiring:
             payloads=self.payloads,
             placer=self.placer,
             token=token,
+            pending=self.tally,
         )
 
     @cached_property
@@ -292,6 +320,7 @@ class Wiring:
             journal=self.journal,
             identity=identity,
             token=token,
+            pending=self.tally,
         )
 
     def targets(self, handlers: Mapping[str, Handler]) -> AllowedCaller:
@@ -322,6 +351,14 @@ class Wiring:
     @cached_property
     def _dynamodb(self) -> Any:
         return clients.dynamodb(self.clock)
+
+    @cached_property
+    def _writer(self) -> Any:
+        return clients.dynamodb(self.clock, attempts=1)
+
+    @cached_property
+    def _marks(self) -> DynamoDBDayMarks:
+        return DynamoDBDayMarks(self._dynamodb, self._setting("TENANTS_TABLE"), writer=self._writer, pool=self._senders)
 
     @cached_property
     def _s3(self) -> Any:

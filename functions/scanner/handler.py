@@ -13,7 +13,8 @@ from functions.runtime.wiring import Wiring, token
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 
-wiring = Wiring(ScannerSettings.from_environment())
+settings = ScannerSettings.from_environment()
+wiring = Wiring(settings)
 wiring.confirm()
 scanner = Scanner(
     wheel=wiring.wheel,
@@ -34,6 +35,7 @@ scanner = Scanner(
         journal=wiring.journal,
     ),
     journal=wiring.journal,
+    capacity=settings.READY_CAPACITY,
     token=token,
 )
 

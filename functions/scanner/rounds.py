@@ -55,8 +55,8 @@ class Tick(Protocol):
         """How far the class has come, to be checkpointed when that is due. Raises when the tick is over."""
         ...
 
-    def with_slots(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
-        """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its slot."""
+    def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
+        """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its booking."""
         ...
 
     def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
@@ -236,7 +236,7 @@ class ClassScan:
                 return False
             limit = min(PAGE, deficit if self._left is None else min(deficit, self._left))
             page = self._tick.read_between(own.at, start, end, limit=limit)
-            rows = self._tick.with_slots(tenant, plan, page.rows) if plan.has_rate else page.rows
+            rows = self._tick.with_bookings(tenant, plan, page.rows) if plan.has_rate else page.rows
             refused = self._promote(rows)
             if refused is not None:
                 passed = max((row.key for row in rows if row.key < refused), default=own.at.key)

@@ -14,6 +14,7 @@ from typing import Protocol
 from functions.domain.alarm import Alarm
 from functions.domain.claims import may_claim
 from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
+from functions.domain.fairness import budgets_of
 from functions.domain.instants import from_seconds
 from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
@@ -75,7 +76,7 @@ class Alarms(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanner:
-    """Scans shards. token: a fresh owner token."""
+    """Scans shards. capacity: jobs that a ready queue may hold. token: a fresh owner token."""
 
     wheel: Wheel
     clock: Clock
@@ -89,7 +90,13 @@ class Scanner:
     pacer: Pacer
     placer: Placer
     journal: Journal
+    capacity: int
     token: Callable[[], str]
+
+    @property
+    def empty_budgets(self) -> Mapping[Priority, int]:
+        """The budgets of a tick if every ready queue were empty."""
+        return budgets_of(dict.fromkeys(Priority, 0), capacity=self.capacity, shards=self.wheel.scan_shards)
 
     def scan(self, shard: int, *, time_limit: timedelta) -> ScanReport:
         """Promote everything of a shard that has come into reach, for at most 80 % of the time limit."""
@@ -192,18 +199,18 @@ class _Tick:
         self._report.cursors[priority] = cursor
         self._checkpoint_when_due()
 
-    def with_slots(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
-        """As `Tick` promises. An alarm needs no slot: the fires that it rings for do."""
+    def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
+        """As `Tick` promises. An alarm needs no booking: the fires that it rings for do."""
         wheel = self._scanner.wheel
         until = self._scanner.clock.now() + wheel.lookahead + wheel.bucket
         due_ats = [row.timer.due_at for row in rows if row.timer is not None]
-        slots = iter(self._scanner.pacer.slots(tenant, plan, due_ats, until=until))
+        bookings = iter(self._scanner.pacer.bookings(tenant, plan, due_ats, until=until))
         paced: list[StoredTimer] = []
         for row in rows:
             if row.timer is None:
                 paced.append(row)
-            elif (slot := next(slots, None)) is not None:
-                paced.append(replace(row, timer=replace(row.timer, not_before=slot)))
+            elif (booking := next(bookings, None)) is not None:
+                paced.append(replace(row, timer=replace(row.timer, not_before=booking)))
             else:
                 break
         return paced
@@ -232,8 +239,8 @@ class _Tick:
         if self._budgets is None:
             conditions = self._scanner.shards.conditions()
             is_fresh = conditions is not None and conditions.is_fresh(self._scanner.clock.now())
-            # Of a publisher that has stopped nothing is known: its last word must not stop promotion for good.
-            self._budgets = conditions.budgets if conditions is not None and is_fresh else {}
+            # A publisher that has stopped must not stop promotion for good, nor be taken for leave to flood the queues.
+            self._budgets = conditions.budgets if conditions is not None and is_fresh else self._scanner.empty_budgets
         return self._budgets.get(priority)
 
     def has_time(self, priority: Priority) -> bool:

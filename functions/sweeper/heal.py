@@ -74,12 +74,13 @@ class Healer:
 
     def _is_broken(self, key: str, state: ScheduleState, cursors: Mapping[int, Cursors]) -> bool:
         """Whether nothing will carry a chain on: its alarm lies behind the scanner, or was never placed."""
-        if state.status is not Status.ACTIVE or state.link is None:
+        tenant, _, schedule_id = key.partition("#")
+        plan = self.plans.of(tenant)
+        if state.status is not Status.ACTIVE or state.link is None or plan.is_deleted:
             return False
         if state.rings_at is None:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
-        tenant, _, schedule_id = key.partition("#")
-        scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=self.plans.of(tenant).subshards))
+        scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=plan.subshards))
         # Of its slowest class: only its definition tells which it has.
         return scanned is not None and passed_for(scanned, tenant) > self.wheel.bucket_of(state.rings_at)
 

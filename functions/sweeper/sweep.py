@@ -161,7 +161,7 @@ class _Audit:
     def _is_claimed_soon(self, timer: Timer) -> bool:
         """Whether a timer that has been promoted has a ledger row by now.
 
-        One of a tenant whose rate is capped may still wait for its slot, and one that is forgotten never has one.
+        One of a tenant whose rate is capped may still wait for its booking, and one that is forgotten never has one.
         """
         plan = self._sweeper.plans.of(timer.job.tenant)
         return _leaves_a_row(timer) and not plan.has_rate and not plan.is_deleted

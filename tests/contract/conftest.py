@@ -15,8 +15,10 @@ from moto import mock_aws
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb_deletions import DynamoDBDeletionStore
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
+from functions.adapters.dynamodb_pending import DynamoDBPendingStore
 from functions.adapters.dynamodb_rates import DynamoDBRateStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_seats import DynamoDBSeatStore
@@ -43,8 +45,10 @@ from functions.ports import (
     BreakerStore,
     DeadLetter,
     DeadLetters,
+    DeletionStore,
     Ledger,
     OperationStore,
+    PendingStore,
     RateStore,
     ScheduleStore,
     SeatStore,
@@ -59,8 +63,10 @@ from tests.fakes import (
     FakeClock,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
+    InMemoryDeletionStore,
     InMemoryLedger,
     InMemoryOperationStore,
+    InMemoryPendingStore,
     InMemoryRateStore,
     InMemoryScheduleStore,
     InMemorySeatStore,
@@ -105,10 +111,12 @@ class LetterSubject:
 
 @dataclass(frozen=True, slots=True)
 class BreakerSubject:
-    """A store of breakers, and when it lets its only one go (the fake never does)."""
+    """A store of breakers, and when it lets its only one go (the fake never does); client: None for the fake."""
 
     breakers: BreakerStore
     expires_at: Callable[[], datetime] | None
+    client: "DynamoDBClient | None" = None
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +330,14 @@ def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubjec
         yield BreakerSubject(
             DynamoDBBreakerStore(dynamodb, name),
             lambda: from_seconds(
-                next(int(item["x"]["N"]) for item in dynamodb.scan(TableName=name)["Items"] if "x" in item)
+                next(
+                    int(item["x"]["N"])
+                    for item in dynamodb.scan(TableName=name)["Items"]
+                    if item["i"]["S"].startswith("breaker#")
+                )
             ),
+            dynamodb,
+            name,
         )
 
 
@@ -386,6 +400,27 @@ def tenants(dynamodb: "DynamoDBClient | None") -> Iterator[TenantStore]:
         # Other rows of the table belong to tenants.
         dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": "acme"}, "j": {"S": "{}"}})
         yield DynamoDBTenantStore(dynamodb, name)
+
+
+@pytest.fixture
+def pending(dynamodb: "DynamoDBClient | None") -> Iterator[PendingStore]:
+    if dynamodb is None:
+        yield InMemoryPendingStore()
+        return
+    with _table(dynamodb, TENANTS) as name:
+        # A tenant's other rows stand in the same partition, before and behind these.
+        for item in ("a", "pending", "pendings", "z"):
+            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+        yield DynamoDBPendingStore(dynamodb, name)
+
+
+@pytest.fixture
+def deletions(dynamodb: "DynamoDBClient | None") -> Iterator[DeletionStore]:
+    if dynamodb is None:
+        yield InMemoryDeletionStore()
+        return
+    with _table(dynamodb, TENANTS) as name:
+        yield DynamoDBDeletionStore(dynamodb, name)
 
 
 @pytest.fixture

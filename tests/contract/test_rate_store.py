@@ -1,42 +1,43 @@
-"""What every store of rates keeps: a theoretical arrival time that only grows, however many reserve at once."""
+"""What every store of rates keeps: timetables and arrival times, however many reserve at once."""
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from random import Random
 
 import pytest
 
-from functions.domain.gcra import interval_of, reserve, tolerance_of
-from functions.ports import Ahead, Applied, RateStore
+from functions.domain.timetable import Timetable, reserve
+from functions.ports import Ahead, Applied, Booked, RateStore
 from tests.builders import NOON
 
 SECOND = timedelta(seconds=1)
-LATER = NOON + timedelta(microseconds=123_457)
+FIRST = Timetable(1, 1_803_902_400, (3, 0, 100_000), 1)
+SECOND_ONE = Timetable(100, 18_039_024, (), 2)
 
 
 def test_the_first_reservation_meets_nothing(rates: RateStore):
-    assert rates.advance("acme", seen=None, to=LATER) == Applied()
+    assert rates.book("acme", FIRST, seen=None) == Applied()
 
 
 def test_a_reservation_that_saw_something_else_learns_what_there_is(rates: RateStore):
-    rates.advance("acme", seen=None, to=LATER)
+    rates.book("acme", FIRST, seen=None)
 
-    assert rates.advance("acme", seen=None, to=NOON) == Ahead(LATER)
-    assert rates.advance("acme", seen=NOON, to=NOON + SECOND) == Ahead(LATER)
-    assert rates.advance("acme", seen=LATER, to=LATER + SECOND) == Applied()
-    assert rates.advance("acme", seen=LATER, to=LATER + SECOND) == Ahead(LATER + SECOND)
+    assert rates.book("acme", SECOND_ONE, seen=None) == Booked(FIRST)
+    assert rates.book("acme", SECOND_ONE, seen=FIRST) == Applied()
+    assert rates.book("acme", SECOND_ONE, seen=FIRST) == Booked(SECOND_ONE)
 
 
 def test_one_that_remembers_what_has_expired_since_learns_that_there_is_nothing(rates: RateStore):
-    assert rates.advance("acme", seen=NOON, to=LATER) == Ahead(None)
+    assert rates.book("acme", SECOND_ONE, seen=FIRST) == Booked(None)
 
 
 def test_tenants_and_kinds_of_rates_do_not_mix(rates: RateStore):
-    rates.advance("acme", seen=None, to=LATER)
+    rates.book("acme", FIRST, seen=None)
 
-    assert rates.advance("umbrella", seen=None, to=NOON) == Applied()
+    assert rates.book("umbrella", SECOND_ONE, seen=None) == Applied()
     assert rates.spend("acme", cost=SECOND, now=NOON, latest=NOON) == Applied()
-    assert rates.advance("acme", seen=LATER, to=LATER + SECOND) == Applied()
+    assert rates.book("acme", SECOND_ONE, seen=FIRST) == Applied()
 
 
 def test_a_submission_begins_at_now_and_the_next_adds_to_it(rates: RateStore):
@@ -55,56 +56,54 @@ def test_what_is_past_counts_as_now(rates: RateStore):
     assert rates.spend("acme", cost=SECOND, now=much_later, latest=much_later) == Ahead(much_later + SECOND)
 
 
-INTERVAL = interval_of(10)
+RATE = 3
 
 
 class Contender:
-    """Reserves seven slots, one call at a time; what it saw may be old by its next."""
+    """Reserves seven bookings, one call at a time; what it saw may be old by its next."""
 
     def __init__(self, rates: RateStore) -> None:
         self._rates = rates
-        self._seen: datetime | None = None
-        self.slots: tuple[datetime, ...] = ()
+        self._seen: Timetable | None = None
+        self.bookings: tuple[datetime, ...] = ()
 
     def step(self) -> None:
-        asked = reserve(
-            [NOON] * 7,
-            next_at=self._seen,
-            now=NOON,
-            interval=INTERVAL,
-            tolerance=tolerance_of(1, INTERVAL),
-            until=NOON + timedelta(hours=1),
-        )
-        assert asked.next_at is not None
-        answer = self._rates.advance("acme", seen=self._seen, to=asked.next_at)
-        if isinstance(answer, Applied):
-            self.slots = asked.slots
+        asked = reserve([NOON] * 7, seen=self._seen, now=NOON, rate=RATE, until=NOON + timedelta(hours=1))
+        answer = self._rates.book("acme", asked.timetable, seen=self._seen)
+        if isinstance(answer, Booked):
+            self._seen = answer.timetable
         else:
-            self._seen = answer.next_at
+            self.bookings = asked.bookings
 
     def finish(self) -> None:
-        while not self.slots:
+        while not self.bookings:
             self.step()
 
 
-def test_executions_that_are_reserved_in_any_order_never_share_a_slot(rates: RateStore):
+def a_second_has_no_more_than_its_bookings(contenders: list[Contender]) -> None:
+    bookings = [booking for contender in contenders for booking in contender.bookings]
+    assert len(bookings) == 7 * len(contenders)
+    assert max(Counter(bookings).values()) == RATE
+    assert max(bookings) == NOON + (len(bookings) - 1) // RATE * SECOND
+
+
+def test_executions_that_are_reserved_in_any_order_never_share_a_booking(rates: RateStore):
     contenders, dice = [Contender(rates) for _ in range(6)], Random(7)
 
-    while waiting := [contender for contender in contenders if not contender.slots]:
+    while waiting := [contender for contender in contenders if not contender.bookings]:
         dice.choice(waiting).step()
 
-    slots = sorted(slot for contender in contenders for slot in contender.slots)
-    assert slots == [NOON + number * INTERVAL for number in range(6 * 7)]
+    a_second_has_no_more_than_its_bookings(contenders)
 
 
 @pytest.mark.dynamodb_local
-def test_executions_that_are_reserved_at_the_same_moment_never_share_a_slot(real_rates: RateStore):
+def test_executions_that_are_reserved_at_the_same_moment_never_share_a_booking(real_rates: RateStore):
+    contenders = [Contender(real_rates) for _ in range(12)]
+
     with ThreadPoolExecutor(8) as pool:
-        contenders = [Contender(real_rates) for _ in range(12)]
         list(pool.map(Contender.finish, contenders))
 
-    slots = sorted(slot for contender in contenders for slot in contender.slots)
-    assert slots == [NOON + number * INTERVAL for number in range(12 * 7)]
+    a_second_has_no_more_than_its_bookings(contenders)
 
 
 @pytest.mark.dynamodb_local

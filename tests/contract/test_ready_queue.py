@@ -11,10 +11,11 @@ import pytest
 from moto import mock_aws
 
 from functions.adapters.sqs_ready_queue import SqsReadyQueue
+from functions.domain.conditions import Depth
 from functions.domain.envelope import decode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.job import Precision, Priority, Timer
-from functions.ports import ReadyQueue, Receipt
+from functions.ports import ReadyDepths, ReadyQueue, Receipt
 from tests.builders import NOON, a_timer
 from tests.fakes import FakeClock, InMemoryReadyQueue
 
@@ -32,6 +33,7 @@ class QueueSubject:
     clock: FakeClock
     receive: Callable[[Priority], list[tuple[Timer, Receipt]]]
     delayed: Callable[[Priority], int]
+    depths: ReadyDepths
 
 
 @pytest.fixture(scope="session")
@@ -147,6 +149,22 @@ def test_a_message_deferred_for_longer_than_sqs_can_hide_one_is_hidden_for_as_lo
     assert received(subject, Priority.NORMAL) == []
 
 
+def test_depths_tell_what_each_class_holds_and_what_of_it_waits_for_a_worker(subject: QueueSubject):
+    later = NOON + timedelta(minutes=5)
+    subject.queue.send([*(a_timer() for _ in range(3)), a_timer(due_at=later), a_timer(priority=Priority.LOW)])
+    none, one = Depth(held=0, waiting=0), Depth(held=1, waiting=1)
+
+    assert subject.depths.depths() == {
+        Priority.CRITICAL: none,
+        Priority.HIGH: none,
+        Priority.NORMAL: Depth(held=4, waiting=3),
+        Priority.LOW: one,
+    }
+    subject.receive(Priority.NORMAL)
+
+    assert subject.depths.depths()[Priority.NORMAL] == Depth(held=4, waiting=0)
+
+
 def received(subject: QueueSubject, priority: Priority) -> list[Timer]:
     return [timer for timer, _ in subject.receive(priority)]
 
@@ -169,7 +187,7 @@ def _in_memory(queue: InMemoryReadyQueue, clock: FakeClock) -> QueueSubject:
         waiting = [message for message in queue.messages.values() if message.visible_at > clock.instant]
         return len([message for message in waiting if message.priority is priority and not message.receive_count])
 
-    return QueueSubject(queue, clock, receive, delayed)
+    return QueueSubject(queue, clock, receive, delayed, queue)
 
 
 def _on_sqs(client: "SQSClient", urls: list[str], clock: FakeClock, pool: ThreadPoolExecutor) -> QueueSubject:
@@ -188,4 +206,5 @@ def _on_sqs(client: "SQSClient", urls: list[str], clock: FakeClock, pool: Thread
         name: Any = "ApproximateNumberOfMessagesDelayed"
         return int(client.get_queue_attributes(QueueUrl=urls[priority], AttributeNames=[name])["Attributes"][name])
 
-    return QueueSubject(SqsReadyQueue(client, urls, clock=clock, pool=pool), clock, receive, delayed)
+    queue = SqsReadyQueue(client, urls, clock=clock, pool=pool)
+    return QueueSubject(queue, clock, receive, delayed, queue)

@@ -12,6 +12,7 @@ from functions.domain.cursor import (
     Cursors,
     OwnCursor,
     Position,
+    ShardStanding,
     SweepPosition,
     first_cursors,
 )
@@ -28,7 +29,7 @@ SKEW = timedelta(seconds=5)
 def test_the_first_lease_of_a_shard_has_the_first_epoch_and_no_cursors(shards: ShardStore):
     lease = shards.acquire(3, owner="me", now=NOON, lease_until=NOON + LEASE, skew=SKEW)
 
-    assert lease == ShardLease(shard=3, owner="me", epoch=1, cursors=None)
+    assert lease == ShardLease(shard=3, owner="me", epoch=1, cursors=None, taken_at=NOON)
 
 
 def test_a_shard_that_another_scanner_has_is_not_leased(shards: ShardStore):
@@ -250,6 +251,25 @@ def test_a_refused_change_leaves_the_recorded_constants(shards: ShardStore):
     shards.confirm(a_wheel())
 
 
+def test_a_shard_was_scanned_when_the_tick_began_that_recorded_its_cursors_last(shards: ShardStore):
+    taken_at = NOON + timedelta(seconds=1, microseconds=1)
+    lease = shards.acquire(0, owner="me", now=taken_at, lease_until=NOON + LEASE, skew=SKEW)
+    assert lease is not None
+    assert shards.standings([0, 1]) == {}
+
+    for lease_until in (NOON + LEASE, None):
+        assert shards.checkpoint(lease, some_cursors(), lease_until=lease_until)
+        assert shards.standings([0, 1]) == {0: ShardStanding(some_cursors(), NOON + timedelta(milliseconds=1_001))}
+
+
+def test_a_tick_that_dies_before_it_records_anything_has_not_scanned_its_shard(shards: ShardStore):
+    shards.checkpoint(acquire(shards, owner="me"), some_cursors(), lease_until=None)
+    later = NOON + timedelta(minutes=5)
+    shards.acquire(0, owner="dead", now=later, lease_until=later + LEASE, skew=SKEW)
+
+    assert shards.standings([0]) == {0: ShardStanding(some_cursors(), NOON)}
+
+
 def acquire(shards: ShardStore, *, owner: str, shard: int = 0) -> ShardLease:
     lease = shards.acquire(shard, owner=owner, now=NOON, lease_until=NOON + LEASE, skew=SKEW)
     assert lease is not None
@@ -278,6 +298,7 @@ def test_the_conditions_that_were_published_last_are_told(shards: ShardStore):
         published_at=NOON,
         budgets={Priority.CRITICAL: 0, Priority.NORMAL: 12},
         depths={Priority.LOW: 3},
+        waiting={Priority.LOW: 2},
         lags={Priority.LOW: 400},
         shed=frozenset({Priority.LOW}),
     )

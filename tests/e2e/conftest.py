@@ -7,6 +7,7 @@ whatever order the tests were shuffled into.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -22,7 +23,7 @@ from tests.builders import LOCAL_WHEEL
 from tests.e2e.deployment import Deployment
 from tests.e2e.schedules import Lives
 from tests.e2e.sink import Sink
-from tests.e2e.waiting import CancelledFar, FarJobs, Sent, Update, send
+from tests.e2e.waiting import CancelledFar, FarJobs, Neighbours, Sent, Update, send
 from tickwheel.client import Client
 from tickwheel.endpoint import LoopbackTransport
 from tickwheel.jobs import NewJob, RetryPolicy, Submitted
@@ -35,6 +36,7 @@ LAST = (
     "test_update",
     "test_rescue",
     "test_schedules",
+    "test_noisy_neighbour",
     "test_whole_run",
     "test_verify",
     "test_destroy",
@@ -166,6 +168,23 @@ def lives(deployment: Deployment, sink: Sink, update: Update) -> Iterator[Lives]
     """Schedules that fire while the other tests run."""
     with Lives(deployment, sink) as lives:
         yield lives
+
+
+@pytest.fixture(scope="package", autouse=True)
+def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
+    """Submitted to the far ring while the other tests run; of a class that has workers of its own."""
+    noisy = "a-noisy"
+    names = (f"quiet-{number}" for number in itertools.count())
+    quiet = next(name for name in names if LOCAL_WHEEL.shard_of(name, "") == LOCAL_WHEEL.shard_of(noisy, ""))
+    margin = timedelta(seconds=30)  # for the requests
+    due_at = datetime.fromtimestamp(LOCAL_WHEEL.bucket_of(datetime.now(UTC) + LOCAL_WHEEL.guard + margin) + 60, UTC)
+    waiting = Neighbours(sink.target(), sink.target(), noise_count=2_000, quiet_count=10)
+    jobs = [NewJob(waiting.noise.url, tenant=noisy, run_at=due_at, priority="low")] * waiting.noise_count
+    jobs += [NewJob(waiting.quiet.url, tenant=quiet, run_at=due_at, priority="low")] * waiting.quiet_count
+    submitted = client.submit_many(jobs)
+    assert {answer.ring for answer in submitted if isinstance(answer, Submitted)} == {"far"}
+    assert all(isinstance(answer, Submitted) for answer in submitted)
+    return waiting
 
 
 @pytest.fixture(scope="package")

@@ -56,8 +56,9 @@ class Forwarding:
         if "HTTP_IDEMPOTENCY_KEY" in environ:
             headers["idempotency-key"] = environ["HTTP_IDEMPOTENCY_KEY"]
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        query = f"?{environ['QUERY_STRING']}" if environ.get("QUERY_STRING") else ""
         answer = self._http.request(
-            environ["REQUEST_METHOD"], environ["REQUEST_URI"], content=body, headers=headers, auth=SIGNED
+            environ["REQUEST_METHOD"], f"{environ['REQUEST_URI']}{query}", content=body, headers=headers, auth=SIGNED
         )
         start_response(
             f"{answer.status_code} {HTTPStatus(answer.status_code).phrase}",

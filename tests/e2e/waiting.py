@@ -39,6 +39,16 @@ class FarJobs:
 
 
 @dataclass(frozen=True)
+class Neighbours:
+    """Two tenants of one shard whose jobs are due at the same instant: one has thousands, and comes first in its bucket."""
+
+    noise: Target
+    quiet: Target
+    noise_count: int
+    quiet_count: int
+
+
+@dataclass(frozen=True)
 class Update:
     """A deployment of changed code, while these near jobs waited or came due."""
 

@@ -6,10 +6,12 @@ They hold rows, not references: what is written is encoded and decoded as the re
 from tests.fakes.breakers import InMemoryBreakerStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.dead_letters import InMemoryDeadLetters
+from tests.fakes.deletions import InMemoryDeletionStore, InMemoryRemains
 from tests.fakes.journal import RecordingJournal
 from tests.fakes.ledger import InMemoryLedger
 from tests.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
 from tests.fakes.payloads import InMemoryPayloadStore
+from tests.fakes.pending import InMemoryPendingStore
 from tests.fakes.rates import InMemoryRateStore
 from tests.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
 from tests.fakes.schedules import InMemoryScheduleStore
@@ -28,12 +30,15 @@ __all__ = [
     "GivenWebhookKeys",
     "InMemoryBreakerStore",
     "InMemoryDeadLetters",
+    "InMemoryDeletionStore",
     "InMemoryExportStore",
     "InMemoryLedger",
     "InMemoryOperationStore",
     "InMemoryPayloadStore",
+    "InMemoryPendingStore",
     "InMemoryRateStore",
     "InMemoryReadyQueue",
+    "InMemoryRemains",
     "InMemoryScheduleStore",
     "InMemorySeatStore",
     "InMemoryShardStore",

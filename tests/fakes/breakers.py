@@ -23,6 +23,9 @@ class InMemoryBreakerStore:
         found = sorted(destination for owner, destination in self.rows if owner == tenant and destination > after)
         return [self.rows[tenant, destination] for destination in found[:limit]], len(found) > limit
 
+    def everywhere(self, *, limit: int) -> tuple[list[Breaker], int]:
+        return [self.rows[key] for key in sorted(self.rows)[:limit]], len(self.rows)
+
     def put(self, breaker: Breaker, *, seen: Breaker | None) -> Applied | Changed:
         self.writes += 1
         key = (breaker.tenant, breaker.destination)

@@ -1,24 +1,27 @@
-"""Theoretical arrival times in memory."""
+"""What is used up of rates, in memory."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.ports import Ahead, Applied
+from functions.domain.timetable import Timetable, pack, unpack
+from functions.ports import Ahead, Applied, Booked
 
 
 class InMemoryRateStore:
     def __init__(self) -> None:
-        self.executions: dict[str, datetime] = {}
+        self.timetables: dict[str, tuple[Timetable, bytes]] = {}
         self.submissions: dict[str, datetime] = {}
         self.writes = 0
 
-    def advance(self, tenant: str, *, seen: datetime | None, to: datetime) -> Applied | Ahead:
+    def book(self, tenant: str, timetable: Timetable, *, seen: Timetable | None) -> Applied | Booked:
         self.writes += 1
-        met = self.executions.get(tenant)
-        if met != seen:
-            return Ahead(met)
-        self.executions[tenant] = to
+        kept = self.timetables.get(tenant)
+        met = replace(kept[0], taken=unpack(kept[1])) if kept is not None else None
+        if (met.version if met else None) != (seen.version if seen else None):
+            return Booked(met)
+        self.timetables[tenant] = replace(timetable, taken=()), pack(timetable.taken)
         return Applied()
 
     def spend(self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime) -> Applied | Ahead:

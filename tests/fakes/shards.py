@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
-from functions.domain.cursor import AuditPosition, Cursors, SweepPosition, decode_cursors, encode_cursors
+from functions.domain.cursor import AuditPosition, Cursors, ShardStanding, SweepPosition, decode_cursors, encode_cursors
 from functions.domain.errors import WheelChanged
 from functions.domain.wheel import Wheel
-from functions.ports import ShardLease, ShardStanding
+from functions.ports import ShardLease
 from tests.fakes.kept import kept
 
 

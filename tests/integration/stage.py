@@ -94,6 +94,7 @@ class Stage:
             "ALLOWED_TARGETS": json.dumps(["https://*", "http://*", "handler:*", "arn:aws:sqs:*:*:*"]),
             "MAX_TIMEOUT_SECONDS": "50",
             "OPERATIONS_FUNCTION": "operations",
+            "LONGEST_TIMEOUT_SECONDS": "60",
             "OPERATORS": '["*"]',
             "JWT_TENANT_CLAIM": "",
             "AUDIT_SAMPLE": "1.0",

@@ -123,9 +123,11 @@ CALLS: dict[tuple[str, str], list[Call]] = {
 """What whoever may act for our tenant may ask, and nobody else but an operator."""
 
 FOR_OPERATORS: dict[tuple[str, str], list[Call]] = {
+    ("GET", "/v1/health"): [Call("/v1/health")],
     ("GET", "/v1/tenants"): [Call("/v1/tenants")],
     ("PUT", "/v1/tenants/{}"): [Call(f"/v1/tenants/{OURS}", {"limits": {"weight": 100}})],
     ("PATCH", "/v1/tenants/{}"): [Call(f"/v1/tenants/{OURS}", {"limits": {"weight": 100}})],
+    ("DELETE", "/v1/tenants/{}"): [Call(f"/v1/tenants/{OURS}", query={"confirm": THEIRS})],
     ("POST", "/v1/tenants/{}"): [Call(f"/v1/tenants/{OURS}:{verb}") for verb in ("pause", "resume", "drain")],
     ("POST", "/v1/pause"): [Call("/v1/pause")],
     ("POST", "/v1/resume"): [Call("/v1/resume")],

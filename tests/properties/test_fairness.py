@@ -78,7 +78,7 @@ class Shard:
         self.sent += [row.key for row in rows]
         return set()
 
-    def with_slots(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
+    def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
         raise AssertionError("no tenant here has a cap")
 
     def renew(self, rows: Sequence[StoredTimer]) -> set[str]:

@@ -1,76 +1,44 @@
-"""The generic cell rate algorithm against a leaky bucket, its other published form, and against its own bound."""
+"""Admission by the generic cell rate algorithm, against a leaky bucket: its other published form (ITU-T I.371, annex A)."""
 
-from datetime import datetime, timedelta
 from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.gcra import reserve, tolerance_of
-from tests.builders import NOON
+from functions.domain.instants import MILLISECOND
+from functions.domain.tenant_plan import TenantPlan
+from tests.builders import NOON, a_submission
+from tests.unit.world import World
 
-MILLISECOND = timedelta(milliseconds=1)
-FAR = NOON + timedelta(days=1)
-
-arrivals = st.lists(st.integers(0, 5_000), min_size=1, max_size=60).map(sorted)
-intervals = st.integers(1, 500)
-bursts = st.integers(1, 10)
-
-
-def reserved(due: list[int], *, interval: int, burst: int, sizes: list[int]) -> list[datetime]:
-    """Slots of jobs that are reserved in batches, the sizes of which do not matter."""
-    slots: list[datetime] = []
-    next_at, rest, sizes = None, list(due), list(sizes)
-    while rest:
-        size = sizes.pop() if sizes else len(rest)
-        batch, rest = rest[:size], rest[size:]
-        answer = reserve(
-            [NOON + at * MILLISECOND for at in batch],
-            next_at=next_at,
-            now=NOON,
-            interval=interval * MILLISECOND,
-            tolerance=tolerance_of(burst, interval * MILLISECOND),
-            until=FAR,
-        )
-        slots += answer.slots
-        next_at = answer.next_at
-    return slots
+requests = st.lists(st.tuples(st.integers(0, 3_000), st.integers(1, 12)), min_size=1, max_size=40).map(sorted)
+intervals = st.sampled_from([1, 2, 10, 125, 250, 500, 1_000, 2_000])
+"""In milliseconds: of these the rate is exact."""
 
 
-def leaky_bucket(due: list[int], *, interval: int, burst: int) -> list[int]:
-    """Each job waits until the bucket, which leaks at the rate, has room for it (ITU-T I.371, annex A.2)."""
-    slots: list[int] = []
-    level, at = Fraction(0), 0
-    for arrives_at in due:
-        now = max(arrives_at, at)
-        level = max(Fraction(0), level - Fraction(now - at, interval))
-        wait = max(Fraction(0), level - (burst - 1)) * interval
-        now += int(wait)
-        level = max(Fraction(0), level - Fraction(int(wait), interval)) + 1
-        at = now
-        slots.append(now)
-    return slots
+class LeakyBucket:
+    """Leaks a job an interval, and holds a burst of them: a job comes in if it still fits."""
+
+    def __init__(self, *, interval: int, burst: int) -> None:
+        self._interval, self._burst = interval, burst
+        self._level, self._at = Fraction(0), 0
+
+    def admit(self, at: int, count: int) -> int:
+        self._level = max(Fraction(0), self._level - Fraction(at - self._at, self._interval))
+        self._at = at
+        admitted = 0
+        while admitted < count and self._level <= self._burst - 1:
+            self._level += 1
+            admitted += 1
+        return admitted
 
 
-@given(due=arrivals, interval=intervals, burst=bursts, sizes=st.lists(st.integers(1, 7), max_size=20))
-def test_slots_are_those_of_a_leaky_bucket_however_they_are_batched(due, interval, burst, sizes):
-    slots = reserved(due, interval=interval, burst=burst, sizes=sizes)
+@given(asked=requests, interval=intervals, burst=st.integers(1, 10))
+def test_what_comes_in_is_what_a_leaky_bucket_takes(asked, interval, burst):
+    world, bucket = World(), LeakyBucket(interval=interval, burst=burst)
+    world.plans.plans = {"acme": TenantPlan(submission_rate=1_000 / interval, submission_burst=burst)}
 
-    assert [(slot - NOON) // MILLISECOND for slot in slots] == leaky_bucket(due, interval=interval, burst=burst)
+    for at, count in asked:
+        world.clock.instant = NOON + at * MILLISECOND
+        refusals = world.admission.take([a_submission() for _ in range(count)])
 
-
-@given(due=arrivals, interval=intervals, burst=bursts)
-def test_no_window_has_more_jobs_than_the_rate_and_the_burst_allow(due, interval, burst):
-    slots = [(slot - NOON) // MILLISECOND for slot in reserved(due, interval=interval, burst=burst, sizes=[])]
-
-    for first, begins_at in enumerate(slots):
-        for last in range(first, len(slots)):
-            assert last - first + 1 <= (slots[last] - begins_at) / interval + burst
-
-
-@given(due=arrivals, interval=intervals, burst=bursts)
-def test_no_job_runs_before_it_is_due_and_none_overtakes(due, interval, burst):
-    slots = [(slot - NOON) // MILLISECOND for slot in reserved(due, interval=interval, burst=burst, sizes=[])]
-
-    assert all(slot >= at for slot, at in zip(slots, due, strict=True))
-    assert slots == sorted(slots)
+        assert sum(refusal is None for refusal in refusals) == bucket.admit(at, count)

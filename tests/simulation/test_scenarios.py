@@ -7,19 +7,13 @@ import pytest
 from simulation.catalogue import SCENARIOS
 from simulation.suite import LONGEST_FIRST, run_all, run_one
 
-KNOWN_FAULTS = {
-    "scheduler_down": {"queue_depth_peak"},  # a scanner that meets stale conditions promotes without a budget
-    "whale_below_cap": {"lag_p99_s"},  # the first shard of a minute reserves the others' slots
-}
-"""Targets that are missed, by scenario: docs/simulation.md tells of them."""
-
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_holds_its_targets(name: str) -> None:
     result = run_one(name, is_full=False, seed=1)
 
     missed = {verdict.goal.fact: verdict.value for verdict in result.verdicts if not verdict.holds}
-    assert missed.keys() - KNOWN_FAULTS.get(name, set()) == set(), missed
+    assert not missed
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

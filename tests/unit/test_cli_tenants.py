@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_cli import wide_terminal
-from tests.unit.test_client_tenants import ROLE, STAGE, tenant_json
+from tests.unit.test_client_tenants import DELETION, ROLE, STAGE, tenant_json
 from tickwheel.cli import app
 from tickwheel.tenant_commands import Amount, parse_limit, parse_rate
 
@@ -189,3 +189,29 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
 def test_what_is_no_limit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no whole number"):
         parse_limit(text)
+
+
+def test_a_tenant_is_deleted_when_its_id_is_said_again() -> None:
+    with ApiServer(Answer(202, tenant_json(status="deleting", note="", deletion=DELETION))) as server:
+        result = run("tenant", "delete", "acme", "--confirm", "acme", server=server)
+
+    assert result.exit_code == 0, result.output
+    (request,) = server.requests
+    assert (request.method, request.path) == ("DELETE", "/v1/tenants/acme?confirm=acme&ledger=scan")
+    assert "1 operations, 1,200 timers" in result.stdout
+    assert "deleting" in result.stdout
+
+
+def test_nobody_deletes_a_tenant_by_accident() -> None:
+    with ApiServer() as server:
+        result = run("tenant", "delete", "acme", "--confirm", "acme2", server=server)
+
+    assert result.exit_code == 2
+    assert server.requests == []
+
+
+def test_the_ledger_may_be_left_alone() -> None:
+    with ApiServer(TOLD) as server:
+        run("tenant", "delete", "acme", "--confirm", "acme", "--keep-ledger", server=server)
+
+    assert server.requests[0].path.endswith("ledger=ttl")

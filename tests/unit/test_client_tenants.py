@@ -9,7 +9,7 @@ from tests.api_server import Answer, ApiServer
 from tickwheel.backoff import Backoff
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
-from tickwheel.tenants import LIMITS, StageStatus, Tenant
+from tickwheel.tenants import LIMITS, Deletion, StageStatus, Tenant
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
 UNLIMITED: dict[str, Any] = {
@@ -194,3 +194,17 @@ def test_an_answer_that_is_not_understood_says_so() -> None:
         pytest.raises(Unreachable, match="not understood"),
     ):
         client.tenants.get("acme")
+
+
+DELETION = {"part": "timers", "deleted": {"operations": 1, "timers": 1200, "ledger": 0}, "ledger": "ttl"}
+
+
+def test_a_tenant_is_deleted_by_its_id_twice_and_told_how_far_that_is() -> None:
+    told = Answer(202, tenant_json(status="deleting", deletion=DELETION))
+    with ApiServer(LOST, told) as server, a_client(server) as client:
+        found = client.tenants.delete("acme", confirm="acme", ledger="ttl")
+
+    assert [(request.method, request.path) for request in server.requests] == [
+        ("DELETE", "/v1/tenants/acme?confirm=acme&ledger=ttl")
+    ] * 2
+    assert found.deletion == Deletion(part="timers", deleted=DELETION["deleted"], ledger="ttl")

@@ -8,6 +8,7 @@ import pytest
 
 from functions.api.admission import Admission
 from functions.api.operations import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
+from functions.conditions import KnownConditions
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
@@ -18,6 +19,8 @@ from tests.fakes import (
     GivenPlans,
     InMemoryExportStore,
     InMemoryOperationStore,
+    InMemoryRateStore,
+    InMemoryShardStore,
     RecordingJournal,
 )
 
@@ -42,7 +45,13 @@ class Office:
             operations=self.store,
             exports=self.exports,
             waker=self.waker,
-            admission=Admission(plans=self.plans),
+            admission=Admission(
+                clock=self.clock,
+                plans=self.plans,
+                rates=InMemoryRateStore(),
+                conditions=KnownConditions(clock=self.clock, shards=InMemoryShardStore(), journal=self.journal),
+                journal=self.journal,
+            ),
             journal=self.journal,
             # The last digits are cut off.
             identity=lambda: next(self.identities)[::-1],

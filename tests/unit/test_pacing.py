@@ -40,7 +40,7 @@ def test_a_tenant_without_limits_costs_nothing(world: World):
     assert world.rates.writes == 0
 
 
-def test_near_jobs_of_a_capped_tenant_go_out_with_slots_and_the_rest_into_the_far_ring(world: World):
+def test_near_jobs_of_a_capped_tenant_go_out_with_bookings_and_the_rest_into_the_far_ring(world: World):
     world.plans.plans = CAPPED
     jobs = near(30)
 
@@ -48,11 +48,11 @@ def test_near_jobs_of_a_capped_tenant_go_out_with_slots_and_the_rest_into_the_fa
 
     assert [placement.ring for placement in placed] == [Ring.NEAR] * 15 + [Ring.FAR] * 15
     assert world.rates.writes == 1
-    assert [(timer.wakes_at - NOON) / SECOND for timer in world.ready.sent] == [0, *range(9, 149, 10)]
+    assert [(timer.wakes_at - NOON) / SECOND for timer in world.ready.sent] == [*range(0, 150, 10)]
     assert {timer.wakes_at for timer in written(world)} == {NOON + world.wheel.guard + MARGIN}
 
 
-def test_a_held_back_job_is_promoted_with_a_slot_and_runs_late_by_its_first_due_time(world: World):
+def test_a_held_back_job_is_promoted_with_a_booking_and_runs_late_by_its_first_due_time(world: World):
     world.plans.plans = CAPPED
     world.placer.place(near(16))
     world.ready.sent.clear()
@@ -104,7 +104,7 @@ def test_what_is_far_anyway_is_let_be(world: World):
     assert world.rates.writes == 0
 
 
-def test_one_that_loses_a_reservation_takes_the_next_slots(world: World):
+def test_one_that_loses_a_reservation_takes_the_next_bookings(world: World):
     world.plans.plans = CAPPED
     other = World()
     other.rates = world.rates
@@ -115,7 +115,7 @@ def test_one_that_loses_a_reservation_takes_the_next_slots(world: World):
     world.placer.place(near(2))
 
     starts = [*other.ready.sent, *world.ready.sent]
-    assert sorted((timer.wakes_at - NOON) / SECOND for timer in starts) == [0, 9, 19, 29, 39, 49]
+    assert sorted((timer.wakes_at - NOON) / SECOND for timer in starts) == [0, 10, 20, 30, 40, 50]
     assert world.rates.writes == 5
 
 
@@ -127,7 +127,7 @@ def test_while_the_rates_cannot_be_written_a_near_job_of_a_capped_tenant_waits_i
     def broken(*_: Any, **__: Any) -> Any:
         raise ConnectionError("no answer")
 
-    monkeypatch.setattr(world.rates, "advance", broken)
+    monkeypatch.setattr(world.rates, "book", broken)
 
     assert world.placer.place(near(1))[0].ring is Ring.FAR
     assert world.events("rate_unknown")

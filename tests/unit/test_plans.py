@@ -120,3 +120,23 @@ def test_plans_are_old_when_either_clock_says_so():
     clock.ahead = KNOWN_FOR  # the monotonic clock stood still with its process
 
     assert plans.of("acme") == PAUSED
+
+
+def test_the_tenants_that_are_not_served_are_told_by_name():
+    store = InMemoryTenantStore()
+    for status in TenantStatus:
+        store.change(f"t-{status}", Tenant(status=status, version=1), seen=0)
+    plans = known(store, FakeClock())
+
+    assert list(plans.unserved()) == ["t-deleting", "t-draining", "t-paused"]
+    assert plans.unserved()["t-draining"].status is TenantStatus.DRAINING
+
+
+def test_a_pause_of_all_makes_no_tenant_one_that_is_not_served():
+    store = InMemoryTenantStore()
+    store.change(EVERYBODY, UNPAID, seen=0)
+    store.change("acme", Tenant(plan="gold", version=1), seen=0)
+    plans = known(store, FakeClock())
+
+    assert plans.unserved() == {}
+    assert plans.of_everybody().is_stage_paused

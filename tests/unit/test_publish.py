@@ -115,6 +115,16 @@ def test_conditions_of_a_publisher_that_has_stopped_say_nothing():
     assert (world.conditions.full(), world.conditions.shed()) == (frozenset(), frozenset())
 
 
+def test_after_a_publisher_has_stopped_a_tick_promotes_what_an_empty_queue_would_take_and_no_more():
+    world = World()
+    world.capacity = 6
+    for number in range(20):
+        world.submit(a_submission(due_at=NOON + timedelta(minutes=5), idempotency_key=f"{number}"))
+    world.clock.tick(timedelta(minutes=10))
+
+    assert [world.scan(shard).sent for shard in range(world.wheel.scan_shards)].count(3) == 1
+
+
 def test_a_tick_has_no_budget_from_a_publisher_that_has_stopped():
     world = World()
     due_at = NOON + timedelta(minutes=5)
@@ -134,11 +144,28 @@ def test_conditions_are_read_as_they_were_written():
         published_at=NOON,
         budgets={Priority.LOW: 7},
         depths={Priority.HIGH: 3},
+        waiting={Priority.HIGH: 2},
         lags={Priority.CRITICAL: 0},
         shed=frozenset({Priority.LOW, Priority.NORMAL}),
     )
 
     assert decode_conditions(encode_conditions(conditions)) == conditions
+
+
+def test_conditions_of_the_release_before_tell_of_nothing_that_waits():
+    written = '{"at":1,"budgets":{},"depths":{"2":7},"lags":{},"shed":[]}'
+
+    assert decode_conditions(written).waiting == {}
+
+
+def test_what_waits_for_workers_is_published_beside_what_is_held():
+    world = World()
+    world.ready.send([a_timer(), a_timer(due_at=NOON + timedelta(minutes=2))])
+
+    conditions = a_publisher(world).publish()
+
+    assert (conditions.depths[Priority.NORMAL], conditions.waiting[Priority.NORMAL]) == (2, 1)
+    assert world.events("conditions_published")[0]["waiting"] == {"critical": 0, "high": 0, "normal": 1, "low": 0}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"at":"x","budgets":{},"depths":{},"lags":{},"shed":[]}'])

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from functions.api.admission import Admission
 from functions.api.answers import problem_answer
 from functions.api.manage_schedules import ScheduleManager
 from functions.api.problems import Misshapen, problem_of
@@ -50,7 +49,7 @@ class Api(World):
         asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
         desk = Desk(
             manager=self.manager,
-            admission=Admission(plans=self.plans),
+            admission=self.admission,
             payloads=self.payloads,
             rules=self.rules,
             token=self.token,

@@ -127,6 +127,7 @@ def test_a_sample_is_a_share(sample: str):
 )
 def test_whatever_puts_timers_is_told_where_their_days_are_marked(settings: type[Settings]):
     environment = {**WORKER, "AUDIT_SAMPLE": "1.0", "READY_CAPACITY": "1000", "SHED_AFTER_SECONDS": "300"}
+    environment["LONGEST_TIMEOUT_SECONDS"] = "300"
     settings.model_validate(environment)
 
     del environment["TENANTS_TABLE"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from functions.domain.claims import LedgerRow
+from functions.domain.conditions import FRESH
 from functions.domain.cursor import AuditPosition, ClassCursor, OwnCursor, Position, first_cursors
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import SECOND
@@ -13,7 +14,7 @@ from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.ports import Rejected
-from functions.sweeper.sweep import PAGE, SETTLING, SweepReport
+from functions.sweeper.sweep import MIN_BACKLOG, PAGE, SETTLING, SweepReport
 from tests.builders import NOON, a_schedule, a_timer, an_alarm, an_occurrence_timer
 from tests.unit.world import World
 
@@ -186,6 +187,82 @@ def test_an_audit_waits_for_a_shard_that_was_never_scanned(world: World):
     assert world.sweep().waits_for == [0, 1]
 
 
+def test_a_herd_that_waits_for_workers_makes_no_straggler_and_no_second_message(world: World):
+    herd = [a_row(world) for _ in range(MIN_BACKLOG + 1)]
+    world.ready.send(herd)
+    world.clock.tick(timedelta(minutes=2))
+
+    report = world.sweep()
+
+    assert (report.audited, report.stragglers, report.waits_for_queues) == (0, 0, True)
+    assert len(world.ready.sent) == len(herd)
+
+
+def test_an_audit_that_waited_for_queues_finds_what_was_lost_once_they_have_drained(world: World):
+    herd = [a_row(world) for _ in range(MIN_BACKLOG + 1)]
+    world.ready.send(herd)
+    world.clock.tick(timedelta(minutes=2))
+    assert world.sweep().waits_for_queues
+    lost, *others = herd
+    for timer in others:
+        world.ledger.rows[timer.job.key] = LedgerRow(state=State.SUCCEEDED, attempt=1)
+    world.ready.messages.clear()
+
+    assert world.sweep() == a_report(len(herd), 1)
+    assert world.ready.sent[len(herd) :] == [lost]
+
+
+def test_a_few_waiting_messages_do_not_stop_the_audit(world: World):
+    a_row(world)
+    world.ready.send([a_timer() for _ in range(MIN_BACKLOG)])
+    world.clock.tick(timedelta(minutes=2))
+
+    assert world.sweep().stragglers == 1
+
+
+def test_the_larger_the_queues_may_be_the_more_may_wait(world: World):
+    world.ready_capacity = 2_000_000
+    a_row(world)
+    world.ready.send([a_timer() for _ in range(2_000)])
+    world.clock.tick(timedelta(minutes=2))
+    assert world.sweep().stragglers == 1
+
+    world.ready.send([a_timer()])
+    world.clock.tick(timedelta(minutes=1))
+    assert world.sweep().waits_for_queues
+
+
+def test_what_is_delayed_or_at_a_worker_does_not_wait(world: World):
+    a_row(world)
+    world.ready.send([a_timer() for _ in range(MIN_BACKLOG + 5)])
+    world.clock.tick(timedelta(minutes=2))
+    world.ready.receive(10)
+
+    assert world.sweep().stragglers == 1
+
+
+def test_an_audit_waits_where_nothing_is_known_of_the_queues(world: World):
+    a_row(world)
+    assert world.sweep(publishes=False).waits_for_queues
+    world.publish()
+
+    world.clock.tick(FRESH + SECOND)
+    assert world.sweep(publishes=False).waits_for_queues
+
+    assert world.sweep().stragglers == 1
+
+
+def test_what_was_promoted_after_the_queues_were_counted_is_audited_a_minute_later(world: World):
+    """Its message is in no depth that was published."""
+    a_row(world)
+    scanned(world, 0, world.wheel.bucket_of(RIPE))
+    world.publish()
+    scanned(world, 0, world.wheel.bucket_of(NOON))
+
+    assert world.sweep(publishes=False) == SweepReport(waits_for=[], waits_for_queues=True)
+    assert world.sweep().stragglers == 1
+
+
 def test_the_first_sweep_of_a_stage_records_where_audits_begin(world: World):
     world.shards.audit = None
     a_row(world)
@@ -225,6 +302,7 @@ def test_a_sweep_that_runs_out_of_time_within_a_bucket_goes_on_behind_its_last_p
 
     world.timers.reads.clear()
     world.timers.before_read = lambda: None
+    world.ready.messages.clear()
     assert world.sweep().audited == 2 * PAGE
     assert world.timers.reads[0] == (resumed.bucket, resumed.key)
     assert len(world.ready.sent) == 3 * PAGE
@@ -245,10 +323,11 @@ def test_a_sweep_that_runs_out_of_time_between_two_shards_goes_on_with_the_next_
 
 def test_a_bucket_that_was_begun_waits_only_for_the_shards_that_are_left(world: World):
     a_row(world, shard=1)
+    world.publish()
     scanned(world, 0, world.wheel.bucket_of(RIPE))
     world.shards.audit = AuditPosition(world.wheel.bucket_of(RIPE), 1)
 
-    assert world.sweep() == a_report(1, 1)
+    assert world.sweep(publishes=False) == a_report(1, 1)
 
 
 def test_buckets_older_than_the_ledger_s_memory_are_passed_over(world: World):
@@ -333,6 +412,7 @@ def test_a_page_that_was_audited_is_not_audited_again_after_a_failure(world: Wor
         world.sweep()
 
     world.ready.refuses = lambda _: None
+    world.ready.messages.clear()
     assert world.sweep() == a_report(1, 1)
 
 

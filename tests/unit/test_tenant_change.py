@@ -8,6 +8,7 @@ import pytest
 
 from functions.domain.errors import InvalidInput, TenantChanged, TenantClosed, TenantDeleted
 from functions.domain.tenant_change import (
+    FORGOTTEN_AFTER,
     TRANSITIONS,
     TenantPatch,
     TenantValues,
@@ -143,7 +144,7 @@ def test_a_pause_with_another_reason_changes_the_reason_and_not_its_beginning():
 
 
 def test_only_replacing_it_brings_a_deleted_tenant_back():
-    deleted = replace(ROW, status=DELETED, status_since=NOON)
+    deleted = replace(ROW, status=DELETED, status_since=LATER - FORGOTTEN_AFTER)
 
     assert put(deleted, note="again") == Tenant(note="again", status_since=LATER, version=8, changed_at=LATER)
     assert put(deleted, plan="gold", limits={"weight": 3}, principals=(ROLE,), note="ü").status is ACTIVE

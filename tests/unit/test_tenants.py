@@ -17,7 +17,7 @@ from functions.domain.tenant_change import EFFECTIVE_AFTER
 from functions.domain.tenant_plan import Tenant, TenantStatus
 from functions.ports import EVERYBODY
 from tests.builders import NOON
-from tests.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
+from tests.fakes import FakeClock, InMemoryDeletionStore, InMemoryTenantStore, InMemoryUsageStore, RecordingJournal
 from tests.integration.events import Context, a_request
 
 PLANS: dict[str, dict[str, Any]] = {"default": {"max_pending": 100}, "gold": {"weight": 5}}
@@ -62,7 +62,14 @@ class Api:
         self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, Any]:
-        manager = TenantManager(clock=self.clock, store=self.store, journal=self.journal, plans=PLANS)
+        manager = TenantManager(
+            clock=self.clock,
+            store=self.store,
+            usage=InMemoryUsageStore(),
+            deletions=InMemoryDeletionStore(),
+            journal=self.journal,
+            plans=PLANS,
+        )
         self.app.append_context(**{CONTEXT: manager})
         context: Any = Context()
         answer = self.app.resolve(a_request(method, path, body, query=query, caller=OPERATOR), context)
@@ -284,7 +291,9 @@ def test_what_is_told_of_a_tenant_is_what_is_described():
     told = api.told("POST", "/v1/tenants/acme:pause")
     schemas = document()["components"]["schemas"]
 
-    assert set(told) == set(schemas["Tenant"]["properties"])
+    assert set(told) == set(schemas["Tenant"]["properties"]) - {"deletion"}
+    _, deleting = api.call("DELETE", "/v1/tenants/umbrella", confirm="umbrella")
+    assert set(deleting["deletion"]) == set(schemas["Tenant"]["properties"]["deletion"]["properties"])
     assert set(told["limits"]) == set(schemas["Tenant"]["properties"]["limits"]["properties"])
     assert set(schemas["Tenant"]["required"]) == set(never_changed)
     assert set(api.told("POST", "/v1/pause")) == set(schemas["StageStatus"]["properties"])

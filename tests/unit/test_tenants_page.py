@@ -24,6 +24,7 @@ from functions.domain.tenant_plan import (
 from infra.stage import Jwt
 from tests.api_server import Answer, ApiServer, Request
 from tests.unit.test_client_tenants import STAGE, tenant_json
+from tests.unit.test_usage_command import TOLD as USAGE
 from tickwheel.cli import app
 from tickwheel.client import Client
 
@@ -45,6 +46,8 @@ def table(heading: str) -> list[list[str]]:
 
 
 def answer(request: Request) -> Answer:
+    if "/usage" in request.path:
+        return Answer(200, USAGE)
     return Answer(200, tenant_json() if request.path.startswith("/v1/tenants/") else STAGE)
 
 
@@ -64,7 +67,7 @@ def test_every_call_of_the_client_is_taken():
     with ApiServer(otherwise=answer) as server, Client(server.url, region="us-east-1") as client:
         exec(calls, {"client": client})
 
-    assert [request.method for request in server.requests] == ["PATCH", "POST", "GET"]
+    assert [request.method for request in server.requests] == ["PATCH", "POST", "GET", "GET"]
 
 
 def test_every_limit_is_there_with_its_range_and_what_is_built_in():

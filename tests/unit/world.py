@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from functions.api.admission import Admission
 from functions.api.explain import Explainer
 from functions.api.find import Finder
 from functions.api.finish import Finisher
@@ -20,6 +21,7 @@ from functions.conditions import KnownConditions
 from functions.dead_letters.bury import Burier
 from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
+from functions.domain.conditions import Conditions
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import from_seconds
 from functions.domain.job import Job, Timer
@@ -66,6 +68,7 @@ from tests.fakes import (
     InMemoryLedger,
     InMemoryOperationStore,
     InMemoryPayloadStore,
+    InMemoryPendingStore,
     InMemoryRateStore,
     InMemoryReadyQueue,
     InMemoryScheduleStore,
@@ -224,11 +227,17 @@ class World:
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
         self.used = InMemoryUsageStore()
-        self.tally = Tally(clock=self.clock, store=self.used, journal=self.journal)
+        self.waiting = InMemoryPendingStore()
+        self.tally = self.a_tally()
         self._tokens = itertools.count(1)
         self.jitter = 0.0
         self.sample = 1.0
+        self.capacity = 1_000_000
         self.ready_capacity = 100_000
+
+    def a_tally(self) -> Tally:
+        """Of a new process."""
+        return Tally(clock=self.clock, plans=self.plans, usage=self.used, pending=self.waiting, journal=self.journal)
 
     def token(self) -> str:
         return f"token-{next(self._tokens)}"
@@ -251,6 +260,16 @@ class World:
     @cached_property
     def conditions(self) -> KnownConditions:
         return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
+
+    @property
+    def admission(self) -> Admission:
+        return Admission(
+            clock=self.clock,
+            plans=self.plans,
+            rates=self.rates,
+            conditions=self.conditions,
+            journal=self.journal,
+        )
 
     @property
     def changer(self) -> ScheduleChanger:
@@ -371,6 +390,7 @@ class World:
             journal=self.journal,
             jitter=lambda: self.jitter,
             usage=self.tally,
+            pending=self.tally,
         )
 
     def work(self, *messages: Message, ledger: Ledger | None = None) -> list[str]:
@@ -407,6 +427,7 @@ class World:
             plans=self.plans,
             pacer=self.pacer,
             placer=self.placer,
+            capacity=self.capacity,
             journal=self.journal,
             token=self.token,
         )
@@ -452,9 +473,11 @@ class World:
             dead_letters=self.letters,
             placer=self.placer,
             occurrences=self.occurrences(),
+            plans=self.plans,
             journal=self.journal,
             token=self.token,
             usage=self.tally,
+            pending=self.tally,
         )
 
     def submitter(self) -> Submitter:
@@ -487,6 +510,7 @@ class World:
             payloads=self.payloads,
             placer=self.placer,
             token=self.token,
+            pending=self.tally,
         )
 
     def finder(self) -> Finder:
@@ -519,6 +543,7 @@ class World:
             journal=self.journal,
             identity=lambda: f"random-{next(self._tokens)}",
             token=self.token,
+            pending=self.tally,
         )
 
     def operator(self) -> Operator:
@@ -532,6 +557,7 @@ class World:
             exports=self.exports,
             canceller=self.canceller(),
             rescheduler=self.rescheduler(),
+            plans=self.plans,
             journal=self.journal,
             token=self.token,
             identity=lambda: f"random-{next(self._tokens)}",

@@ -129,6 +129,7 @@ class VirtualStage:
             plans=GivenPlans(),
             pacer=pacer,
             placer=placer,
+            capacity=1_000_000,
             alarms=Ringer(
                 wheel=self.wheel,
                 clock=self.clock,

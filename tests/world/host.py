@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.fakes import FakeClock, InMemoryReadyQueue
+from tests.fakes import FakeClock, InMemoryReadyQueue, InMemoryShardStore
 from tests.world.process import Conditions, Process
 from tests.world.promises import Promises
 
@@ -19,6 +19,7 @@ class Host(ABC):
 
     clock: FakeClock
     ready: InMemoryReadyQueue
+    shards: InMemoryShardStore
     promises: Promises
     first_seen: dict[str, datetime]
 

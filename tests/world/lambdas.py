@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from functions.dead_letters.bury import Burier
+from functions.domain.conditions import Conditions as StageConditions
 from functions.domain.instants import MILLISECOND
 from functions.ports import Receipt
 from functions.scanner.scan import Scanner
@@ -29,7 +32,7 @@ class Lambdas(Host):
         """One audit."""
         self._publish_depths()
         process = self.process("sweep", conditions)
-        sweeper = self.build(Sweeper, process, sample=1.0, capacity=CAPACITY)
+        sweeper = self.build(Sweeper, process, sample=1.0)
         return self.begin(process, lambda: sweeper.sweep(time_limit=FUNCTION_LIMIT), conditions)
 
     def _publish_depths(self) -> None:

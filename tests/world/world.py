@@ -264,6 +264,7 @@ class World(Clients, Controls, Passing):
             "jitter": self._random.random,
             "breakers": self._breakers(process),
             "plans": self.plans,
+            "capacity": 1_000_000,
             # Read by whoever places, now and then: no step of a history by itself.
             "classes": KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal),
         }

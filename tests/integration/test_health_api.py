@@ -1,0 +1,131 @@
+"""The health of the stage over the real tables, as an operator asks for it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
+from functions.adapters.tables import TENANTS
+from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.plans import KNOWN_FOR
+from tests.integration.events import Context
+from tests.integration.stage import Stage
+
+
+def health(stage: Stage, **options: Any) -> dict[str, Any]:
+    status, told = stage.call("GET", "/v1/health", **options)
+    assert status == 200, told
+    return told
+
+
+@pytest.fixture
+def running(stage: Stage) -> Stage:
+    """Scanned and swept."""
+    stage.scan()
+    stage.module("sweeper").handler({}, Context())
+    return stage
+
+
+def test_a_stage_that_runs_is_ok(running: Stage):
+    running.submit()
+    running.module("sweeper").handler({}, Context())
+
+    told = health(running)
+
+    assert (told["status"], told["reasons"]) == ("ok", [])
+    assert [each["priority"] for each in told["classes"]] == ["critical", "high", "normal", "low"]
+    normal = told["classes"][2]
+    assert (normal["depth"], normal["waiting"], normal["budget"]) == (1, 1, 50_000)
+    assert (normal["lag_seconds"], normal["age_seconds"], normal["is_shed"]) == (0, 0, False)
+    assert told["shards"] == {
+        "count": 2,
+        "unscanned": {"count": 0, "first": []},
+        "cursors_behind": 0,
+        "cursors_held": 0,
+        "worst": [],
+    }
+    assert told["sweeper"]["is_fresh"]
+    assert 240 < told["sweeper"]["audit_age_seconds"] < 400
+    assert told["breakers"] == {"count": 0, "first": []}
+    assert told["pause"] == {"is_paused": False, "note": "", "since": None}
+    assert told["tenants"] == {"count": 0, "first": []}
+
+
+def test_a_stage_whose_rules_do_not_fire_is_unknown_and_names_its_shards(running: Stage):
+    running.travel(timedelta(minutes=6))
+
+    told = health(running)
+
+    assert told["status"] == "unknown"
+    assert told["reasons"][0] == "the sweeper has published nothing for 6 minutes"
+    assert told["reasons"][-1] == "nobody has scanned 2 of 2 shards for 3 minutes: 0, 1"
+    assert told["shards"]["unscanned"] == {"count": 2, "first": [0, 1]}
+    assert not told["sweeper"]["is_fresh"]
+
+
+def test_a_stage_that_was_never_swept_does_not_know_its_queues(stage: Stage):
+    told = health(stage)
+
+    assert told["status"] == "unknown"
+    assert told["sweeper"] == {"published_at": None, "is_fresh": False, "audited_to": None, "audit_age_seconds": None}
+    assert {each[name] for each in told["classes"] for name in ("depth", "waiting", "budget", "lag_seconds")} == {None}
+    assert {each["is_shed"] for each in told["classes"]} == {None}
+
+
+def test_what_a_paused_tenant_holds_is_told_and_makes_nothing_behind(running: Stage):
+    running.call("POST", "/v1/tenants/acme:pause", {"note": "why"})
+    running.submit(delay=200)
+    running.forget_modules()
+    running.travel(timedelta(minutes=4))
+    running.scan()
+    running.module("sweeper").handler({}, Context())
+
+    told = health(running)
+
+    assert told["status"] == "ok", told["reasons"]
+    assert (told["shards"]["cursors_behind"], told["shards"]["cursors_held"]) == (0, 1)
+    assert [shard["held"] for shard in told["shards"]["worst"]] == [{"count": 1, "first": ["acme"]}]
+    assert [(each["tenant"], each["status"], each["note"]) for each in told["tenants"]["first"]] == [
+        ("acme", "paused", "why")
+    ]
+    assert told["tenants"]["first"][0]["since"] is not None
+
+
+def test_a_pause_of_all_shows_with_its_note(running: Stage):
+    running.call("POST", "/v1/pause", {"note": "the database moves"})
+    running.travel(KNOWN_FOR)
+
+    told = health(running)
+
+    assert told["status"] == "paused"
+    assert (told["pause"]["is_paused"], told["pause"]["note"]) == (True, "the database moves")
+    assert told["pause"]["since"] in told["reasons"][0]
+
+
+def test_open_breakers_of_all_tenants_are_told(running: Stage):
+    store = DynamoDBBreakerStore(running.dynamodb, TENANTS.name)
+    for tenant in ("globex", "acme"):
+        breaker = Breaker(
+            tenant=tenant,
+            destination="https://example.com",
+            state=BreakerState.OPEN,
+            owner="o",
+            opened_at=running.now(),
+            until=running.now() + OPEN_FOR,
+            open_for=OPEN_FOR,
+            error_class="timeout",
+        )
+        store.put(breaker, seen=None)
+
+    told = health(running)["breakers"]
+
+    assert told["count"] == 2
+    assert [(each["tenant"], each["destination"], each["state"]) for each in told["first"]] == [
+        ("acme", "https://example.com", "open"),
+        ("globex", "https://example.com", "open"),
+    ]
+    assert (
+        running.call("POST", "/v1/breakers:reset", {"tenant": "acme", "destination": "https://example.com"})[0] == 200
+    )
+    assert health(running)["breakers"]["count"] == 1

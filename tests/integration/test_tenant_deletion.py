@@ -1,0 +1,146 @@
+"""A tenant is deleted from the real tables and the bucket, and nobody else is touched."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.adapters.tables import ALL_TABLES, TENANTS
+from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.domain.concurrency import Seat
+from functions.domain.tenant_change import EFFECTIVE_AFTER, FORGOTTEN_AFTER
+from functions.plans import KNOWN_FOR
+from tests.integration.events import Context
+from tests.integration.stage import BUCKET, Stage
+
+MINUTE = timedelta(minutes=1)
+WAIT = EFFECTIVE_AFTER + MINUTE + timedelta(seconds=6)
+DAILY: dict[str, Any] = {"cron": "0 3 * * *", "job": {"target": "handler:echo"}}
+LARGE = {"text": "".join(str(number * number) for number in range(9_000))}
+
+
+def fill(stage: Stage, tenant: str) -> dict[str, Any]:
+    """Something of each kind, by the ways in which it comes to be."""
+    mine = {"tenant": tenant}
+    stage.submit(tenant=tenant, target="handler:none-of-this-name", retry={"attempts": 1})
+    stage.submit(tenant=tenant)
+    stage.work()
+    far = stage.submit(tenant=tenant, delay=3_600, payload=LARGE)
+    stage.submit(tenant=tenant, delay=300_000, delivery="at_least_once", priority="low")
+    stage.submit(tenant=tenant, delay=30)
+    for name in ("nightly", "gone", "small"):
+        body = {**DAILY, "job": {"target": "handler:echo", **({} if name == "small" else {"payload": LARGE})}}
+        assert stage.call("PUT", f"/v1/schedules/{name}", body, query=mine)[0] == 201
+    assert stage.call("DELETE", "/v1/schedules/gone", query=mine)[0] == 200
+    status, operation = stage.call("POST", "/v1/operations", mine | {"action": "export", "all": True})
+    assert status == 202
+    operations = stage.module("operations")
+    operations.handler({}, Context())
+    assert stage.call("GET", f"/v1/operations/{tenant}/{operation['id']}")[1]["parts"]
+    wiring, now = operations.wiring, stage.now()
+    breaker = Breaker(
+        tenant=tenant,
+        destination="https://example.com",
+        state=BreakerState.OPEN,
+        owner="o",
+        opened_at=now,
+        until=now + OPEN_FOR,
+        open_for=OPEN_FOR,
+        error_class="timeout",
+    )
+    worker = stage.module("worker").wiring
+    worker.breaker_store.put(breaker, seen=None)
+    worker.usher.seats.take(Seat(tenant=tenant, number=1, owner="o", lease_until=now + MINUTE), now=now, skew=MINUTE)
+    stage.dynamodb.put_item(TableName=TENANTS.name, Item={"t": {"S": tenant}, "i": {"S": "rate#execution"}})
+    wiring.pending.add(tenant, now.date(), 3)
+    return far
+
+
+def stored(stage: Stage, tenant: str) -> list[str]:
+    """Every row and object that has the tenant in its key or is his alone."""
+    rows = [
+        f"{schema.name}: {json.dumps(row, sort_keys=True)}"
+        for schema in ALL_TABLES
+        for row in stage.rows(schema.name)
+        if any(part == tenant for key in row.values() for part in str(key.get("S", "")).split("#"))
+    ]
+    objects = [each["Key"] for each in stage.s3.list_objects_v2(Bucket=BUCKET).get("Contents", []) if "Key" in each]
+    return sorted(rows) + [key for key in objects if key.split("/")[1] == tenant]
+
+
+def erase(stage: Stage) -> None:
+    stage.module("operations").handler({}, Context(remaining_ms=600_000))
+
+
+@pytest.mark.timeout(240)
+def test_nothing_of_a_tenant_is_left_but_its_row_and_another_keeps_all(stage: Stage):
+    fill(stage, "acme")
+    fill(stage, "acme2")
+    kinds = {line.split(":")[0].split("/")[0] for line in stored(stage, "acme")}
+    assert kinds >= {"timers", "ledger", "schedules", "schedule_state", "tenants", "dead_letters", "jobs", "exports"}
+    open_one = {"tenant": "acme", "action": "cancel", "tag": "none"}
+    assert stage.call("POST", "/v1/operations", open_one)[0] == 202
+    kept = stored(stage, "acme2")
+
+    status, told = stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})
+    assert (status, told["status"], told["deletion"]["part"]) == (202, "deleting", "operations"), told
+    erase(stage)
+    assert stage.call("GET", "/v1/tenants/acme")[1]["status"] == "deleting"
+    stage.travel(WAIT)
+    erase(stage)
+
+    assert stage.call("GET", "/v1/tenants/acme")[1]["status"] == "deleted"
+    assert [line.split(":")[0] for line in stored(stage, "acme")] == ["tenants"]
+    (marker,) = (row for row in stage.rows("tenants") if row["i"]["S"] == "acme")
+    assert marker["t"]["S"] == "~plans"
+    assert [line for line in stored(stage, "acme2") if "usage#" not in line] == [
+        line for line in kept if "usage#" not in line
+    ]
+
+
+def test_what_comes_of_it_afterwards_is_forgotten_and_leaves_nothing(stage: Stage):
+    far = stage.submit(delay=3_600)
+    stage.submit()  # its message waits in the queue
+    assert stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})[0] == 202
+    stage.travel(WAIT)
+    erase(stage)
+
+    stage.work(within_seconds=10)
+    assert stage.rows("timers") == []
+    for method, path in (("DELETE", f"/v1/jobs/{far['id']}"), ("POST", f"/v1/jobs/{far['id']}:run-now")):
+        status, problem = stage.call(method, path)
+        assert (status, problem["code"]) == (409, "tenant_closed")
+    status, answer = stage.call("POST", "/v1/jobs:batch", {"jobs": [{"tenant": "acme", "target": "handler:echo"}]})
+    assert (status, answer["results"][0]["problem"]["code"]) == (200, "tenant_closed")
+
+    assert [line.split(":")[0] for line in stored(stage, "acme")] == ["tenants"]
+
+
+def test_a_ledger_that_is_left_alone_keeps_its_rows(stage: Stage):
+    stage.submit()
+    stage.work()
+    stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme", "ledger": "ttl"})
+    stage.travel(WAIT)
+    erase(stage)
+
+    assert [line.split(":")[0] for line in stored(stage, "acme")] == ["ledger", "tenants"]
+
+
+def test_a_deletion_must_be_confirmed(stage: Stage):
+    for query in ({}, {"confirm": "acm"}, {"confirm": "acme", "ledger": "burn"}):
+        status, problem = stage.call("DELETE", "/v1/tenants/acme", query=query)
+        assert (status, problem["code"]) == (422, "invalid_input"), problem
+    assert stage.call("GET", "/v1/tenants/acme")[1]["status"] == "active"
+
+
+def test_a_tenant_is_there_again_after_its_last_messages(stage: Stage):
+    stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})
+    stage.travel(WAIT)
+    erase(stage)
+    assert stage.call("PUT", "/v1/tenants/acme", {})[1]["code"] == "tenant_deleted"
+
+    stage.travel(FORGOTTEN_AFTER)
+    assert stage.call("PUT", "/v1/tenants/acme", {})[0] == 200
+    stage.travel(2 * KNOWN_FOR)
+    assert stage.submit(delay=3_600)["state"] == "scheduled"

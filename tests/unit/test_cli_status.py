@@ -1,0 +1,152 @@
+"""`tickwheel status` against a real server: what it prints, and how it exits."""
+
+import io
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from tests.api_server import Answer, ApiServer
+from tests.unit.test_cli import wide_terminal
+from tests.unit.test_client_health import class_json, health_json, troubled_json
+from tickwheel.cli import app
+from tickwheel.health import Health
+from tickwheel.status_screen import duration, screen_of
+
+__all__ = ["wide_terminal"]
+
+PROBLEM = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbidden"})
+
+
+def run(*arguments: str, server: ApiServer) -> Result:
+    environment = {"TICKWHEEL_ENDPOINT": server.url}
+    return CliRunner().invoke(app, ["status", *arguments], env=environment, catch_exceptions=False)
+
+
+def status(told: dict[str, Any], *arguments: str) -> Result:
+    with ApiServer(Answer(200, told)) as server:
+        return run(*arguments, server=server)
+
+
+def rows(result: Result) -> list[list[str]]:
+    return [line.split() for line in result.output.splitlines()]
+
+
+@pytest.mark.parametrize(("word", "code"), [("ok", 0), ("paused", 0), ("behind", 1), ("unknown", 1)])
+def test_the_exit_code_says_whether_somebody_has_to_look(word: str, code: int) -> None:
+    result = status(health_json(status=word))
+
+    assert result.exit_code == code, result.output
+    assert result.output.startswith(f"{word}  at 2030-01-31 12:00:00 UTC")
+
+
+def test_a_stage_with_which_all_is_well_shows_its_classes_and_nothing_that_there_is_not() -> None:
+    result = status(health_json())
+
+    assert ["normal", "1,234", "17", "50,000", "-", "12:02:00", "taken"] in rows(result)
+    assert "2 shards; tenants with a cursor of their own: 0 behind, 0 held" in result.output
+    assert "the sweeper published 42s ago; the audit has come to 11:54:00" in result.output
+    for heading in ("breakers", "tenants that", "scanned"):
+        assert heading not in result.output
+
+
+def test_a_stage_in_trouble_shows_why_and_what_is_behind() -> None:
+    result = status(troubled_json())
+
+    assert "  normal is 40 minutes behind\n  submissions of low are refused\n" in result.output
+    found = rows(result)
+    assert ["normal", "1,234", "17", "50,000", "40m", "00s", "11:20:00", "taken"] in found
+    assert ["high", "1,234", "17", "full", "-", "12:02:00", "taken"] in found
+    assert ["low", "1,234", "17", "50,000", "-", "12:02:00", "refused"] in found
+    assert (
+        "64 shards, 11 not scanned: 3, 7, ...; tenants with a cursor of their own: 1,200 behind, 1 held"
+        in result.output
+    )
+    assert ["7", "40m", "00s", "11:20:00", "?", "whale,", "[acme],", "...", "(12)", "paused"] in found
+    assert ["acme", "https://[2001:db8::1]:8443", "half", "open", "2030-01-30", "09:00", "timeout"] in found
+    assert "breakers that are not closed: 1,000" in result.output
+    assert "... and 999 more" in result.output
+    assert ["globex", "draining", "08:00:00", "moves", "[away]"] in found
+    assert "... and 50 more" in result.output
+
+
+def test_what_is_not_known_is_shown_so() -> None:
+    unknown = dict.fromkeys(("depth", "waiting", "budget", "lag_seconds", "is_shed", "oldest_bucket_at"))
+    sweeper = {"published_at": None, "is_fresh": False, "audited_to": None, "audit_age_seconds": None}
+
+    result = status(health_json(status="unknown", classes=[class_json("low", **unknown)], sweeper=sweeper))
+
+    assert ["low", "?", "?", "?", "-", "?", "?"] in rows(result)
+    assert "the sweeper has published nothing" in result.output
+
+
+def test_json_has_all_of_it_with_instants_and_seconds() -> None:
+    result = status(troubled_json(), "--json")
+
+    assert result.exit_code == 1
+    told = json.loads(result.output)
+    assert (told["status"], told["at"], told["breaker_count"]) == ("behind", "2030-01-31T12:00:00Z", 1_000)
+    assert (told["classes"][2]["age"], told["classes"][2]["lag"]) == (2_400, 2_399)
+    assert told["shards"]["worst"][0]["behind"] == {"count": 12, "first": ["whale", "[acme]"]}
+    assert told["tenants"][0]["since"] == "2030-01-31T08:00:00Z"
+
+
+def test_watching_looks_again_and_again() -> None:
+    with ApiServer(Answer(200, troubled_json()), Answer(200, health_json()), PROBLEM) as server:
+        result = run("--watch", "--every", "0.1", server=server)
+
+    assert result.exit_code == 1
+    assert len(server.requests) == 3
+    assert [line.split()[0] for line in result.output.splitlines() if " at 2030" in line] == ["behind", "ok"]
+
+
+def test_watching_as_json_prints_a_line_a_look() -> None:
+    with ApiServer(Answer(200, health_json()), Answer(200, troubled_json()), PROBLEM) as server:
+        result = run("--watch", "--every", "0.1", "--json", server=server)
+
+    first, second, refused = map(json.loads, result.output.splitlines())
+    assert (first["status"], second["status"], refused["error"]["code"]) == ("ok", "behind", "forbidden")
+
+
+def test_watching_ends_with_the_last_look_when_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tickwheel.status_command.time.sleep", interrupt)
+
+    assert status(health_json(), "--watch").exit_code == 0
+    assert status(troubled_json(), "--watch").exit_code == 1
+
+
+def test_who_is_no_operator_is_told_so() -> None:
+    with ApiServer(PROBLEM) as server:
+        result = run(server=server)
+
+    assert result.exit_code == 1
+    assert "forbidden" in result.output or "No" in result.output
+
+
+def test_a_narrow_terminal_loses_no_column() -> None:
+    console = Console(file=io.StringIO(), width=80, record=True)
+    console.print(screen_of(Health.from_json(troubled_json())))
+
+    assert all(len(line) <= 80 for line in console.export_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("length", "told"),
+    [
+        (timedelta(seconds=59, milliseconds=900), "59s"),
+        (timedelta(minutes=1), "1m 00s"),
+        (timedelta(minutes=59, seconds=59), "59m 59s"),
+        (timedelta(hours=1, minutes=2), "1h 02m"),
+        (timedelta(hours=23, minutes=59), "23h 59m"),
+        (timedelta(days=5, hours=2), "5d 02h"),
+        (timedelta(seconds=-3), "0s"),
+    ],
+)
+def test_durations_are_shown_in_two_units(length: timedelta, told: str) -> None:
+    assert duration(length) == told

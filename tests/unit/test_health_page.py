@@ -1,0 +1,72 @@
+"""docs/health.md: its commands are taken, its words and fields are those of the API, its numbers those of the code."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from functions.api.health import MOST_BREAKERS
+from functions.api.health_answers import MOST_TENANTS
+from functions.api.health_openapi import SCHEMAS
+from functions.domain.conditions import FRESH
+from functions.domain.health import AUDIT_BEHIND_AFTER, BEHIND_AFTER, MOST_WORST, UNSCANNED_AFTER, HealthStatus
+from tests.api_server import Answer, ApiServer
+from tests.unit.test_client_health import health_json
+from tickwheel.cli import app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "health.md").read_text()
+MINUTE = 60
+
+
+def commands() -> list[list[str]]:
+    lines = re.findall(r"^tickwheel (status.*)$", PAGE, re.MULTILINE)
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+def fields(schema: dict[str, Any]) -> set[str]:
+    """The names of all fields, at any depth; those of breakers and lists are told by their own pages and words."""
+    found: set[str] = set()
+    for name, inner in schema.get("properties", {}).items():
+        found |= {name} | fields(inner)
+    return found | (fields(schema["items"]) if "items" in schema else set())
+
+
+def test_every_command_is_taken() -> None:
+    found = commands()
+    assert len(found) == 3
+    for command in found:
+        problem = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbidden"})
+        with ApiServer(Answer(200, health_json()), problem) as server:
+            every = ["--every", "0.1"] if "--watch" in command else []
+            result = CliRunner().invoke(app, [*command, *every], env={"TICKWHEEL_ENDPOINT": server.url})
+        assert '"ok"' in result.output or result.output.startswith("ok"), result.output
+
+
+def test_every_status_has_a_row() -> None:
+    assert re.findall(r"^\| `(\w+)` \| (?:the sweeper|an operator|something|none)", PAGE, re.MULTILINE) == [
+        status.value for status in reversed(HealthStatus)
+    ]
+
+
+def test_every_field_is_described() -> None:
+    known_elsewhere = {"tenant", "first", "priority"}
+
+    missing = {name for name in fields(SCHEMAS["Health"]) - known_elsewhere if f"`{name}`" not in PAGE}
+
+    assert missing == set()
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    minutes = {
+        "has been due for more than {} minutes": BEHIND_AFTER,
+        "recorded cursors for {} minutes": UNSCANNED_AFTER,
+        "stood still for more than {} minutes": AUDIT_BEHIND_AFTER,
+        "has published nothing for {} minutes": FRESH,
+    }
+    for text, length in minutes.items():
+        assert text.format(int(length.total_seconds() // MINUTE)) in PAGE
+    assert f"the `first` {MOST_BREAKERS}, as" in PAGE
+    assert f"the `first` {MOST_TENANTS} with" in PAGE
+    assert f"up to {('one', 'two', 'three', 'four', 'five')[MOST_WORST - 1]} shards" in PAGE

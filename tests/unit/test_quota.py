@@ -1,0 +1,234 @@
+"""How many jobs of a tenant may wait: what is refused, what a count costs, and how it goes down again."""
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from functions.api.problems import problem_of
+from functions.api.quota import KNOWN_FOR, Quota
+from functions.api.submit import Accepted
+from functions.domain.errors import QuotaExceeded, TickwheelError
+from functions.domain.job import Delivery
+from functions.domain.job_id import parse_job_id
+from functions.domain.submission import Submission
+from functions.domain.tenant_plan import TenantPlan
+from functions.ports import Failed
+from functions.rescheduling import Edited
+from tests.builders import NOON, a_submission, an_occurrence_timer
+from tests.fakes import InMemoryPendingStore
+from tests.unit.world import World
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+LIMIT = 3
+
+
+class FailingStore(InMemoryPendingStore):
+    fails = False
+
+    def add(self, tenant: str, day: date, count: int) -> None:
+        if self.fails:
+            raise TimeoutError
+        super().add(tenant, day, count)
+
+    def count(self, tenant: str, *, since: date) -> int:
+        if self.fails:
+            raise TimeoutError
+        return super().count(tenant, since=since)
+
+
+class Limited(World):
+    """A world in which three jobs of acme may wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store_of_waiting = FailingStore()
+        self.waiting = self.store_of_waiting
+        self.tally = self.a_tally()
+        self.plans.plans["acme"] = TenantPlan(max_pending=LIMIT)
+        self.quota = self.a_process()
+
+    def a_process(self) -> Quota:
+        return Quota(
+            clock=self.clock,
+            plans=self.plans,
+            pending=self.waiting,
+            submitter=self.submitter(),
+            journal=self.journal,
+        )
+
+    def hand_in(self, *submissions: Submission, by: Quota | None = None) -> list[Accepted | TickwheelError]:
+        return (by or self.quota).submit(submissions)
+
+    def known(self) -> int:
+        """What the store says once everything has been written."""
+        self.tally.flush()
+        return self.waiting.count("acme", since=self.clock.now().date())
+
+
+def far(**options: Any) -> Submission:
+    return a_submission(**{"due_at": NOON + HOUR, **options})
+
+
+def taken(answers: list[Accepted | TickwheelError]) -> list[bool]:
+    return [isinstance(answer, Accepted) for answer in answers]
+
+
+def test_the_first_jobs_of_a_batch_that_fit_are_taken():
+    world = Limited()
+
+    answers = world.hand_in(far(), far(tenant="umbrella"), far(), far(), far(), far(tenant="umbrella"))
+
+    assert taken(answers) == [True, True, True, True, False, True]
+
+
+def test_who_has_too_many_is_told_how_many_and_when_to_ask_again():
+    world = Limited()
+
+    *_, refused = world.hand_in(far(), far(), far(), far())
+
+    assert isinstance(refused, QuotaExceeded)
+    told = problem_of(refused)
+    assert (told["status"], told["code"]) == (429, "quota_exceeded")
+    assert (told["count"], told["limit"], told["retry_after"]) == (3, LIMIT, 60)
+
+
+def test_a_tenant_without_a_limit_costs_nothing():
+    world = Limited()
+
+    answers = world.hand_in(*[far(tenant="umbrella") for _ in range(9)])
+    world.clock.tick(2 * HOUR)
+    world.tally.flush()
+
+    assert all(taken(answers))
+    assert (world.waiting.reads, world.waiting.writes) == (0, 0)
+
+
+def test_a_batch_is_one_write_for_each_day_and_one_read_for_ten_seconds():
+    world = Limited()
+    world.plans.plans["acme"] = TenantPlan(max_pending=100)
+
+    world.hand_in(far(), far(), far(due_at=NOON + DAY))
+    world.clock.tick(KNOWN_FOR - timedelta(seconds=1))
+    world.hand_in(far())
+    assert (world.waiting.reads, world.waiting.writes) == (1, 3)
+
+    world.clock.tick(timedelta(seconds=1))
+    world.hand_in(far())
+    assert world.waiting.reads == 2
+
+
+def test_a_process_learns_what_others_have_taken_in_after_ten_seconds():
+    world = Limited()
+    other = world.a_process()
+    assert taken(world.hand_in(far(), far(), far())) == [True] * 3
+
+    assert taken(world.hand_in(far(), by=other)) == [False]
+    world.clock.tick(KNOWN_FOR)
+    assert taken(world.hand_in(far(), by=other)) == [False]
+
+
+def test_what_has_run_makes_room():
+    world = Limited()
+    world.hand_in(*[a_submission(due_at=NOON) for _ in range(LIMIT)])
+    assert world.known() == LIMIT
+
+    world.receive_and_work()
+
+    assert world.known() == 0
+    world.clock.tick(KNOWN_FOR)
+    assert taken(world.hand_in(far())) == [True]
+
+
+def test_what_is_retried_waits_on_and_what_has_failed_for_good_does_not():
+    world = Limited()
+    world.targets.answer = lambda _, __: Failed("no")
+    world.hand_in(a_submission(due_at=NOON))
+    world.receive_and_work()
+    assert world.known() == 1
+
+    for _ in range(3):
+        world.clock.tick(timedelta(seconds=30))
+        world.receive_and_work()
+
+    assert world.journal.counts["dead_lettered"] == 1
+    assert world.known() == 0
+
+
+@pytest.mark.parametrize("delivery", [Delivery.EXACTLY_ONCE, Delivery.AT_LEAST_ONCE])
+def test_what_is_cancelled_makes_room_once_however_often_that_is_asked_for(delivery: Delivery):
+    world = Limited()
+    kept, dropped = world.hand_in(far(delivery=delivery), far(delivery=delivery))
+    assert isinstance(kept, Accepted)
+    assert isinstance(dropped, Accepted)
+    world.clock.tick(timedelta(minutes=10))
+
+    world.canceller().cancel(parse_job_id(dropped.job_id))
+    if delivery is Delivery.AT_LEAST_ONCE:
+        world.canceller().cancel(parse_job_id(dropped.job_id))
+
+    assert world.known() == 1
+
+
+def test_a_job_that_is_moved_waits_for_its_new_day():
+    world = Limited()
+    (accepted,) = world.hand_in(far())
+    assert isinstance(accepted, Accepted)
+
+    world.rescheduler().change(
+        parse_job_id(accepted.job_id), lambda _, __: Edited(far(due_at=NOON + DAY), keeps_payload=True)
+    )
+
+    assert world.known() == 1
+    assert world.waiting.count("acme", since=(NOON + DAY).date()) == 1
+
+
+def test_what_was_lost_heals_when_its_day_is_over():
+    world = Limited()
+    world.hand_in(far(), far(), far())
+    world.tally = world.a_tally()  # a process that dies with what it has not written
+
+    world.clock.tick(DAY)
+
+    assert taken(world.hand_in(far(due_at=NOON + 2 * DAY))) == [True]
+
+
+def test_a_day_never_counts_fewer_than_none():
+    world = Limited()
+    world.hand_in(far(due_at=NOON + DAY))
+    for _ in range(5):
+        world.tally.leave(world.timers.puts[0][0].job)
+
+    assert world.known() == 0
+    world.clock.tick(KNOWN_FOR)
+    assert taken(world.hand_in(*[far(due_at=NOON + 2 * DAY) for _ in range(LIMIT + 1)])) == [True] * LIMIT + [False]
+
+
+def test_a_limit_that_cannot_be_looked_up_keeps_no_job_out():
+    world = Limited()
+    world.store_of_waiting.fails = True
+
+    assert all(taken(world.hand_in(*[far() for _ in range(LIMIT + 2)])))
+    assert [name for name, _ in world.journal.events][:1] == ["quota_unknown"]
+    assert "pending_not_counted" in [name for name, _ in world.journal.events]
+
+
+def test_a_repeat_under_its_key_counts_once():
+    world = Limited()
+    submission = far(idempotency_key="k")
+
+    world.hand_in(submission)
+    world.hand_in(submission)
+
+    assert world.known() == 1
+
+
+def test_the_fires_of_a_schedule_do_not_count():
+    world = Limited()
+    timer = an_occurrence_timer(fire_at=NOON + HOUR)
+
+    world.tally.leave(timer.job)
+
+    world.tally.flush()
+    assert world.waiting.rows == {}

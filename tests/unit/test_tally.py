@@ -1,0 +1,151 @@
+"""What a process counts of its tenants, and when it writes it down."""
+
+from datetime import date, timedelta
+
+from functions.domain.usage import Usage
+from functions.tally import ENOUGH_JOBS, MOST_WRITES, OLD, QUIET_JOBS, Tally
+from tests.fakes import FakeClock, GivenPlans, InMemoryPendingStore, InMemoryUsageStore, RecordingJournal
+
+TODAY = FakeClock().now().date()
+JOB = Usage(submitted=1)
+
+
+class FailingStore(InMemoryUsageStore):
+    fails = False
+
+    def add(self, tenant: str, day: date, used: Usage) -> None:
+        if self.fails:
+            raise TimeoutError
+        super().add(tenant, day, used)
+
+
+class Process:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.store = FailingStore()
+        self.journal = RecordingJournal()
+        self.plans = GivenPlans()
+        self.waiting = InMemoryPendingStore()
+        self.tally = Tally(
+            clock=self.clock, plans=self.plans, usage=self.store, pending=self.waiting, journal=self.journal
+        )
+
+    def add(self, jobs: int, tenant: str = "acme") -> None:
+        for _ in range(jobs):
+            self.tally.add(tenant, JOB)
+
+    def written(self, tenant: str = "acme") -> int:
+        return sum(usage.submitted for (owner, _), usage in self.store.rows.items() if owner == tenant)
+
+    def make_busy(self) -> None:
+        self.add(QUIET_JOBS, "umbrella")
+
+
+def test_a_quiet_process_writes_at_once():
+    process = Process()
+    process.add(QUIET_JOBS - 1)
+
+    process.tally.flush()
+
+    assert process.written() == QUIET_JOBS - 1
+
+
+def test_a_busy_process_waits_until_a_count_is_worth_a_write():
+    process = Process()
+    process.add(ENOUGH_JOBS - 1)
+    process.tally.flush()
+    assert process.store.writes == 0
+
+    process.add(1)
+    process.tally.flush()
+
+    assert (process.written(), process.store.writes) == (ENOUGH_JOBS, 1)
+
+
+def test_a_busy_process_writes_what_is_old():
+    process = Process()
+    process.add(3)
+    process.clock.tick(OLD - timedelta(seconds=1))
+    process.make_busy()
+    process.tally.flush()
+    assert process.written() == 0
+
+    process.clock.tick(timedelta(seconds=1))
+    process.tally.flush()
+
+    assert (process.written(), process.written("umbrella")) == (3, 0)
+
+
+def test_a_process_is_quiet_again_after_a_minute():
+    process = Process()
+    process.make_busy()
+    process.tally.flush()
+    process.clock.tick(OLD)
+    process.add(1)
+
+    process.tally.flush()
+
+    assert process.written() == 1
+
+
+def test_what_is_written_is_not_written_again():
+    process = Process()
+    process.add(1)
+    process.tally.flush()
+
+    process.tally.flush()
+
+    assert (process.written(), process.store.writes) == (1, 1)
+
+
+def test_a_day_has_what_was_counted_on_it():
+    process = Process()
+    process.add(2)
+    process.clock.tick(timedelta(days=1))
+    process.add(3)
+
+    process.tally.flush()
+
+    assert {day: usage.submitted for (_, day), usage in process.store.rows.items()} == {
+        TODAY: 2,
+        TODAY + timedelta(days=1): 3,
+    }
+
+
+def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails():
+    process = Process()
+    process.add(1)
+    process.add(2, "umbrella")
+    process.store.fails = True
+    process.tally.flush()
+    process.add(4)
+
+    process.store.fails = False
+    process.tally.flush()
+
+    assert (process.written(), process.written("umbrella")) == (5, 2)
+    assert process.journal.events == [("usage_not_written", {"tenant": "acme", "error": "TimeoutError: "})]
+
+
+def test_a_flush_makes_a_bounded_number_of_writes_and_the_oldest_go_first():
+    process = Process()
+    for number in range(MOST_WRITES + 1):
+        process.add(1, f"t{number}")
+        process.clock.tick(timedelta(seconds=1))
+    process.clock.tick(OLD)
+
+    process.tally.flush()
+    assert process.store.writes == MOST_WRITES
+    assert process.written(f"t{MOST_WRITES}") == 0
+
+    process.tally.flush()
+    assert process.written(f"t{MOST_WRITES}") == 1
+
+
+def test_what_is_only_units_is_written_too():
+    process = Process()
+    process.tally.add("acme", Usage(units=2))
+
+    process.tally.flush()
+
+    assert process.store.rows["acme", TODAY] == Usage(units=2)

@@ -1,0 +1,73 @@
+"""What a tenant has used, as the client reads it and the command shows it."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from typer.testing import CliRunner, Result
+
+from tests.api_server import Answer, ApiServer
+from tests.unit.test_cli import wide_terminal
+from tickwheel.cli import app
+from tickwheel.client import Client
+from tickwheel.tenants import Figures, Usage
+
+__all__ = ["wide_terminal"]
+
+FIRST: dict[str, int] = {"submitted": 1200, "executed": 5, "succeeded": 4, "failed": 1, "units": 9, "bytes": 70}
+SECOND = {**FIRST, "submitted": 34}
+TOTAL = {name: FIRST[name] + SECOND[name] for name in FIRST}
+TOLD: dict[str, Any] = {
+    "tenant": "acme",
+    "from": "2026-11-01",
+    "until": "2026-11-22",
+    "days": [{"day": "2026-11-02", **FIRST}, {"day": "2026-11-20", **SECOND}],
+    "total": TOTAL,
+}
+
+
+def run(*arguments: str, server: ApiServer) -> Result:
+    environment = {"TICKWHEEL_ENDPOINT": server.url}
+    return CliRunner().invoke(app, ["tenant", "usage", *arguments], env=environment, catch_exceptions=False)
+
+
+def test_the_client_asks_for_days_and_reads_what_it_is_told() -> None:
+    with ApiServer(Answer(200, TOLD)) as server, Client(server.url, region="us-east-1") as client:
+        found = client.tenants.usage("acme", first=date(2026, 11, 1), last=date(2026, 11, 22))
+
+    assert server.requests[0].path == "/v1/tenants/acme/usage?from=2026-11-01&until=2026-11-22"
+    days = {date(2026, 11, 2): Figures(**FIRST), date(2026, 11, 20): Figures(**SECOND)}
+    assert found == Usage(
+        tenant="acme", first=date(2026, 11, 1), last=date(2026, 11, 22), days=days, total=Figures(**TOTAL)
+    )
+
+
+def test_the_client_leaves_out_what_is_not_said() -> None:
+    with ApiServer(Answer(200, TOLD)) as server, Client(server.url, region="us-east-1") as client:
+        client.tenants.usage("a.b")
+
+    assert server.requests[0].path == "/v1/tenants/a.b/usage"
+
+
+def test_the_command_shows_each_day_and_the_totals() -> None:
+    with ApiServer(Answer(200, TOLD)) as server:
+        result = run("acme", server=server)
+
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[0] == ["day", *FIRST]
+    assert lines[1] == ["2026-11-02", "1,200", "5", "4", "1", "9", "70"]
+    assert lines[-1] == ["2026-11-01", "to", "2026-11-22", "1,234", "10", "8", "2", "18", "140"]
+
+
+def test_the_command_asks_for_so_many_days_until_today() -> None:
+    with ApiServer(Answer(200, TOLD)) as server:
+        result = run("acme", "--days", "7", "--json", server=server)
+
+    assert json.loads(result.stdout) == TOLD
+    asked = {
+        name: date.fromisoformat(day) for name, (day,) in parse_qs(urlsplit(server.requests[0].path).query).items()
+    }
+    assert asked["until"] - asked["from"] == timedelta(days=6)
+    assert datetime.now(UTC).date() - asked["until"] <= timedelta(days=1)

@@ -1,0 +1,54 @@
+"""The command that tells what a tenant has used: `tickwheel tenant usage`."""
+
+import json
+from dataclasses import asdict, fields
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tickwheel.client import Client
+from tickwheel.options import EndpointOption, JsonOption, RegionOption
+from tickwheel.tenants import Figures, Usage
+from tickwheel.terminal import failing_politely
+
+_FIGURES = tuple(field.name for field in fields(Figures))
+
+
+def show_usage(
+    tenant: Annotated[str, typer.Argument(metavar="ID")],
+    days: Annotated[int, typer.Option(min=1, max=400, help="So many UTC days until today.")] = 30,
+    endpoint: EndpointOption = None,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a tenant has used, day by day, about."""
+    today = datetime.now(UTC).date()
+    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
+        found = client.tenants.usage(tenant, first=today - timedelta(days=days - 1), last=today)
+    if as_json:
+        typer.echo(json.dumps(_as_json(found)))
+    else:
+        Console().print(_table(found))
+
+
+def _table(found: Usage) -> Table:
+    table = Table(box=None, pad_edge=False, show_footer=True)
+    table.add_column("day", footer=f"{found.first} to {found.last}")
+    for name in _FIGURES:
+        table.add_column(name, justify="right", footer=f"{getattr(found.total, name):,}")
+    for day, figures in found.days.items():
+        table.add_row(day.isoformat(), *(f"{getattr(figures, name):,}" for name in _FIGURES))
+    return table
+
+
+def _as_json(found: Usage) -> dict[str, Any]:
+    return {
+        "tenant": found.tenant,
+        "from": found.first.isoformat(),
+        "until": found.last.isoformat(),
+        "days": [{"day": day.isoformat(), **asdict(figures)} for day, figures in found.days.items()],
+        "total": asdict(found.total),
+    }
