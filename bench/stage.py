@@ -31,6 +31,7 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "PAYLOAD_BUCKET": "payloads",
         "WEBHOOK_SECRET": "webhooks",
         "ALLOWED_NETWORKS": "[]",
+        "LAG_OBJECTIVE_MS": 2_000,
         "ALLOW_PLAIN_HTTP": False,
         "ALLOWED_TARGETS": json.dumps(DEFAULT_TARGETS),
         "MAX_TIMEOUT_SECONDS": 50,

@@ -1,4 +1,4 @@
-"""What wakes somebody. Each alarm's description says what it means; the runbook says what to do."""
+"""What wakes somebody, once a fault, and what makes a ticket. Each alarm leads to its section of the runbook."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.burn_rates import BurnRates
 from infra.metrics import BURYING, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
+from infra.runbook import alarm, any_of, composite
 from infra.stage import PRIORITIES, Stage
+from infra.topics import Topics
 
 OLDEST_BUCKET_AGE_S = 120
-"""A bucket is drained before it starts; two minutes after, its jobs are two minutes late."""
+"""Since it opened: about when the first of its jobs come due, so this tells before they are late by much."""
 
 PATIENCE_S = {"critical": 60, "high": 120, "normal": 300, "low": 900}
 """How long a message may wait after it was due before its priority no longer means anything."""
@@ -23,11 +26,17 @@ PATIENCE_S = {"critical": 60, "high": 120, "normal": 300, "low": 900}
 RESCUES_PER_100_ATTEMPTS = 5
 """Above, workers die or leases are too short; a few come with every deployment."""
 
+WAITING_FOR_OFFICE_HOURS = ("operations",)
+"""Functions whose errors hold no job up."""
+
 MINUTE = cdk.Duration.minutes(1)
 
 
 class Alarms(Construct):
-    """One alarm per way to fail a tenant; silence is health, so missing data does not breach, but for the scanner's."""
+    """Alarms on single metrics, and over them one page for each kind of fault.
+
+    Silence is health, so missing data does not breach, but for the scanner's.
+    """
 
     def __init__(
         self,
@@ -37,89 +46,216 @@ class Alarms(Construct):
         stage: Stage,
         ready_queues: ReadyQueues,
         functions: Sequence[Function],
+        topics: Topics,
     ) -> None:
         super().__init__(scope, construct_id)
         self._stage = stage
-        for priority, queue in zip(PRIORITIES, ready_queues.dead_letter_queues, strict=True):
-            self._dead_letters_waiting(priority, queue=queue)
-        for priority, queue in zip(PRIORITIES, ready_queues.queues, strict=True):
-            self._queue_age(priority, queue=queue)
-        for function in functions:
-            self._errors(function)
-        self._emitted("Stragglers", metric="stragglers", service="sweeper", meaning="promotion passed over a job")
-        self._emitted(
-            "ChainsBroken",
-            metric="chains_broken",
-            service="sweeper",
-            meaning="a schedule cannot be worked out any more",
+        ages = {
+            priority: self._queue_age(priority, queue=queue)
+            for priority, queue in zip(PRIORITIES, ready_queues.queues, strict=True)
+        }
+        depths = [
+            self._depth(priority, queue=queue) for priority, queue in zip(PRIORITIES, ready_queues.queues, strict=True)
+        ]
+        errors = {function.name: self._errors(function) for function in functions}
+        late = [self._oldest_bucket(), *(age for priority, age in ages.items() if priority != "low")]
+        broken = self._broken_promises()
+        letters = [*self._dead_lettered(), *self._waiting_for_their_consumer(ready_queues)]
+        topics.ticket(
+            ages["low"],
+            *depths,
+            *(errors[name] for name in WAITING_FOR_OFFICE_HOURS),
+            self._operation_failures(),
+            self._shedding(),
         )
-        self._emitted("Early", metric="early", service="worker", meaning="a job fired before its time")
-        for service in BURYING:
-            name = f"DeadLetteredBy{_camel_case(service)}"
-            self._emitted(name, metric="dead_lettered", service=service, meaning="a job failed for good")
-        self._operation_failures()
-        self._oldest_bucket()
-        if not stage.emulated:  # the emulator refuses alarms on expressions
-            self._rescue_rate()
+        if not stage.emulated:  # the emulator knows neither alarms on expressions nor composites
+            topics.ticket(self._rescue_rate())
+            failing = [error for name, error in errors.items() if name not in WAITING_FOR_OFFICE_HOURS]
+            self._pages(late=late, broken=broken, letters=letters, failing=failing, topics=topics)
 
-    def _dead_letters_waiting(self, priority: str, *, queue: sqs.Queue) -> None:
-        self._alarm(
-            f"DeadLetters{priority.capitalize()}",
-            metric=queue.metric_approximate_number_of_messages_visible(period=MINUTE, statistic="Maximum"),
-            threshold=0,
-            description=f"Messages wait in the dead-letter queue of {priority} jobs: workers crash on them",
+    def _pages(
+        self,
+        *,
+        late: Sequence[cloudwatch.Alarm],
+        broken: Sequence[cloudwatch.Alarm],
+        letters: Sequence[cloudwatch.Alarm],
+        failing: Sequence[cloudwatch.Alarm],
+        topics: Topics,
+    ) -> None:
+        burns = BurnRates(self, "Burns", stage=self._stage)
+        is_late = composite(
+            self,
+            "JobsAreLate",
+            rule=any_of(*burns.pages, *late),
+            meaning="Jobs are late, or about to be",
+            section="jobs-are-late",
         )
+        topics.page(
+            is_late,
+            composite(
+                self,
+                "PromiseBroken",
+                rule=any_of(*broken),
+                meaning="Something happened that must never happen",
+                section="a-promise-is-broken",
+            ),
+            composite(
+                self,
+                "JobsFail",
+                rule=any_of(*letters),
+                meaning="Jobs failed for good",
+                section="jobs-fail-for-good",
+            ),
+            composite(
+                self,
+                "FunctionsFail",
+                rule=any_of(*failing),
+                meaning="A function fails, and jobs are not late yet",
+                section="a-function-fails",
+                # A scanner or worker that fails makes jobs late: that is one fault, and has paged.
+                unless=is_late,
+            ),
+        )
+        topics.ticket(burns.ticket)
 
-    def _queue_age(self, priority: str, *, queue: sqs.Queue) -> None:
-        self._alarm(
+    def _broken_promises(self) -> list[cloudwatch.Alarm]:
+        return [
+            self._above_zero(
+                "Stragglers", metric="stragglers", service="sweeper", meaning="Promotion passed over a job"
+            ),
+            self._above_zero(
+                "ChainsBroken",
+                metric="chains_broken",
+                service="sweeper",
+                meaning="A schedule cannot be worked out any more",
+            ),
+            self._above_zero("Early", metric="early", service="worker", meaning="A job began before its time"),
+            self._above_zero(
+                "ClockSkewed",
+                metric="clock_skewed",
+                service="scanner",
+                meaning="A scanner's clock is wrong by more than half of SKEW: it promotes nothing",
+                periods=3,
+                breaching=2,
+            ),
+        ]
+
+    def _dead_lettered(self) -> list[cloudwatch.Alarm]:
+        return [
+            self._above_zero(
+                f"DeadLetteredBy{_camel_case(service)}",
+                metric="dead_lettered",
+                service=service,
+                meaning=f"A job failed for good: dead_lettered of the {service}",
+                section="jobs-fail-for-good",
+            )
+            for service in BURYING
+        ]
+
+    def _waiting_for_their_consumer(self, ready_queues: ReadyQueues) -> list[cloudwatch.Alarm]:
+        return [
+            alarm(
+                self,
+                f"DeadLetters{priority.capitalize()}",
+                metric=_visible(queue),
+                threshold=0,
+                meaning=f"Messages wait in the dead-letter queue of {priority} jobs: workers crash on them",
+                section="messages-wait-in-a-dead-letter-queue",
+            )
+            for priority, queue in zip(PRIORITIES, ready_queues.dead_letter_queues, strict=True)
+        ]
+
+    def _queue_age(self, priority: str, *, queue: sqs.Queue) -> cloudwatch.Alarm:
+        return alarm(
+            self,
             f"QueueAge{priority.capitalize()}",
             metric=queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum"),
             # SQS counts from the sending, and up to GUARD of that is the delay that was asked for.
             threshold=int(self._stage.wheel.guard.total_seconds()) + PATIENCE_S[priority],
             periods=3,
-            description=f"The oldest {priority} message waits for a worker: too few run, or they take too long",
+            meaning=f"The oldest {priority} message waits for a worker: too few run, or they take too long",
+            section="messages-wait-for-workers",
         )
 
-    def _errors(self, function: Function) -> None:
-        self._alarm(
+    def _depth(self, priority: str, *, queue: sqs.Queue) -> cloudwatch.Alarm:
+        return alarm(
+            self,
+            f"Depth{priority.capitalize()}",
+            metric=_visible(queue),
+            threshold=self._stage.ready_capacity // 2,
+            periods=5,
+            meaning=f"The ready queue of {priority} is half full of messages that are due",
+            section="a-ready-queue-fills",
+        )
+
+    def _errors(self, function: Function) -> cloudwatch.Alarm:
+        return alarm(
+            self,
             f"Errors{_camel_case(function.name)}",
             metric=function.function.metric_errors(period=MINUTE),
             threshold=0,
             periods=3,
             breaching=2,
-            description=f"The {function.name} fails; one lost invocation is repeated, two in three minutes are a fault",
+            meaning=f"The {function.name} fails; one lost invocation is repeated, two in three minutes are a fault",
+            section="a-function-fails",
         )
 
-    def _emitted(self, construct_id: str, *, metric: str, service: str, meaning: str) -> None:
-        self._alarm(
+    def _above_zero(
+        self,
+        construct_id: str,
+        *,
+        metric: str,
+        service: str,
+        meaning: str,
+        section: str = "a-promise-is-broken",
+        periods: int = 1,
+        breaching: int | None = None,
+    ) -> cloudwatch.Alarm:
+        return alarm(
+            self,
             construct_id,
             metric=emitted(metric, service=service, stage=self._stage),
             threshold=0,
-            description=f"{metric} of the {service} is above zero: {meaning}",
+            meaning=meaning,
+            section=section,
+            periods=periods,
+            breaching=breaching,
         )
 
-    def _operation_failures(self) -> None:
-        self._alarm(
+    def _operation_failures(self) -> cloudwatch.Alarm:
+        return self._above_zero(
             "OperationFailures",
-            metric=emitted("operation_failures", service="operations", stage=self._stage),
-            threshold=0,
+            metric="operation_failures",
+            service="operations",
+            meaning="Turns of an operation end in errors: the next goes on, and ten in a row give the operation up",
+            section="an-operation-fails",
             periods=3,
             breaching=2,
-            description="Turns of an operation end in errors: the next goes on, and ten in a row give the operation up",
         )
 
-    def _oldest_bucket(self) -> None:
-        self._alarm(
+    def _shedding(self) -> cloudwatch.Alarm:
+        return self._above_zero(
+            "Shedding",
+            metric="shedding",
+            service="sweeper",
+            meaning="Submissions are refused because the stage is behind",
+            section="submissions-are-shed",
+        )
+
+    def _oldest_bucket(self) -> cloudwatch.Alarm:
+        return alarm(
+            self,
             "OldestBucket",
             metric=emitted("oldest_bucket_age_s", service="scanner", stage=self._stage, statistic="Maximum"),
             threshold=OLDEST_BUCKET_AGE_S,
             periods=3,
-            description="The oldest bucket that is not drained is too old: promotion is behind, or no scanner runs",
+            meaning="The oldest bucket that is not drained is too old: promotion is behind, or no scanner runs",
+            section="the-oldest-bucket-is-too-old",
             # Every tick tells it: silence is a scanner that dies or is not invoked.
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 
-    def _rescue_rate(self) -> None:
+    def _rescue_rate(self) -> cloudwatch.Alarm:
         window = cdk.Duration.minutes(5)
         rate = cloudwatch.MathExpression(
             expression="IF(attempts > 0, 100 * rescues / attempts, 0)",
@@ -130,36 +266,19 @@ class Alarms(Construct):
             label="rescues per 100 attempts",
             period=window,
         )
-        self._alarm(
+        return alarm(
+            self,
             "RescueRate",
             metric=rate,
             threshold=RESCUES_PER_100_ATTEMPTS,
             periods=2,
-            description="Too many attempts are rescues: workers die, or outlive their leases",
+            meaning="Too many attempts are rescues: workers die, or outlive their leases",
+            section="many-attempts-are-rescues",
         )
 
-    def _alarm(
-        self,
-        construct_id: str,
-        *,
-        metric: cloudwatch.IMetric,
-        threshold: int,
-        description: str,
-        periods: int = 1,
-        breaching: int | None = None,
-        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
-    ) -> None:
-        cloudwatch.Alarm(
-            self,
-            construct_id,
-            metric=metric,
-            threshold=threshold,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            evaluation_periods=periods,
-            datapoints_to_alarm=breaching,
-            treat_missing_data=missing,
-            alarm_description=description,
-        )
+
+def _visible(queue: sqs.Queue) -> cloudwatch.Metric:
+    return queue.metric_approximate_number_of_messages_visible(period=MINUTE, statistic="Maximum")
 
 
 def _camel_case(name: str) -> str:

@@ -1,4 +1,8 @@
-"""One page in the order of an incident: are jobs late, where do they wait, what fails."""
+"""One page in the order of an incident: are jobs late, where do they wait, whose are they, what has changed.
+
+What tells first stands on top: the oldest bucket grows old before its jobs are late, and the slowest of them are late
+before the others.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.metrics import BURYING, EMITTED, ENDED_BY_TARGETS, emitted
@@ -30,186 +35,160 @@ class Dashboard(Construct):
         functions: Sequence[Function],
     ) -> None:
         super().__init__(scope, construct_id)
+        by_name = {function.name: function for function in functions}
         cloudwatch.Dashboard(
             self,
             "Dashboard",
             default_interval=cdk.Duration.hours(3),
             widgets=[
                 [_heading("Are jobs late?")],
+                _first_signs(stage),
                 _lateness(stage),
-                [_heading("Where do they wait?")],
-                _waiting(ready_queues),
-                _breakers(stage),
-                [_heading("What fails?")],
-                _outcomes(stage),
-                [_heading("What do schedules do?")],
-                _schedules(stage),
-                [_heading("Are the functions well?")],
+                [_heading("Where: submission")],
+                _submission(stage),
+                [_heading("Where: promotion")],
+                _promotion(stage),
+                [_heading("Where: queues")],
+                _queues(ready_queues),
+                [_heading("Where: execution")],
+                _execution(stage),
                 _functions(functions),
+                [_heading("Whose are they?")],
+                _tenants(by_name["worker"]),
+                [_heading("What has changed?")],
+                _changes(stage),
+                [_changed_by_hand(by_name["api"])],
             ],
         )
+
+
+def _first_signs(stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
+            "Oldest bucket that is not drained (s)",
+            emitted("oldest_bucket_age_s", service="scanner", stage=stage, statistic="Maximum"),
+            columns=2,
+        ),
+        _graph("Lag p99 (ms)", emitted("lag_ms", service="worker", stage=stage, statistic="p99"), columns=2),
+    ]
 
 
 def _lateness(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         _graph(
-            "Lag (ms)",
-            *(emitted("lag_ms", service="worker", stage=stage, statistic=share) for share in ("p50", "p95", "p99")),
+            "Lag, the others (ms)",
+            *(emitted("lag_ms", service="worker", stage=stage, statistic=share) for share in ("p50", "p95")),
             columns=3,
         ),
         _graph(
-            "Oldest bucket that is not drained (s)",
-            emitted("oldest_bucket_age_s", service="scanner", stage=stage, statistic="Maximum"),
+            f"Share of attempts that began more than {stage.objective.lag.total_seconds():g} s late",
+            emitted("late", service="worker", stage=stage, statistic="Average", period=cdk.Duration.minutes(5)),
             columns=3,
         ),
         _graph(
             "Must be zero",
             emitted("early", service="worker", stage=stage),
             emitted("stragglers", service="sweeper", stage=stage),
+            emitted("clock_skewed", service="scanner", stage=stage),
+            *_of_each("chains_broken", stage=stage),
             *(emitted("dead_lettered", service=service, stage=stage) for service in BURYING),
             columns=3,
         ),
     ]
 
 
-def _waiting(ready_queues: ReadyQueues) -> list[cloudwatch.IWidget]:
-    named = list(zip(PRIORITIES, ready_queues.queues, strict=True))
+def _submission(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         _graph(
-            "Age of the oldest message (s), its delay included",
-            *(
-                queue.metric_approximate_age_of_oldest_message(label=priority, period=MINUTE, statistic="Maximum")
-                for priority, queue in named
-            ),
-            columns=4,
+            "Taken in",
+            *_of("api", "jobs_submitted", "triggered", "backfilled", stage=stage),
+            columns=2,
         ),
         _graph(
-            "Messages due and waiting",
-            *(
-                queue.metric_approximate_number_of_messages_visible(label=priority, period=MINUTE, statistic="Maximum")
-                for priority, queue in named
-            ),
-            columns=4,
-        ),
-        _graph(
-            "Messages not yet due",
-            *(
-                queue.metric_approximate_number_of_messages_delayed(label=priority, period=MINUTE, statistic="Maximum")
-                for priority, queue in named
-            ),
-            columns=4,
-        ),
-        _graph(
-            "Dead-letter queues",
-            *(
-                queue.metric_approximate_number_of_messages_visible(label=priority, period=MINUTE, statistic="Maximum")
-                for priority, queue in zip(PRIORITIES, ready_queues.dead_letter_queues, strict=True)
-            ),
-            columns=4,
-        ),
-    ]
-
-
-def _breakers(stage: Stage) -> list[cloudwatch.IWidget]:
-    return [
-        _graph(
-            "Breakers of destinations: opened, closed by a probe (worker) or by hand (api)",
-            emitted("breakers_opened", service="worker", stage=stage),
-            emitted("breakers_closed", service="worker", stage=stage),
-            emitted("breakers_closed", service="api", stage=stage),
-            columns=3,
-        ),
-        _graph(
-            "Jobs put back before their claim: open breaker, paused tenant, no free seat; of deleted tenants: forgotten",
-            *(
-                emitted(name, service="worker", stage=stage)
-                for name in ("parked", "parked_by_pause", "parked_by_cap", "forgotten")
-            ),
-            columns=3,
-        ),
-        _graph(
-            "Submissions that are refused: tenants above their rates, classes that are shed",
-            emitted("submissions_throttled", service="api", stage=stage),
-            emitted("submissions_shed", service="api", stage=stage),
+            "Refused: rates and quotas of tenants, and classes that are shed",
+            *_of("api", "submissions_throttled", "submissions_over_quota", "submissions_shed", stage=stage),
             emitted("shedding", service="sweeper", stage=stage),
-            columns=3,
-        ),
-        _graph(
-            "Tenants with more due than their turn, or paused",
-            emitted("cursors_behind", service="scanner", stage=stage),
-            columns=3,
+            columns=2,
         ),
     ]
 
 
-def _outcomes(stage: Stage) -> list[cloudwatch.IWidget]:
+def _promotion(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         _graph(
-            "In and through",
-            emitted("jobs_submitted", service="api", stage=stage),
+            "Promoted, and read again by the audit",
             emitted("promoted", service="scanner", stage=stage),
-            emitted("attempts", service="worker", stage=stage),
             emitted("audited", service="sweeper", stage=stage),
             columns=4,
         ),
         _graph(
-            "Outcomes",
-            *(
-                emitted(name, service="worker", stage=stage)
-                for name in ("succeeded", "retried", "failed", "expired", "cancelled", "dead_lettered")
-            ),
+            "Tenants with more due than their turn, or paused",
+            emitted("cursors_behind", service="scanner", stage=stage),
             columns=4,
         ),
         _graph(
-            "Outcomes that targets told the API",
-            *(emitted(name, service="api", stage=stage) for name in ENDED_BY_TARGETS),
+            "Fires of schedules",
+            *_of_each("occurrences", stage=stage),
+            *_of_each("alarms_rung", stage=stage),
             columns=4,
         ),
+        _graph(
+            "Fires that were missed or skipped",
+            *_of_each("misfires", stage=stage),
+            *_of_each("skipped", stage=stage),
+            columns=4,
+        ),
+    ]
+
+
+def _queues(ready_queues: ReadyQueues) -> list[cloudwatch.IWidget]:
+    def of_each(queues: Sequence[sqs.Queue], metric: str) -> list[cloudwatch.Metric]:
+        return [
+            queue.metric(metric, label=priority, period=MINUTE, statistic="Maximum")
+            for priority, queue in zip(PRIORITIES, queues, strict=True)
+        ]
+
+    ready = ready_queues.queues
+    return [
+        _graph(
+            "Age of the oldest message (s), its delay included",
+            *of_each(ready, "ApproximateAgeOfOldestMessage"),
+            columns=4,
+        ),
+        _graph("Messages due and waiting", *of_each(ready, "ApproximateNumberOfMessagesVisible"), columns=4),
+        _graph("Messages not yet due", *of_each(ready, "ApproximateNumberOfMessagesDelayed"), columns=4),
+        _graph(
+            "Dead-letter queues",
+            *of_each(ready_queues.dead_letter_queues, "ApproximateNumberOfMessagesVisible"),
+            columns=4,
+        ),
+    ]
+
+
+def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
+            "Attempts and what they ended in",
+            *_of("worker", "attempts", "succeeded", "retried", "failed", "expired", "cancelled", stage=stage),
+            columns=4,
+        ),
+        _graph("Outcomes that targets told the API", *_of("api", *ENDED_BY_TARGETS, stage=stage), columns=4),
         _graph(
             "Claims",
-            *(
-                emitted(name, service="worker", stage=stage)
-                for name in ("held", "leases_expired", "rescues", "claims_lost", "duplicates_dropped", "returned")
+            *_of(
+                "worker",
+                *("held", "leases_expired", "rescues", "claims_lost", "duplicates_dropped", "returned"),
+                stage=stage,
             ),
             emitted("requeued", service="dead_letters", stage=stage),
             emitted("claims_lost", service="api", stage=stage),
             columns=4,
         ),
         _graph(
-            "Dead letters, by hand",
-            emitted("dead_letters_replayed", service="api", stage=stage),
-            emitted("dead_letters_purged", service="api", stage=stage),
+            "Put back before their claim: open breaker, paused tenant, no free seat; of deleted tenants: forgotten",
+            *_of("worker", "parked", "parked_by_pause", "parked_by_cap", "forgotten", stage=stage),
+            emitted("forgotten", service="dead_letters", stage=stage),
             columns=4,
-        ),
-        _graph(
-            "Turns of operations that ended in an error",
-            emitted("operation_failures", service="operations", stage=stage),
-            columns=4,
-        ),
-    ]
-
-
-def _schedules(stage: Stage) -> list[cloudwatch.IWidget]:
-    def of_each(name: str) -> list[cloudwatch.Metric]:
-        return [emitted(name, service=service, stage=stage) for service, names in EMITTED.items() if name in names]
-
-    return [
-        _graph(
-            "Fires",
-            *of_each("occurrences"),
-            *of_each("alarms_rung"),
-            *of_each("triggered"),
-            *of_each("backfilled"),
-            columns=3,
-        ),
-        _graph("Missed and skipped", *of_each("misfires"), *of_each("skipped"), columns=3),
-        _graph(
-            "Paused after failures, broken, healed",
-            *of_each("schedules_paused"),
-            *of_each("chains_broken"),
-            *of_each("runs_abandoned"),
-            *of_each("schedules_healed"),
-            columns=3,
         ),
     ]
 
@@ -222,10 +201,83 @@ def _functions(functions: Sequence[Function]) -> list[cloudwatch.IWidget]:
         ]
 
     return [
-        _graph("Errors", *of_each("Errors", statistic="Sum"), columns=3),
-        _graph("Throttles", *of_each("Throttles", statistic="Sum"), columns=3),
-        _graph("Duration p99 (ms)", *of_each("Duration", statistic="p99"), columns=3),
+        _graph("Errors of functions", *of_each("Errors", statistic="Sum"), columns=3),
+        _graph("Throttles of functions", *of_each("Throttles", statistic="Sum"), columns=3),
+        _graph("Duration p99 of functions (ms)", *of_each("Duration", statistic="p99"), columns=3),
     ]
+
+
+def _tenants(worker: Function) -> list[cloudwatch.IWidget]:
+    # From the log: a metric with the tenant for a dimension would cost by the tenant.
+    return [
+        _query(
+            "Tenants by attempts that began late",
+            'filter message = "began_late"',
+            "stats count(*) as attempts, pct(lag_ms, 99) as lag_p99 by tenant",
+            "sort attempts desc",
+            "limit 20",
+            function=worker,
+            columns=2,
+        ),
+        _query(
+            "Tenants by attempts that did not succeed",
+            'filter message = "job_settled" and outcome != "succeeded"',
+            "stats count(*) as attempts by tenant, outcome, error",
+            "sort attempts desc",
+            "limit 20",
+            function=worker,
+            columns=2,
+        ),
+    ]
+
+
+def _changes(stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
+            "Breakers of destinations: opened, closed by a probe (worker) or by hand (api)",
+            *_of("worker", "breakers_opened", "breakers_closed", stage=stage),
+            emitted("breakers_closed", service="api", stage=stage),
+            columns=4,
+        ),
+        _graph(
+            "Schedules: paused after failures, healed; runs abandoned",
+            *_of_each("schedules_paused", stage=stage),
+            *_of_each("runs_abandoned", stage=stage),
+            *_of_each("schedules_healed", stage=stage),
+            columns=4,
+        ),
+        _graph(
+            "Dead letters, by hand",
+            *_of("api", "dead_letters_replayed", "dead_letters_purged", stage=stage),
+            columns=4,
+        ),
+        _graph(
+            "Turns of operations that ended in an error",
+            emitted("operation_failures", service="operations", stage=stage),
+            columns=4,
+        ),
+    ]
+
+
+def _changed_by_hand(api: Function) -> cloudwatch.IWidget:
+    changes = ("tenant_changed", "breaker_reset", "operation_accepted", "dead_letters_replayed", "dead_letters_purged")
+    return _query(
+        "By hand: tenants, breakers, operations, dead letters",
+        f"filter message in {list(changes)}".replace("'", '"'),
+        "fields @timestamp, message, caller, tenant, what",
+        "sort @timestamp desc",
+        "limit 50",
+        function=api,
+        columns=1,
+    )
+
+
+def _of(service: str, *names: str, stage: Stage) -> list[cloudwatch.Metric]:
+    return [emitted(name, service=service, stage=stage) for name in names]
+
+
+def _of_each(name: str, *, stage: Stage) -> list[cloudwatch.Metric]:
+    return [emitted(name, service=service, stage=stage) for service, names in EMITTED.items() if name in names]
 
 
 def _heading(text: str) -> cloudwatch.IWidget:
@@ -238,4 +290,14 @@ def _graph(title: str, *metrics: cloudwatch.IMetric, columns: int) -> cloudwatch
         left=list(metrics),
         width=ROW_WIDTH // columns,
         left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
+    )
+
+
+def _query(title: str, *lines: str, function: Function, columns: int) -> cloudwatch.IWidget:
+    return cloudwatch.LogQueryWidget(
+        title=title,
+        log_group_names=[function.log_group.log_group_name],
+        query_lines=list(lines),
+        width=ROW_WIDTH // columns,
+        height=6,
     )

@@ -17,6 +17,7 @@ EMITTED = {
     "api": (
         "jobs_submitted",
         "submissions_throttled",
+        "submissions_over_quota",
         "submissions_shed",
         "triggered",
         "backfilled",
@@ -28,9 +29,18 @@ EMITTED = {
         "schedules_paused",
         *MATERIALISED,
     ),
-    "scanner": ("promoted", "oldest_bucket_age_s", "cursors_behind", "dead_lettered", "alarms_rung", *MATERIALISED),
+    "scanner": (
+        "promoted",
+        "oldest_bucket_age_s",
+        "cursors_behind",
+        "clock_skewed",
+        "dead_lettered",
+        "alarms_rung",
+        *MATERIALISED,
+    ),
     "worker": (
         "lag_ms",
+        "late",
         "attempts",
         "succeeded",
         "failed",
@@ -57,7 +67,7 @@ EMITTED = {
     ),
     "sweeper": ("stragglers", "audited", "schedules_healed", "shedding", *MATERIALISED),
     "operations": ("operation_failures",),
-    "dead_letters": ("dead_lettered", "requeued", "schedules_paused", *MATERIALISED),
+    "dead_letters": ("dead_lettered", "requeued", "forgotten", "schedules_paused", *MATERIALISED),
 }
 """By service, the only dimension: one per tenant would cost 0.30 USD a month each."""
 

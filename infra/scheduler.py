@@ -16,6 +16,7 @@ from infra.scanner import Scanner
 from infra.stage import Stage
 from infra.storage import StorageStack
 from infra.sweeper import Sweeper
+from infra.topics import Topics
 from infra.worker import Worker
 
 
@@ -50,10 +51,13 @@ class SchedulerStack(cdk.Stack):
             self, "DeadLetters", stage=stage, package=package, storage=storage, ready_queues=ready_queues
         )
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
-        Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions)
+        topics = Topics(self, "Topics", stage=stage)
+        Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
         Dashboard(self, "Dashboard", stage=stage, ready_queues=ready_queues, functions=functions)
         cdk.CfnOutput(self, "ApiEndpoint", value=api.endpoint, description="Where signed requests go")
         cdk.CfnOutput(self, "OperatorRoleArn", value=api.operator.role_arn, description="May act for every tenant")
+        cdk.CfnOutput(self, "AlarmTopicArn", value=topics.pages.topic_arn, description="What pages is sent here")
+        cdk.CfnOutput(self, "TicketTopicArn", value=topics.tickets.topic_arn, description="What can wait is sent here")
         if api.token_endpoint is not None:
             cdk.CfnOutput(self, "JwtApiUrl", value=api.token_endpoint, description="Where requests with tokens go")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +18,7 @@ from functions.domain.job import Priority
 from functions.domain.targets import DEFAULT_TARGETS, AllowedTargets
 from functions.domain.tenant_plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
 from functions.domain.wheel import HOLD, Wheel
+from infra.objective import Objective
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 """The names of the classes 0 to 3; everything that exists once per class is in this order."""
@@ -46,6 +48,8 @@ SETTLING = LEASE_MARGIN + HOLD + timedelta(seconds=3)
 DELIVERY_MARGIN = timedelta(seconds=30)
 """What a message stays hidden beyond its worker and the skew, for the poller's own work."""
 
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 _LOOPBACK = {4: ip_network("127.0.0.0/8"), 6: ip_network("::1/128")}
 
@@ -95,6 +99,7 @@ class Stage:
     allowed_networks: CIDRs that HTTP targets may be in although they are not public. ready_capacity: jobs that a ready
     queue may hold, those included that are due in the next minutes; what is due beyond waits in the far ring.
     shed_after: the lag from which on submissions are refused, `low` first. plans: limits of tenants by the names of plans; a tenant without a plan is on `default`.
+    alarm_email: who is mailed what pages and what makes a ticket; AWS asks that address for its consent.
     """
 
     name: str
@@ -118,6 +123,8 @@ class Stage:
     plans: Mapping[str, Limits] = field(default_factory=lambda: {DEFAULT_PLAN: {}}, hash=False)
     operators: tuple[str, ...] = ()
     jwt: Jwt | None = None
+    objective: Objective = field(default_factory=Objective)
+    alarm_email: str | None = None
     metrics_namespace: str = "Tickwheel"
     log_level: str = "INFO"
 
@@ -134,6 +141,10 @@ class Stage:
             raise InvalidStage(
                 f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
                 f"{self.wheel.scan_shards} shards, or their ticks promote next to nothing"
+            )
+        if self.alarm_email is not None and not _EMAIL.fullmatch(self.alarm_email):
+            raise InvalidStage(
+                f"{self.name}: alarm_email is {self.alarm_email!r}: use one address, or None and subscribe to the topics"
             )
         if self.shed_after < SHORTEST_SHED:
             raise InvalidStage(

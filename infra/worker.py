@@ -7,6 +7,7 @@ import json
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from functions.domain.instants import MILLISECOND
 from infra.acknowledge import acknowledge
 from infra.package import Function, Package
 from infra.ready_queues import ReadyQueues
@@ -78,6 +79,7 @@ def _function(
             "WEBHOOK_SECRET": storage.webhook_secret_arn,
             "ALLOWED_NETWORKS": json.dumps(stage.allowed_networks),
             "ALLOWED_TARGETS": json.dumps(stage.targets),
+            "LAG_OBJECTIVE_MS": str(stage.objective.lag // MILLISECOND),
         },
     )
     function.grant("dynamodb:PutItem", on=[timers.table_arn])

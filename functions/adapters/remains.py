@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -82,26 +83,18 @@ class StoredRemains:
         That is a read unit for each bucket of a marked day, each hour of dead letters, and each 8 KB of the states of
         schedules and of the ledger, whosever they are. Raises NotDeleted.
         """
-        match part:
-            case Part.OPERATIONS:
-                return self._operations(tenant, after)
-            case Part.TIMERS:
-                return self._timers(tenant, after)
-            case Part.SCHEDULES:
-                return self._schedules(tenant, after)
-            case Part.STATES:
-                return self._scan(self._tables.schedule_state, tenant, after)
-            case Part.OBJECTS:
-                return self._objects(tenant, after)
-            case Part.LETTERS:
-                return self._letters(tenant, after)
-            case Part.BREAKERS:
-                return self._breakers(tenant, after)
-            case Part.ROWS:
-                page = self._query(self._tables.tenants, "t = :t", {":t": tenant}, after=after)
-                return self._swept(self._tables.tenants, page["Items"], page)
-            case Part.LEDGER:
-                return self._scan(self._tables.ledger, tenant, after)
+        sweep: Mapping[Part, Callable[[str, str], Swept]] = {
+            Part.OPERATIONS: self._operations,
+            Part.TIMERS: self._timers,
+            Part.SCHEDULES: self._schedules,
+            Part.STATES: partial(self._scan, self._tables.schedule_state),
+            Part.OBJECTS: self._objects,
+            Part.LETTERS: self._letters,
+            Part.BREAKERS: self._breakers,
+            Part.ROWS: self._rows,
+            Part.LEDGER: partial(self._scan, self._tables.ledger),
+        }
+        return sweep[part](tenant, after)
 
     def _operations(self, tenant: str, after: str) -> Swept:
         """Those that are open, by the partition in which everybody's are."""
@@ -182,6 +175,11 @@ class StoredRemains:
         """Of those that are not closed, which stand together."""
         values = {":t": _BREAKERS, ":owned": f"{tenant}#"}
         page = self._query(self._tables.tenants, "t = :t AND begins_with(i, :owned)", values, after=after)
+        return self._swept(self._tables.tenants, page["Items"], page)
+
+    def _rows(self, tenant: str, after: str) -> Swept:
+        """Whatever is his in the table of everybody's."""
+        page = self._query(self._tables.tenants, "t = :t", {":t": tenant}, after=after)
         return self._swept(self._tables.tenants, page["Items"], page)
 
     def _scan(self, table: str, tenant: str, after: str) -> Swept:

@@ -125,6 +125,7 @@ class WorkerSettings(_ScheduleSettings):
     WEBHOOK_SECRET: str
     ALLOWED_TARGETS: _Targets
     ALLOWED_NETWORKS: _Networks
+    LAG_OBJECTIVE_MS: Annotated[int, Field(ge=1)]
 
 
 class ScannerSettings(_ScheduleSettings):

@@ -111,6 +111,7 @@ class Scanner:
         tick = _Tick(self, lease, dict(cursors), ends_at=ends_at)
         # The answer to the first write has told how wrong this clock is: ahead, it would open buckets too early.
         is_skewed = abs(self.clock.offset()) > self.wheel.skew / 2
+        self.journal.count("clock_skewed", int(is_skewed))
         report = tick.give_back("its clock is skewed") if is_skewed else tick.run(horizon=self.wheel.horizon(now=now))
         self._note(report)
         return report

@@ -28,6 +28,7 @@ from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.lateness import LAG_OBJECTIVE
 from functions.domain.lifecycle import Event, target
 from functions.domain.usage import Usage, attempt_units
 from functions.domain.wheel import HOLD, Wheel
@@ -54,6 +55,7 @@ from functions.settling import Claim, Settler
 from functions.tally import UNCOUNTED
 from functions.worker.before import Entry, Gate
 from functions.worker.given import GONE, invocation_of, payload_of
+from functions.worker.start import note_start
 
 _CLAIM_TRIES = 3
 
@@ -99,6 +101,7 @@ class Worker:
     token: Callable[[], str]
     jitter: Callable[[], float]
     usage: UsageCounter = UNCOUNTED
+    lag_objective: timedelta = LAG_OBJECTIVE
 
     def execute(self, messages: Sequence[Message], *, ends_at: datetime) -> list[str]:
         """Run a batch before `ends_at`; the ids of the messages that must come back.
@@ -314,7 +317,9 @@ class Worker:
             return _Returned("too little of its lease is left")
         if payload is GONE:
             return self._miss_payload(timer)
-        self._note_start(timer, started_at)
+        plan = self.plans.of(job.tenant)
+        note_start(timer, plan, started_at=started_at, objective=self.lag_objective, journal=self.journal)
+        self.usage.add(job.tenant, Usage(executed=1, units=attempt_units(timer)))
         return self.targets.call(
             job.target, payload, invocation_of(timer, claim), options=job.options, timeout=job.timeout
         )
@@ -335,11 +340,3 @@ class Worker:
             self.journal.count("rescues")
         event = "rescued" if is_rescue else "lease_expired"
         self.journal.event(event, job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
-
-    def _note_start(self, timer: Timer, started_at: datetime) -> None:
-        lag_ms = (started_at - timer.due_at) / MILLISECOND
-        if lag_ms < 0:
-            self.journal.count("early")
-        self.journal.count("attempts")
-        self.usage.add(timer.job.tenant, Usage(executed=1, units=attempt_units(timer)))
-        self.journal.observe("lag_ms", max(0.0, lag_ms))

@@ -14,7 +14,8 @@ from functions.runtime.wiring import Wiring, jitter, token
 from functions.worker.execute import Message, Worker
 from functions.worker.handlers import HANDLERS
 
-wiring = Wiring(WorkerSettings.from_environment())
+settings = WorkerSettings.from_environment()
+wiring = Wiring(settings)
 wiring.confirm()
 worker = Worker(
     wheel=wiring.wheel,
@@ -33,6 +34,7 @@ worker = Worker(
     token=token,
     jitter=jitter,
     usage=wiring.tally,
+    lag_objective=timedelta(milliseconds=settings.LAG_OBJECTIVE_MS),
 )
 
 

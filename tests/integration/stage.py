@@ -90,6 +90,7 @@ class Stage:
             "PAYLOAD_BUCKET": BUCKET,
             "WEBHOOK_SECRET": self.webhook_secret,
             "ALLOWED_NETWORKS": '["127.0.0.0/8"]',
+            "LAG_OBJECTIVE_MS": "2000",
             "ALLOW_PLAIN_HTTP": "true",
             "ALLOWED_TARGETS": json.dumps(["https://*", "http://*", "handler:*", "arn:aws:sqs:*:*:*"]),
             "MAX_TIMEOUT_SECONDS": "50",

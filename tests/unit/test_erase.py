@@ -239,6 +239,7 @@ def test_two_at_once_do_it_as_one_would(scene: Scene, number: int):
     assert scene.remains.of("acme") == set()
     assert scene.status is TenantStatus.DELETED
     assert scene.deletions.rows == {}
+    assert [keys for name, keys in scene.journal.events if name == "deletion_failed"] == []
 
 
 def test_who_has_a_live_lease_is_left_alone(scene: Scene):
@@ -328,6 +329,29 @@ def test_what_an_earlier_life_has_left_is_not_carried_on():
 
     assert scene.deletions.rows == {}
     assert len(scene.remains.of("acme")) == 3 * len(Part)
+
+
+def test_what_an_earlier_life_has_left_says_nothing_of_how_far_a_later_one_is():
+    scene = Scene()
+    scene.deletions.begin(Deletion(tenant="acme", since=NOON - timedelta(days=30), part=Part.LEDGER))
+
+    def die(call: str) -> None:
+        if call == "deletions.begin":
+            raise DeathError
+
+    scene.before = die
+    with pytest.raises(DeathError):
+        scene.delete()
+    scene.before = lambda _: None
+    scene.clock.tick(WAIT)
+    scene.work()
+    assert scene.status is TenantStatus.DELETING
+    assert len(scene.remains.of("acme")) == 3 * len(Part)
+
+    scene.delete()
+    scene.work()
+    assert scene.remains.of("acme") == set()
+    assert scene.status is TenantStatus.DELETED
 
 
 def test_a_later_life_is_deleted_from_the_beginning():

@@ -58,7 +58,7 @@ def test_a_job_is_noted_with_its_lag_and_its_outcome(world: World):
 
     world.work(a_message(timer))
 
-    assert world.journal.values == {"lag_ms": [250.0]}
+    assert world.journal.values == {"lag_ms": [250.0], "late": [0.0]}
     assert world.journal.counts == {"attempts": 1, "succeeded": 1}
     assert world.events("job_settled")[0]["outcome"] == "succeeded"
 

@@ -119,6 +119,13 @@ def test_a_batch_is_one_write_for_each_day_and_one_read_for_ten_seconds():
     assert world.waiting.reads == 2
 
 
+def test_a_process_knows_at_once_what_it_has_taken_in_itself():
+    world = Limited()
+    world.hand_in(far(), far())
+
+    assert taken(world.hand_in(far(), far())) == [True, False]
+
+
 def test_a_process_learns_what_others_have_taken_in_after_ten_seconds():
     world = Limited()
     other = world.a_process()

@@ -151,9 +151,11 @@ def test_a_scanner_whose_clock_is_skewed_gives_its_shard_back_without_scanning(w
 
     assert (world.timers.reads, world.ready.sent) == ([], [])
     assert world.shards.cursors([0]) == before
+    assert world.journal.counts["clock_skewed"] == 1
     world.clock.known_offset = world.wheel.skew / 2
     world.scan()
     assert world.ready.sent == [timer]
+    assert world.journal.counts["clock_skewed"] == 1
 
 
 def test_an_error_gives_the_lease_back_with_what_was_passed(world: World):

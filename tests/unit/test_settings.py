@@ -47,7 +47,7 @@ API = CONSTANTS | {
     "READY_QUEUE_URLS": json.dumps(["u0", "u1", "u2", "u3"]),
 }
 
-WORKER = API | {"DEAD_LETTERS_TABLE": "dead_letters", "ALLOWED_NETWORKS": "[]"}
+WORKER = API | {"DEAD_LETTERS_TABLE": "dead_letters", "ALLOWED_NETWORKS": "[]", "LAG_OBJECTIVE_MS": "2000"}
 
 
 def test_the_environment_makes_the_wheel_of_the_stage():

@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.usage import Usage
 from functions.tally import ENOUGH_JOBS, MOST_WRITES, OLD, QUIET_JOBS, Tally
 from tests.fakes import FakeClock, GivenPlans, InMemoryPendingStore, InMemoryUsageStore, RecordingJournal
@@ -149,3 +150,16 @@ def test_what_is_only_units_is_written_too():
     process.tally.flush()
 
     assert process.store.rows["acme", TODAY] == Usage(units=2)
+
+
+def test_what_was_counted_of_a_tenant_does_not_come_back_behind_its_deletion():
+    process = Process()
+    process.add(3)
+    process.add(2, "umbrella")
+    process.plans.plans["acme"] = TenantPlan(status=TenantStatus.DELETED)
+
+    process.tally.flush()
+    process.plans.plans.clear()
+    process.tally.flush()
+
+    assert (process.written(), process.written("umbrella")) == (0, 2)

@@ -13,6 +13,7 @@ from functions.domain.errors import InvalidInput
 from functions.domain.job import Delivery, Payload
 from functions.domain.job_id import parse_job_id
 from functions.domain.occurrence import Overlap
+from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.usage import (
     MAX_DAYS,
     USUAL_DAYS,
@@ -155,6 +156,17 @@ def test_what_crashed_its_workers_fails_for_its_tenant():
     world.burier().bury(body, message_id="m", seen_at=NOON, receive_count=10)
 
     assert used(world) == Usage(failed=1, units=1)
+
+
+def test_an_attempt_that_waits_in_the_far_ring_counts_its_row():
+    world = World()
+    world.targets.answer = lambda _, __: Failed("no")
+    slow = RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(hours=1), cap=timedelta(hours=1))
+    world.submit(a_submission(due_at=NOON, retry=slow))
+
+    world.receive_and_work()
+
+    assert used(world).units == 2 + 1
 
 
 def test_the_fires_of_a_schedule_are_not_submitted():

@@ -1,0 +1,22 @@
+"""Whether an attempt began late, which is what the promise of a stage is about."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from functions.domain.job import Priority, Timer
+from functions.domain.tenant_plan import TenantPlan
+
+LAG_OBJECTIVE = timedelta(seconds=2)
+"""How long after its time an attempt may begin, unless a stage says otherwise."""
+
+
+def is_late(timer: Timer, plan: TenantPlan, *, started_at: datetime, objective: timedelta) -> bool | None:
+    """Whether it began more than the objective after the wheel was to let go of it; None where nothing was promised.
+
+    Nothing is promised to `low`, which waits first by design, nor to what came due before its tenant's status changed
+    last: it may have been paused. What a cap holds back is measured from its booking.
+    """
+    if timer.job.priority is Priority.LOW or (plan.changed_at is not None and timer.due_at < plan.changed_at):
+        return None
+    return started_at - timer.wakes_at > objective

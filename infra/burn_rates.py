@@ -1,0 +1,118 @@
+"""How fast a stage spends its error budget: the share of late attempts, over a long and a short window.
+
+The windows and factors are those of the Site Reliability Workbook (Beyer and others, 2018), chapter 5: the long window
+shows that it matters, and the short one that it still goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from infra.metrics import emitted
+from infra.runbook import alarm, all_of, composite
+from infra.stage import Stage
+
+ENOUGH_LATE = 10
+"""Late attempts within a long window below which nobody is told: on a quiet stage one of them is a large share."""
+
+SECTION = "too-many-jobs-begin-late"
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burn:
+    """A rate at which the budget, which is meant for 30 days, would be spent so many times faster."""
+
+    name: str
+    factor: float
+    long: timedelta
+    short: timedelta
+
+
+FAST = Burn(name="BurnFast", factor=14.4, long=HOUR, short=timedelta(minutes=5))
+SLOW = Burn(name="BurnSlow", factor=6, long=timedelta(hours=6), short=timedelta(minutes=30))
+
+STEADY_DAYS = 3
+
+
+class BurnRates(Construct):
+    """`pages`: composites, each of two windows. `ticket`: the budget is spent as fast as it comes in, for three days."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+        super().__init__(scope, construct_id)
+        self._stage = stage
+        self.pages = [self._both_windows(burn) for burn in (FAST, SLOW)]
+        self.ticket = self._steady()
+
+    def _both_windows(self, burn: Burn) -> cloudwatch.CompositeAlarm:
+        threshold = self._threshold(burn.factor)
+        long = alarm(
+            self,
+            f"{burn.name}Long",
+            metric=self._share(burn.long),
+            threshold=threshold,
+            meaning=f"{_percent(threshold)} of attempts began late within {_words(burn.long)}",
+            section=SECTION,
+        )
+        short = alarm(
+            self,
+            f"{burn.name}Short",
+            # Of itself: no floor here, or on a quiet stage five minutes would never hold enough.
+            metric=emitted("late", service="worker", stage=self._stage, statistic="Average", period=_cdk(burn.short)),
+            threshold=threshold,
+            meaning=f"{_percent(threshold)} of attempts began late within {_words(burn.short)}",
+            section=SECTION,
+        )
+        return composite(
+            self,
+            burn.name,
+            rule=all_of(long, short),
+            meaning=f"Attempts begin late {burn.factor:g} times as often as promised, and still do",
+            section=SECTION,
+        )
+
+    def _steady(self) -> cloudwatch.Alarm:
+        # No period is longer than a day, so three days are three periods, each of them above.
+        threshold = self._threshold(1)
+        return alarm(
+            self,
+            "BurnSteady",
+            metric=self._share(timedelta(days=1)),
+            threshold=threshold,
+            periods=STEADY_DAYS,
+            meaning=f"More than {_percent(threshold)} of attempts began late on each of {STEADY_DAYS} days",
+            section=SECTION,
+        )
+
+    def _threshold(self, factor: float) -> float:
+        return round(factor * self._stage.objective.error_budget, 9)
+
+    def _share(self, window: timedelta) -> cloudwatch.MathExpression:
+        def late(statistic: str) -> cloudwatch.Metric:
+            return emitted("late", service="worker", stage=self._stage, statistic=statistic, period=_cdk(window))
+
+        return cloudwatch.MathExpression(
+            expression=f"IF(late >= {ENOUGH_LATE}, share, 0)",
+            using_metrics={"late": late("Sum"), "share": late("Average")},
+            label="share of late attempts",
+            period=_cdk(window),
+        )
+
+
+def _cdk(window: timedelta) -> cdk.Duration:
+    return cdk.Duration.seconds(int(window.total_seconds()))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def _words(window: timedelta) -> str:
+    hours = window // HOUR
+    return f"{hours} h" if hours else f"{window // timedelta(minutes=1)} min"

@@ -1,0 +1,81 @@
+"""An alarm that leads whoever it wakes to a section of the runbook."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+RUNBOOK = "docs/runbook.md"
+
+SUPPRESSOR_WAIT = cdk.Duration.minutes(3)
+"""How long an alarm waits to see whether the one that explains it goes off, too."""
+
+SUPPRESSOR_EXTENSION = cdk.Duration.minutes(5)
+"""How long it stays silent after that one is over."""
+
+
+def described(meaning: str, *, section: str) -> str:
+    """Return the text of an alarm: a sentence, and the anchor of the section."""
+    return f"{meaning}. What to do: {RUNBOOK}#{section}"
+
+
+def alarm(
+    scope: Construct,
+    construct_id: str,
+    *,
+    metric: cloudwatch.IMetric,
+    threshold: float,
+    meaning: str,
+    section: str,
+    periods: int = 1,
+    breaching: int | None = None,
+    missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+) -> cloudwatch.Alarm:
+    """Watch that a metric does not exceed the threshold, in `breaching` of so many `periods`, or in all of them."""
+    return cloudwatch.Alarm(
+        scope,
+        construct_id,
+        metric=metric,
+        threshold=threshold,
+        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+        evaluation_periods=periods,
+        datapoints_to_alarm=breaching,
+        treat_missing_data=missing,
+        alarm_description=described(meaning, section=section),
+    )
+
+
+def composite(
+    scope: Construct,
+    construct_id: str,
+    *,
+    rule: cloudwatch.IAlarmRule,
+    meaning: str,
+    section: str,
+    unless: cloudwatch.CompositeAlarm | None = None,
+) -> cloudwatch.CompositeAlarm:
+    """Combine alarms. unless: the alarm that explains this one, which then wakes nobody a second time."""
+    return cloudwatch.CompositeAlarm(
+        scope,
+        construct_id,
+        alarm_rule=rule,
+        alarm_description=described(meaning, section=section),
+        actions_suppressor=unless,
+        actions_suppressor_wait_period=SUPPRESSOR_WAIT if unless else None,
+        actions_suppressor_extension_period=SUPPRESSOR_EXTENSION if unless else None,
+    )
+
+
+def any_of(*alarms: cloudwatch.IAlarm) -> cloudwatch.IAlarmRule:
+    """Hold when at least one of them is in alarm."""
+    return cloudwatch.AlarmRule.any_of(*(_in_alarm(each) for each in alarms))
+
+
+def all_of(*alarms: cloudwatch.IAlarm) -> cloudwatch.IAlarmRule:
+    """Hold when all of them are in alarm."""
+    return cloudwatch.AlarmRule.all_of(*(_in_alarm(each) for each in alarms))
+
+
+def _in_alarm(each: cloudwatch.IAlarm) -> cloudwatch.IAlarmRule:
+    return cloudwatch.AlarmRule.from_alarm(each, cloudwatch.AlarmState.ALARM)

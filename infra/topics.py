@@ -1,0 +1,67 @@
+"""Where alarms go: what pages and what makes a ticket are apart, so that each can be sent elsewhere."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra.stage import Stage
+
+
+class Topics(Construct):
+    """`pages` wake somebody; `tickets` wait for office hours. The stage's address is subscribed to both."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+        super().__init__(scope, construct_id)
+        # Of its own: CloudWatch may not use the key that AWS manages for SNS, and alarms would be lost without a word.
+        key = kms.Key(
+            self,
+            "Key",
+            description=f"Tickwheel {stage.name}: alarms on their way",
+            enable_key_rotation=True,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        key.add_to_resource_policy(_for_alarms("kms:Decrypt", "kms:GenerateDataKey*", on="*", scope=self))
+        self.pages = _topic(self, "Pages", title=f"Tickwheel {stage.name}: page", key=key, stage=stage)
+        self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
+
+    def page(self, *alarms: cloudwatch.AlarmBase) -> None:
+        """Wake somebody when one of them goes off, and tell when it is over."""
+        _send(alarms, to=self.pages)
+
+    def ticket(self, *alarms: cloudwatch.AlarmBase) -> None:
+        """Leave somebody a note."""
+        _send(alarms, to=self.tickets)
+
+
+def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.Key, stage: Stage) -> sns.Topic:
+    topic = sns.Topic(scope, construct_id, display_name=title, master_key=cast("kms.IKey", key), enforce_ssl=True)
+    # A policy of its own takes the place of the one by which SNS lets the account's alarms in.
+    topic.add_to_resource_policy(_for_alarms("sns:Publish", on=topic.topic_arn, scope=scope))
+    if stage.alarm_email is not None:
+        topic.add_subscription(cast("sns.ITopicSubscription", subscriptions.EmailSubscription(stage.alarm_email)))
+    return topic
+
+
+def _for_alarms(*allowed: str, on: str, scope: Construct) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        principals=[cast("iam.IPrincipal", iam.ServicePrincipal("cloudwatch.amazonaws.com"))],
+        actions=list(allowed),
+        resources=[on],
+        conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}},
+    )
+
+
+def _send(alarms: tuple[cloudwatch.AlarmBase, ...], *, to: sns.Topic) -> None:
+    action = cast("cloudwatch.IAlarmAction", actions.SnsAction(cast("sns.ITopic", to)))
+    for each in alarms:
+        each.add_alarm_action(action)
+        each.add_ok_action(action)

@@ -1,0 +1,90 @@
+"""Alarms, metrics and queries on one side, and the pages that explain them on the other."""
+
+import re
+import shlex
+from typing import Any
+
+import click
+import pytest
+import typer
+
+from infra.alarms import PATIENCE_S
+from infra.metrics import EMITTED
+from infra.runbook import RUNBOOK
+from infra.stage import PRIORITIES
+from tests.infra.synthesis import ROOT, Templates
+from tests.infra.test_watching import EVENTS, events_in
+from tickwheel.cli import app
+
+PAGE = (ROOT / RUNBOOK).read_text()
+TITLES = re.findall(r"^## (.+)$", PAGE, flags=re.MULTILINE)
+BODIES = re.split(r"^## .+$", PAGE, flags=re.MULTILINE)[1:]
+METRICS_PAGE = (ROOT / "docs" / "metrics.md").read_text()
+
+
+def anchor_of(title: str) -> str:
+    return re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+
+
+def described(templates: Templates) -> list[dict[str, Any]]:
+    kinds = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+    return [alarm["Properties"] for kind in kinds for alarm in templates.of_type(kind).values()]
+
+
+def sections_of(templates: Templates) -> set[str]:
+    return {alarm["AlarmDescription"].partition(f"{RUNBOOK}#")[2] for alarm in described(templates)}
+
+
+def test_every_alarm_says_what_it_means_and_leads_to_a_section(templates: Templates) -> None:
+    anchors = {anchor_of(title) for title in TITLES}
+    for alarm in described(templates):
+        meaning, link, section = alarm["AlarmDescription"].partition(f". What to do: {RUNBOOK}#")
+        assert len(meaning) > 20
+        assert link
+        assert section in anchors
+
+
+def test_every_section_belongs_to_an_alarm(dev: Templates) -> None:
+    assert {anchor_of(title) for title in TITLES} == sections_of(dev)
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_section_says_what_it_means_how_to_confirm_it_and_what_to_do(title: str) -> None:
+    body = BODIES[TITLES.index(title)]
+    assert re.findall(r"^\*\*(\w+)\.\*\* \S", body, flags=re.MULTILINE) == ["Means", "Confirm", "Do"]
+
+
+def test_links_within_the_runbook_lead_somewhere() -> None:
+    links = re.findall(r"\]\(#([^)]+)\)", PAGE)
+    assert len(links) > 5
+    assert set(links) <= {anchor_of(title) for title in TITLES}
+
+
+def test_queries_of_the_runbook_look_for_events_that_are_logged() -> None:
+    assert len(events_in(PAGE)) > 5
+    assert events_in(PAGE) - EVENTS == set()
+
+
+@pytest.mark.parametrize("line", sorted(set(re.findall(r"`(tickwheel [^`]+)`", PAGE))))
+def test_commands_of_the_runbook_exist_with_these_options(line: str) -> None:
+    words = shlex.split(line)[1:]
+    command: click.Command = typer.main.get_command(app)
+    while isinstance(command, click.Group) and words and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    assert not isinstance(command, click.Group), f"there is no command {line!r}"
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} - known == set()
+
+
+def test_every_metric_is_explained_with_the_functions_that_emit_it() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([a-z_, ]+) \| \S", METRICS_PAGE, flags=re.MULTILINE)
+    explained = {name: set(services.split(", ")) for name, services in rows}
+    names = {name for names in EMITTED.values() for name in names}
+    assert len(rows) == len(explained)
+    assert explained == {name: {service for service in EMITTED if name in EMITTED[service]} for name in names}
+
+
+def test_the_runbook_tells_the_patience_of_each_class() -> None:
+    told = "1 minute for `critical`, 2 for `high`, 5 for `normal`, 15 for `low`"
+    assert told in PAGE
+    assert [PATIENCE_S[priority] // 60 for priority in PRIORITIES] == [1, 2, 5, 15]
