@@ -103,7 +103,7 @@ class Alarms(Construct):
                 self,
                 "JobsFail",
                 rule=any_of(*letters),
-                meaning="Jobs failed for good",
+                meaning="Jobs fail for good, or their messages kill workers",
                 section="jobs-fail-for-good",
             ),
             composite(
@@ -121,20 +121,32 @@ class Alarms(Construct):
     def _broken_promises(self) -> list[cloudwatch.Alarm]:
         return [
             self._above_zero(
-                "Stragglers", metric="stragglers", service="sweeper", meaning="Promotion passed over a job"
+                "Stragglers",
+                metric="stragglers",
+                service="sweeper",
+                meaning="Promotion passed over a job",
+                section="a-job-was-passed-over",
             ),
             self._above_zero(
                 "ChainsBroken",
                 metric="chains_broken",
                 service="sweeper",
                 meaning="A schedule cannot be worked out any more",
+                section="a-schedule-cannot-be-worked-out",
             ),
-            self._above_zero("Early", metric="early", service="worker", meaning="A job began before its time"),
+            self._above_zero(
+                "Early",
+                metric="early",
+                service="worker",
+                meaning="A job began before its time",
+                section="a-job-began-early",
+            ),
             self._above_zero(
                 "ClockSkewed",
                 metric="clock_skewed",
                 service="scanner",
                 meaning="A scanner's clock is wrong by more than half of SKEW: it promotes nothing",
+                section="a-clock-is-wrong",
                 periods=3,
                 breaching=2,
             ),
@@ -207,7 +219,7 @@ class Alarms(Construct):
         metric: str,
         service: str,
         meaning: str,
-        section: str = "a-promise-is-broken",
+        section: str,
         periods: int = 1,
         breaching: int | None = None,
     ) -> cloudwatch.Alarm:

@@ -5,10 +5,12 @@ from infra.scheduler import Tickwheel
 from infra.stage import Stage
 from tests.infra.synthesis import Templates
 
-NAMED = {"AWS::SQS::Queue": "QueueName", "AWS::Lambda::Function": "FunctionName"}
+NAMED = {"AWS::SQS::Queue": "QueueName", "AWS::Lambda::Function": "FunctionName", "AWS::SNS::Topic": "TopicName"}
 
 
-def test_queues_and_functions_have_the_prefix_that_no_target_may_have(any_stage: Stage, templates: Templates) -> None:
+def test_queues_functions_and_topics_have_the_prefix_that_no_target_may_have(
+    any_stage: Stage, templates: Templates
+) -> None:
     tickwheel = Tickwheel(cdk.App(analytics_reporting=False), stage=any_stage)
 
     # Without a name of its own a resource is named after its stack.

@@ -12,7 +12,7 @@ from tests.infra.synthesis import ROOT, Templates
 EVENTS = {
     name
     for file in (ROOT / "functions").rglob("*.py")
-    for name in re.findall(r"journal\.event\(\s*\"(\w+)\"", file.read_text())
+    for name in re.findall(r"(?:journal\.event\(\s*|\bevent = )\"(\w+)\"", file.read_text())
 }
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any
 
+from functions.api.admission import Admission
 from functions.api.dead_letters import LetterFinder
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
@@ -23,6 +24,7 @@ from tests.world.process import Process
 _PARTS: dict[str, type] = {
     "placer": Placer,
     "pacer": Pacer,
+    "admission": Admission,
     "changer": ScheduleChanger,
     "materialiser": Materialiser,
     "occurrences": Occurrences,
@@ -57,7 +59,9 @@ class Wiring:
     def build(self, wanted: type, **special: Any) -> Any:
         """special: what this one is given in place of what the others get."""
         made = self._lambdas.get(wanted, wanted)
-        return made(**{name: special[name] if name in special else self._part(name) for name in _names_of(made)})
+        known = {*special, *self._given, *_PARTS}
+        names = [name for name, has_default in _fields_of(made) if name in known or not has_default]
+        return made(**{name: special[name] if name in special else self._part(name) for name in names})
 
     def _part(self, name: str) -> Any:
         if name not in self._given:
@@ -66,5 +70,6 @@ class Wiring:
 
 
 @lru_cache
-def _names_of(made: Any) -> list[str]:
-    return [part.name for part in fields(made) if part.init]
+def _fields_of(made: Any) -> list[tuple[str, bool]]:
+    """By name, and whether what nobody gives has a default."""
+    return [(part.name, part.default is not MISSING) for part in fields(made) if part.init]

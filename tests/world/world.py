@@ -254,6 +254,8 @@ class World(Clients, Controls, Passing):
             "seats",
             "rates",
         )
+        # Read by whoever places or admits, now and then: no step of a history by itself.
+        conditions = KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal)
         given = {
             "wheel": self.wheel,
             "skew": self.wheel.skew,
@@ -265,8 +267,8 @@ class World(Clients, Controls, Passing):
             "breakers": self._breakers(process),
             "plans": self.plans,
             "capacity": 1_000_000,
-            # Read by whoever places, now and then: no step of a history by itself.
-            "classes": KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal),
+            "classes": conditions,
+            "conditions": conditions,
         }
         stores = {name: getattr(self, name) for name in names}
         wiring = Wiring(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)

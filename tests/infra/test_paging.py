@@ -1,0 +1,219 @@
+"""Who is told of an alarm, and how often."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from infra.objective import InvalidObjective, Objective
+from infra.stage import InvalidStage, Stage
+from tests.infra.synthesis import Resource, Templates
+
+COMPOSITE = "AWS::CloudWatch::CompositeAlarm"
+
+
+def single(templates: Templates) -> dict[str, Resource]:
+    return templates.of_type("AWS::CloudWatch::Alarm")
+
+
+def named(templates: Templates, name: str) -> dict[str, Any]:
+    """The properties of the alarm or composite of that construct."""
+    both = single(templates) | templates.of_type(COMPOSITE)
+    (found,) = [
+        each for logical_id, each in both.items() if re.fullmatch(rf"Alarms(Burns)?{name}[0-9A-F]{{8}}", logical_id)
+    ]
+    return found["Properties"]
+
+
+def parts_of(composite: dict[str, Any]) -> list[str]:
+    """The logical ids of the alarms in a rule."""
+    return [part["Fn::GetAtt"][0] for part in composite["AlarmRule"]["Fn::Join"][1] if isinstance(part, dict)]
+
+
+def words_of(composite: dict[str, Any]) -> str:
+    return "".join(part if isinstance(part, str) else "x" for part in composite["AlarmRule"]["Fn::Join"][1])
+
+
+def told(alarm: dict[str, Any]) -> list[str]:
+    return [re.sub(r"[0-9A-F]{8}$", "", action["Ref"]) for action in alarm.get("AlarmActions", [])]
+
+
+def metric_of(alarm: dict[str, Any]) -> tuple[str, str, int, float]:
+    return alarm["MetricName"], alarm["Statistic"], alarm["Period"], alarm["Threshold"]
+
+
+def test_every_alarm_tells_somebody_or_is_part_of_one_that_does(dev: Templates) -> None:
+    composites = {name: each["Properties"] for name, each in dev.of_type(COMPOSITE).items()}
+    parts = {part for each in composites.values() for part in parts_of(each)}
+    for name, alarm in (dev.of_type(COMPOSITE) | single(dev)).items():
+        # One of both: an alarm that pages by itself and in a composite would page twice.
+        assert bool(told(alarm["Properties"])) is (name not in parts), name
+
+
+def test_four_alarms_page_and_all_of_them_are_composites(dev: Templates) -> None:
+    paging = {
+        name
+        for name, alarm in (dev.of_type(COMPOSITE) | single(dev)).items()
+        if "TopicsPages" in told(alarm["Properties"])
+    }
+    assert {name[:-8] for name in paging} == {
+        "AlarmsJobsAreLate",
+        "AlarmsPromiseBroken",
+        "AlarmsJobsFail",
+        "AlarmsFunctionsFail",
+    }
+    assert paging <= set(dev.of_type(COMPOSITE))
+
+
+def test_what_can_wait_makes_a_ticket(dev: Templates) -> None:
+    names = (
+        "BurnSteady",
+        "QueueAgeLow",
+        "RescueRate",
+        "OperationFailures",
+        "ErrorsOperations",
+        "Shedding",
+        "DepthHigh",
+    )
+    assert [told(named(dev, name)) for name in names] == [["TopicsTickets"]] * len(names)
+
+
+def test_whoever_was_told_of_an_alarm_is_told_when_it_is_over(dev: Templates) -> None:
+    for alarm in (dev.of_type(COMPOSITE) | single(dev)).values():
+        assert alarm["Properties"].get("OKActions") == alarm["Properties"].get("AlarmActions")
+
+
+def test_lateness_pages_by_burn_rates_the_oldest_bucket_and_all_queues_but_low(dev: Templates) -> None:
+    page = named(dev, "JobsAreLate")
+    assert [name.removeprefix("Alarms")[:-8] for name in parts_of(page)] == [
+        "BurnsBurnFast",
+        "BurnsBurnSlow",
+        "OldestBucket",
+        "QueueAgeCritical",
+        "QueueAgeHigh",
+        "QueueAgeNormal",
+    ]
+    assert " AND " not in words_of(page)
+
+
+@pytest.mark.parametrize(
+    ("name", "long", "short", "threshold"),
+    [("BurnFast", 3600, 300, 0.0144), ("BurnSlow", 6 * 3600, 1800, 0.006)],
+)
+def test_a_burn_rate_is_above_in_a_long_window_and_in_a_short_one(
+    dev: Templates, name: str, long: int, short: int, threshold: float
+) -> None:
+    both = named(dev, name)
+    assert [part[: -len("12345678")] for part in parts_of(both)] == [
+        f"AlarmsBurns{name}Long",
+        f"AlarmsBurns{name}Short",
+    ]
+    assert words_of(both) == '(ALARM("x") AND ALARM("x"))'
+
+    share = named(dev, f"{name}Long")
+    assert (share["Threshold"], share["EvaluationPeriods"]) == (threshold, 1)
+    assert shares_of(share) == [("late", "Average", long), ("late", "Sum", long)]
+    assert metric_of(named(dev, f"{name}Short")) == ("late", "Average", short, threshold)
+
+
+def test_a_budget_that_is_spent_as_it_comes_in_for_three_days_makes_a_ticket(dev: Templates) -> None:
+    steady = named(dev, "BurnSteady")
+    assert (steady["Threshold"], steady["EvaluationPeriods"]) == (0.001, 3)
+    assert "DatapointsToAlarm" not in steady  # all three
+    assert shares_of(steady) == [("late", "Average", 86_400), ("late", "Sum", 86_400)]
+
+
+def test_a_few_late_jobs_of_a_quiet_stage_wake_nobody(dev: Templates) -> None:
+    for name in ("BurnFastLong", "BurnSlowLong", "BurnSteady"):
+        expressions = [stat for stat in named(dev, name)["Metrics"] if "Expression" in stat]
+        assert [stat["Expression"] for stat in expressions] == ["IF(late >= 10, share, 0)"]
+        by_id = {stat["Id"]: stat["MetricStat"]["Stat"] for stat in named(dev, name)["Metrics"] if "MetricStat" in stat}
+        assert by_id == {"late": "Sum", "share": "Average"}
+
+
+def shares_of(alarm: dict[str, Any]) -> list[tuple[str, str, int]]:
+    stats = [stat["MetricStat"] for stat in alarm["Metrics"] if "MetricStat" in stat]
+    return sorted((stat["Metric"]["MetricName"], stat["Stat"], stat["Period"]) for stat in stats)
+
+
+def test_a_stage_that_promises_less_is_told_later(templates_of: Callable[[Stage], Templates]) -> None:
+    lenient = dataclasses.replace(
+        Stage.named("dev"), objective=Objective(lag=timedelta(seconds=5), share=0.99), alarm_email="duty@example.com"
+    )
+    templates = templates_of(lenient)
+
+    assert named(templates, "BurnFastShort")["Threshold"] == 0.144
+    assert named(templates, "BurnSteady")["Threshold"] == 0.01
+    assert templates.environment("worker")["LAG_OBJECTIVE_MS"] == "5000"
+    mailed = [each["Properties"] for each in templates.of_type("AWS::SNS::Subscription").values()]
+    assert [(each["Protocol"], each["Endpoint"]) for each in mailed] == [("email", "duty@example.com")] * 2
+    assert {each["TopicArn"]["Ref"][:-8] for each in mailed} == {"TopicsPages", "TopicsTickets"}
+
+
+def test_a_function_that_fails_pages_no_second_time_while_jobs_are_late(dev: Templates) -> None:
+    failing = named(dev, "FunctionsFail")
+    (suppressor,) = [name for name in dev.of_type(COMPOSITE) if name.startswith("AlarmsJobsAreLate")]
+    assert failing["ActionsSuppressor"] == {"Fn::GetAtt": [suppressor, "Arn"]}
+    assert (failing["ActionsSuppressorWaitPeriod"], failing["ActionsSuppressorExtensionPeriod"]) == (180, 300)
+    watched = {name.removeprefix("AlarmsErrors")[:-8] for name in parts_of(failing)}
+    assert watched == {"Api", "Scanner", "Worker", "Sweeper", "DeadLetters"}
+
+
+def test_nobody_is_mailed_unless_the_stage_says_whom(templates: Templates) -> None:
+    assert templates.of_type("AWS::SNS::Subscription") == {}
+
+
+def test_the_topics_are_outputs(templates: Templates) -> None:
+    outputs = templates.scheduler["Outputs"]
+    assert outputs["AlarmTopicArn"]["Value"]["Ref"][:-8] == "TopicsPages"
+    assert outputs["TicketTopicArn"]["Value"]["Ref"][:-8] == "TopicsTickets"
+
+
+def test_topics_are_encrypted_refuse_plain_http_and_take_alarms_of_this_account_alone(templates: Templates) -> None:
+    (key,) = templates.of_type("AWS::KMS::Key")
+    topics = templates.of_type("AWS::SNS::Topic")
+    assert len(topics) == 2
+    own_account = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    policies = {
+        policy["Properties"]["Topics"][0]["Ref"]: policy["Properties"]["PolicyDocument"]["Statement"]
+        for policy in templates.of_type("AWS::SNS::TopicPolicy").values()
+    }
+    for name, topic in topics.items():
+        # The key that AWS manages for SNS is no use: alarms may not encrypt with it.
+        assert topic["Properties"]["KmsMasterKeyId"] == {"Fn::GetAtt": [key, "Arn"]}
+        plain, alarms = policies[name]
+        assert (plain["Effect"], plain["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+        assert (alarms["Effect"], alarms["Principal"]) == ("Allow", {"Service": "cloudwatch.amazonaws.com"})
+        assert (alarms["Action"], alarms["Condition"]) == ("sns:Publish", own_account)
+    _, allowed = templates.of_type("AWS::KMS::Key")[key]["Properties"]["KeyPolicy"]["Statement"]
+    assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert allowed["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
+    assert allowed["Condition"] == own_account
+
+
+def test_the_local_stage_has_only_alarms_that_the_emulator_knows(templates_of: Callable[[Stage], Templates]) -> None:
+    local = templates_of(Stage.named("local"))
+    assert local.of_type(COMPOSITE) == {}
+    assert [alarm for alarm in single(local).values() if "Metrics" in alarm["Properties"]] == []
+    assert len(single(local)) > 20
+
+
+@pytest.mark.parametrize("email", ["", "duty", "duty@example", "a b@example.com", "a@example.com,b@example.com x"])
+def test_an_address_that_is_none_is_refused(email: str) -> None:
+    with pytest.raises(InvalidStage, match="dev: alarm_email is "):
+        dataclasses.replace(Stage.named("dev"), alarm_email=email)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.9499, 1.0, 99.9])
+def test_a_promise_that_no_alarm_could_watch_is_refused(share: float) -> None:
+    with pytest.raises(InvalidObjective, match=f"share is {share}: use 0.95 or more"):
+        Objective(share=share)
+
+
+@pytest.mark.parametrize("lag", [timedelta(0), timedelta(seconds=-1), timedelta(microseconds=1500)])
+def test_a_lag_that_cannot_be_measured_is_refused(lag: timedelta) -> None:
+    with pytest.raises(InvalidObjective, match="use whole milliseconds"):
+        Objective(lag=lag)
