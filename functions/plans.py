@@ -93,6 +93,6 @@ class KnownPlans:
         plans = {name: tenant.plan_among(self.stage) for name, tenant in tenants.items()}
         plans[EVERYBODY] = everybody.plan_among(self.stage)
         if everybody.status is not TenantStatus.PAUSED:
-            return plans
+            return {name: replace(plan, stage_resumed_at=everybody.status_since) for name, plan in plans.items()}
         # Beside the status: whoever drains takes nothing in while he waits, and whoever is deleted stays so.
         return {name: replace(plan, is_stage_paused=True, note=everybody.note) for name, plan in plans.items()}

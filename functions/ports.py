@@ -456,8 +456,13 @@ class RateStore(Protocol):
         """Reserve executions: write a timetable, if the one that is there is still the one that was seen."""
         ...
 
-    def spend(self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime) -> Applied | Ahead:
-        """Reserve submissions: add a cost to the theoretical arrival time, or to now, unless it is past `latest`."""
+    def spend(
+        self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime, most: datetime | None = None
+    ) -> Applied | Ahead:
+        """Reserve submissions: add a cost to the theoretical arrival time, or to now, unless it is past `latest`.
+
+        most: what is past that was reserved at another rate, and counts for nothing.
+        """
         ...
 
 

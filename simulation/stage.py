@@ -193,6 +193,7 @@ class SimulatedStage:
             ready=components.ready,
             # A stage has one publisher, however many of its shards are simulated: its few units are not counted.
             shards=self.kept.shards,
+            plans=self.plans,
             journal=self.counts,
             capacity=self.size.ready_capacity,
             shed_after=SHED_AFTER,

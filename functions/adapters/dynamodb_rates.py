@@ -54,7 +54,9 @@ class DynamoDBRateStore:
         )
         return Applied() if met is None else Booked(_timetable(met))
 
-    def spend(self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime) -> Applied | Ahead:
+    def spend(
+        self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime, most: datetime | None = None
+    ) -> Applied | Ahead:
         """One write unit while a tenant submits all the time, two after a while of none or when it finds no room."""
         ttl = _ttl(latest + cost)
         for _ in range(_TRIES):
@@ -73,14 +75,15 @@ class DynamoDBRateStore:
             if met is None:
                 return Applied()
             next_at = _next_at(met)
-            if next_at is not None and next_at > latest:
+            if next_at is not None and latest < next_at <= (most or next_at):
                 return Ahead(next_at)
             met = self._write(
                 tenant,
                 SUBMISSION,
                 "SET n = :to, x = :ttl",
-                condition="attribute_not_exists(n) OR n < :now",
-                values={":to": _us(now + cost), ":now": _us(now), ":ttl": ttl},
+                condition="attribute_not_exists(n) OR n < :now" + (" OR n > :most" if most is not None else ""),
+                values={":to": _us(now + cost), ":now": _us(now), ":ttl": ttl}
+                | ({":most": _us(most)} if most is not None else {}),
             )
             if met is None:
                 return Applied()

@@ -18,6 +18,9 @@ from functions.ports import Applied, Clock, Journal, RateStore, TenantPlans
 SHED_FOR = timedelta(minutes=1)
 """How the stage stands is published once a minute."""
 
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""At most, those of two processes."""
+
 _TRIES = 4
 
 
@@ -85,7 +88,12 @@ class Admission:
                 break
             try:
                 answer = self.rates.spend(
-                    tenant, cost=count * interval, now=now, latest=now + tolerance - (count - 1) * interval
+                    tenant,
+                    cost=count * interval,
+                    now=now,
+                    latest=now + tolerance - (count - 1) * interval,
+                    # By no clock is more reserved at this rate: a slower one is not to be served out.
+                    most=now + tolerance + interval + CLOCKS_DIFFER,
                 )
             except Exception as error:  # noqa: BLE001  a limit that cannot be looked up must not keep jobs out
                 self.journal.event("rate_unknown", tenant=tenant, error=f"{type(error).__name__}: {error}")

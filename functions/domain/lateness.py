@@ -17,6 +17,7 @@ def is_late(timer: Timer, plan: TenantPlan, *, started_at: datetime, objective: 
     Nothing is promised to `low`, which waits first by design, nor to what came due before its tenant's status changed
     last: it may have been paused. What a cap holds back is measured from its booking.
     """
-    if timer.job.priority is Priority.LOW or (plan.changed_at is not None and timer.due_at < plan.changed_at):
+    changes = [instant for instant in (plan.changed_at, plan.stage_resumed_at) if instant is not None]
+    if timer.job.priority is Priority.LOW or any(timer.due_at < instant for instant in changes):
         return None
     return started_at - timer.wakes_at > objective

@@ -28,7 +28,7 @@ def excused(timer: Timer, *, since: datetime, until: datetime) -> Timer:
 
 def resumed(timer: Timer, plan: TenantPlan, *, now: datetime) -> Timer:
     """An attempt that came due before its tenant was resumed: its policy counts no age in between."""
-    resumed_at = plan.changed_at if plan.status is TenantStatus.ACTIVE else None
+    resumed_at = plan.resumed_at
     if resumed_at is None or not timer.due_at < resumed_at <= now:
         return timer
     return excused(timer, since=timer.due_at, until=resumed_at)

@@ -97,7 +97,7 @@ class TenantPlan:
     max_pending: jobs that wait for their time, about. max_concurrency: jobs that are called at the same time.
     top_priority: the highest class that its jobs may have. subshards: over how many shards its jobs are spread.
     principals: patterns of the ARNs that may act for it. status: whether it is served; note: why, for people.
-    is_stage_paused: it waits with everybody, whatever its status is.
+    is_stage_paused: it waits with everybody, whatever its status is; stage_resumed_at: when that ended last.
 
     Raises InvalidInput, which names the limit.
     """
@@ -115,6 +115,7 @@ class TenantPlan:
     note: str = ""
     changed_at: datetime | None = None
     is_stage_paused: bool = False
+    stage_resumed_at: datetime | None = None
 
     def __post_init__(self) -> None:
         for name, limit in LIMITS.items():
@@ -126,6 +127,12 @@ class TenantPlan:
     def is_paused(self) -> bool:
         """Nothing of it is promoted or called; all of it waits."""
         return self.status is TenantStatus.PAUSED or (self.is_stage_paused and not self.is_deleted)
+
+    @property
+    def resumed_at(self) -> datetime | None:
+        """Since when it has been served without a pause of its own, or of everybody; None where there was none."""
+        own = self.changed_at if self.status is TenantStatus.ACTIVE else None
+        return max((instant for instant in (own, self.stage_resumed_at) if instant is not None), default=None)
 
     @property
     def is_closed(self) -> bool:
@@ -242,9 +249,10 @@ def decode_tenant(text: str) -> Tenant:
         said: dict[str, Any] = json.loads(text)
         return Tenant(
             plan=said.get("plan", DEFAULT_PLAN),
-            limits=said.get("limits", {}),
+            # What a newer Tickwheel knows is left out: one row must not stop everybody who reads them all.
+            limits={name: limit for name, limit in said.get("limits", {}).items() if name in LIMIT_NAMES},
             principals=tuple(said.get("principals", ())),
-            status=TenantStatus(said.get("status", TenantStatus.ACTIVE)),
+            status=_status(said.get("status", TenantStatus.ACTIVE)),
             status_since=from_ms(said["since"]) if "since" in said else None,
             note=said.get("note", ""),
             version=said.get("version", 0),
@@ -252,3 +260,8 @@ def decode_tenant(text: str) -> Tenant:
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidInput) as error:
         raise Undecodable(f"not a tenant: {error!r}") from error
+
+
+def _status(text: str) -> TenantStatus:
+    """A status that a newer Tickwheel knows is served to nobody: it is taken for a pause, which loses nothing."""
+    return TenantStatus(text) if text in set(TenantStatus) else TenantStatus.PAUSED

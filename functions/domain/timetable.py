@@ -16,7 +16,7 @@ from datetime import datetime
 from math import ceil, floor
 
 from functions.domain.errors import Undecodable
-from functions.domain.instants import from_seconds, to_seconds
+from functions.domain.instants import from_seconds, to_ms, to_seconds
 
 MOST_CELLS = 1_000
 """More than the minutes that are ahead ever have."""
@@ -72,7 +72,8 @@ def reserve(
         taken[number] = taken.get(number, 0) + 1
         bookings.append(booking)
     counts = [taken.get(number, 0) for number in range(first, max(taken, default=first - 1) + 1)]
-    version = (seen.version if seen is not None else 0) + 1
+    # One that begins anew, after a while of none, is not mistaken for what somebody remembers of the one before.
+    version = seen.version + 1 if seen is not None else to_ms(now)
     return Reservation(tuple(bookings), Timetable(width, first, tuple(counts), version))
 
 
@@ -93,11 +94,14 @@ def unpack(packed: bytes) -> tuple[int, ...]:
 
 
 def _upcoming(seen: Timetable | None, *, width: int, first: int) -> dict[int, int]:
-    """What is taken from now on. Of another rate's cells nothing is known: they begin anew."""
-    if seen is None or seen.width != width:
-        return {}
-    numbered = enumerate(seen.taken, start=seen.first)
-    return {number: count for number, count in numbered if count and number >= first}
+    """What is taken from now on. Of a rate with other cells, each counts where it begins."""
+    taken: dict[int, int] = {}
+    if seen is not None:
+        for number, count in enumerate(seen.taken, start=seen.first):
+            cell = number * seen.width // width
+            if count and cell >= first:
+                taken[cell] = taken.get(cell, 0) + count
+    return taken
 
 
 def _room(number: int, jobs: float) -> int:

@@ -123,19 +123,25 @@ class ClassScan:
                 self._own[tenant] = own._replace(is_held=plan.is_paused)
 
     def _renew_held(self) -> None:
-        """A page a tenant and tick, of what its table would let go before long."""
+        """What tables would let go before long, as far as this tick has time."""
         oldest = self._horizon - RENEW_AFTER // SECOND
-        for tenant, own in list(self._own.items()):
-            if not own.is_held or own.at.bucket >= oldest or not self._tick.has_time(self._priority):
-                continue
-            page = self._tick.read_between(own.at, *owner_bounds(self._priority, tenant), limit=PAGE)
-            failed = min(self._tick.renew(page.rows), default=None)
-            at = Position(self._wheel.next_bucket(own.at.bucket))
-            if failed is not None or not page.is_last:
-                renewed = [row.key for row in page.rows if failed is None or row.key < failed]
-                at = Position(own.at.bucket, max(renewed, default=own.at.key))
-            self._own[tenant] = own._replace(at=at)
-            self._record()
+        for tenant in [tenant for tenant, own in self._own.items() if own.is_held]:
+            while self._own[tenant].at.bucket < oldest and self._tick.has_time(self._priority):
+                if not self._renew_page(tenant):
+                    break
+
+    def _renew_page(self, tenant: str) -> bool:
+        """Whether all of it has been put anew."""
+        own = self._own[tenant]
+        page = self._tick.read_between(own.at, *owner_bounds(self._priority, tenant), limit=PAGE)
+        failed = min(self._tick.renew(page.rows), default=None)
+        at = Position(self._wheel.next_bucket(own.at.bucket))
+        if failed is not None or not page.is_last:
+            renewed = [row.key for row in page.rows if failed is None or row.key < failed]
+            at = Position(own.at.bucket, max(renewed, default=own.at.key))
+        self._own[tenant] = own._replace(at=at)
+        self._record()
+        return failed is None
 
     def _has_work(self) -> bool:
         behind = (own.at.bucket for own in self._own.values() if not own.is_held)

@@ -203,7 +203,8 @@ class _Tick:
     def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
         """As `Tick` promises. An alarm needs no booking: the fires that it rings for do."""
         wheel = self._scanner.wheel
-        until = self._scanner.clock.now() + wheel.lookahead + wheel.bucket
+        # Further than what is near is booked: a tenant that hands in all the time must not keep its own rows waiting.
+        until = self._scanner.clock.now() + wheel.guard + wheel.bucket
         due_ats = [row.timer.due_at for row in rows if row.timer is not None]
         bookings = iter(self._scanner.pacer.bookings(tenant, plan, due_ats, until=until))
         paced: list[StoredTimer] = []

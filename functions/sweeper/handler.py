@@ -43,6 +43,7 @@ publisher = Publisher(
     clock=wiring.clock,
     ready=wiring.ready,
     shards=wiring.shards,
+    plans=wiring.plans,
     journal=wiring.journal,
     capacity=settings.READY_CAPACITY,
     shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS),

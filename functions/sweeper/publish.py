@@ -14,7 +14,7 @@ from functions.domain.conditions import Conditions, lags_of, shed_at
 from functions.domain.fairness import budgets_of
 from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Journal, ReadyDepths, ShardStore
+from functions.ports import Clock, Journal, ReadyDepths, ShardStore, TenantPlans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Publisher:
     clock: Clock
     ready: ReadyDepths
     shards: ShardStore
+    plans: TenantPlans
     journal: Journal
     capacity: int
     shed_after: timedelta
@@ -46,7 +47,10 @@ class Publisher:
             depths=depths,
             waiting=waiting,
             lags=lags,
-            shed=shed_at(lags, before=lags_before, limit=self.shed_after),
+            # While everybody is paused the scanners stand still on purpose.
+            shed=frozenset()
+            if self.plans.of_everybody().is_paused
+            else shed_at(lags, before=lags_before, limit=self.shed_after),
         )
         self.shards.publish(conditions)
         self.journal.event(

@@ -56,6 +56,15 @@ def test_what_is_past_counts_as_now(rates: RateStore):
     assert rates.spend("acme", cost=SECOND, now=much_later, latest=much_later) == Ahead(much_later + SECOND)
 
 
+def test_what_was_reserved_at_another_rate_counts_for_nothing(rates: RateStore):
+    far = NOON + timedelta(hours=3)
+    rates.spend("acme", cost=timedelta(hours=3), now=NOON, latest=NOON)
+
+    assert rates.spend("acme", cost=SECOND, now=NOON, latest=NOON, most=far) == Ahead(far)
+    assert rates.spend("acme", cost=SECOND, now=NOON, latest=NOON, most=far - SECOND) == Applied()
+    assert rates.spend("acme", cost=SECOND, now=NOON, latest=NOON, most=far) == Ahead(NOON + SECOND)
+
+
 RATE = 3
 
 

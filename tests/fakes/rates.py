@@ -24,9 +24,13 @@ class InMemoryRateStore:
         self.timetables[tenant] = replace(timetable, taken=()), pack(timetable.taken)
         return Applied()
 
-    def spend(self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime) -> Applied | Ahead:
+    def spend(
+        self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime, most: datetime | None = None
+    ) -> Applied | Ahead:
         self.writes += 1
         met = self.submissions.get(tenant)
+        if met is not None and most is not None and met > most:
+            met = None
         if met is not None and met > latest:
             return Ahead(met)
         self.submissions[tenant] = max(met or now, now) + cost

@@ -70,6 +70,16 @@ def test_a_refusal_says_when_there_is_room_again_and_there_is(world: World, rate
     assert taken(world, 1) == 1
 
 
+def test_what_was_used_up_at_a_slow_rate_is_not_served_out_at_a_faster_one(world: World):
+    world.plans.plans = {"acme": TenantPlan(submission_rate=0.1, submission_burst=1_000)}
+    assert taken(world, 1_000) == 1_000
+    assert taken(world, 1) == 0
+
+    world.plans.plans = {"acme": TenantPlan(submission_rate=100)}
+
+    assert taken(world, 500) == 500
+
+
 def test_two_processes_share_one_rate(world: World):
     other = World()
     other.rates = world.rates

@@ -1,10 +1,13 @@
 """What a process knows of the tenants' plans."""
 
+from dataclasses import replace
+
 import pytest
 
 from functions.domain.tenant_plan import Tenant, TenantPlan, TenantStatus
 from functions.plans import KNOWN_FOR, KnownPlans
 from functions.ports import EVERYBODY
+from tests.builders import NOON
 from tests.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 
 STAGE = {"default": {"weight": 2}, "gold": {"weight": 5, "execution_rate": 100}}
@@ -109,6 +112,19 @@ def test_a_tenant_that_drains_takes_nothing_in_while_everybody_is_paused():
     plan = known(store, FakeClock()).of("acme")
 
     assert (plan.is_paused, plan.is_closed, plan.is_deleted) == (True, True, False)
+
+
+def test_every_plan_knows_when_the_pause_of_everybody_ended_last():
+    store, clock = InMemoryTenantStore(), FakeClock()
+    store.change("acme", Tenant(plan="gold", version=1), seen=0)
+    store.change(EVERYBODY, Tenant(status_since=NOON, version=1), seen=0)
+
+    plan = known(store, clock).of("acme")
+
+    assert (plan.stage_resumed_at, plan.resumed_at) == (NOON, NOON)
+    later = replace(plan, changed_at=NOON + KNOWN_FOR)
+    assert later.resumed_at == NOON + KNOWN_FOR
+    assert replace(later, status=TenantStatus.DRAINING).resumed_at == NOON
 
 
 def test_plans_are_old_when_either_clock_says_so():

@@ -10,6 +10,7 @@ from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, f
 from functions.domain.errors import Undecodable
 from functions.domain.fairness import budgets_of, grant, order_from, quantum_of
 from functions.domain.job import Priority
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.sweeper.publish import Publisher
 from tests.builders import NOON, a_submission, a_timer
 from tests.unit.world import World
@@ -21,6 +22,7 @@ def a_publisher(world: World) -> Publisher:
         clock=world.clock,
         ready=world.ready,
         shards=world.shards,
+        plans=world.plans,
         journal=world.journal,
         capacity=10,
         shed_after=timedelta(minutes=5),
@@ -93,6 +95,17 @@ def test_low_that_waits_sheds_nothing_but_low():
 
     assert publisher.publish().shed == {Priority.LOW}
     assert publisher.publish().lags[Priority.LOW] == 3_600
+
+
+def test_nothing_is_shed_while_everybody_is_paused():
+    world = World()
+    world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED)
+    publisher = a_publisher(world)
+    behind(world, minutes=60)
+
+    publisher.publish()
+
+    assert not publisher.publish().shed
 
 
 def test_what_is_held_makes_no_lag():

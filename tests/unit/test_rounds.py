@@ -195,8 +195,8 @@ def test_a_capped_tenant_goes_out_with_its_bookings_as_far_as_a_tick_reaches_and
         )
         world.clock.tick(TICK)
 
-    # A tick reaches LOOKAHEAD and BUCKET ahead: from then on a minute's worth a minute.
-    reach = (world.wheel.lookahead + world.wheel.bucket) // SECOND
+    # A tick reaches GUARD and BUCKET ahead: from then on a minute's worth a minute.
+    reach = (world.wheel.guard + world.wheel.bucket) // SECOND
     assert [len(wave) for wave in waves] == [reach + 1, 60, 60, 60]
     starts = [timer.wakes_at for wave in waves for timer in wave]
     assert all(later - earlier == SECOND for earlier, later in pairwise(starts))
@@ -218,6 +218,23 @@ def test_a_capped_tenant_makes_no_bucket_old_and_is_in_the_stream_again_when_it_
     assert not report.cursors[Priority.NORMAL].own
 
 
+def test_a_capped_tenant_that_hands_in_all_the_time_does_not_keep_its_own_rows_waiting(world: World):
+    budget(world, None)
+    waiting = rows(world, "capped", 40)
+    world.plans.plans = {"capped": TenantPlan(execution_rate=1)}
+
+    for minute in range(4):
+        # More than its rate, due now: they book all that is near.
+        now = world.clock.now()
+        near = [a_timer(due_at=now, tenant="capped", identity=f"near-{minute}-{number}") for number in range(300)]
+        world.placer.place(near)
+        world.scan()
+        world.clock.tick(TICK)
+
+    sent = {key(timer) for timer in world.ready.sent}
+    assert {key(timer) for timer in waiting} <= sent
+
+
 def test_the_shards_of_a_whale_share_one_cap(world: World):
     budget(world, None)
     rows(world, "whale", 300)
@@ -228,7 +245,7 @@ def test_the_shards_of_a_whale_share_one_cap(world: World):
     world.scan(1)
 
     starts = sorted(timer.wakes_at for timer in world.ready.sent)
-    assert len(starts) == (world.wheel.lookahead + world.wheel.bucket) // SECOND + 1
+    assert len(starts) == (world.wheel.guard + world.wheel.bucket) // SECOND + 1
     assert all(later - earlier == SECOND for earlier, later in pairwise(starts))
 
 
@@ -284,6 +301,18 @@ def test_a_pause_outlasts_the_life_of_a_row(world: World):
 
     assert len({key(timer) for timer in world.ready.sent}) == 703
     assert min(timer.due_at for timer in world.ready.sent) == NOON
+
+
+def test_as_much_is_put_anew_in_a_tick_as_it_has_time_for(world: World):
+    budget(world, None)
+    rows(world, "paused", 3 * rounds.PAGE + 1, delivery=Delivery.AT_LEAST_ONCE)
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
+    world.scan()
+    world.clock.tick(8 * DAY)
+
+    world.scan()
+
+    assert sum(map(len, world.timers.puts)) == 3 * rounds.PAGE + 1
 
 
 def test_a_job_that_has_ended_meanwhile_is_not_put_anew_and_one_that_waits_keeps_its_ledger_row(world: World):

@@ -38,11 +38,17 @@ def test_a_tenant_is_read_as_it_was_written(tenant: Tenant):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "7", '{"limits":{"weight":0}}', '{"limits":[]}', '{"status":"asleep"}', '{"plan":"A B"}']
+    "text", ["", "[]", "7", '{"limits":{"weight":0}}', '{"limits":[]}', '{"status":[]}', '{"plan":"A B"}']
 )
 def test_what_is_no_tenant_is_never_taken_for_one(text: str):
     with pytest.raises(Undecodable):
         decode_tenant(text)
+
+
+def test_what_a_newer_tickwheel_says_of_a_tenant_stops_nobody():
+    tenant = decode_tenant('{"limits":{"weight":3,"colour":"red"},"status":"asleep","note":"n"}')
+
+    assert (tenant.limits, tenant.status, tenant.note) == ({"weight": 3}, TenantStatus.PAUSED, "n")
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,27 @@ def test_what_lies_beyond_reach_gets_no_booking_and_takes_none():
     assert sum(answer.timetable.taken) == 4
 
 
-def test_what_is_past_is_forgotten_and_another_rate_begins_anew():
+def test_another_rate_goes_on_with_what_is_taken():
+    table = reserve([NOON] * 3, seen=None, now=NOON, rate=0.5, until=FAR).timetable
+
+    assert list(table.taken) == [1, 1, 1]
+    assert bookings([0], rate=0.1, seen=table) == [10]
+    slow = reserve([NOON] * 2, seen=None, now=NOON, rate=0.1, until=FAR).timetable
+    assert bookings([0, 0], rate=1, seen=slow) == [1, 2]
+
+
+def test_one_that_begins_anew_is_not_mistaken_for_the_one_before():
+    first = reserve([NOON], seen=None, now=NOON, rate=1, until=FAR).timetable
+    again = reserve([NOON], seen=None, now=NOON + timedelta(days=3), rate=1, until=NOON + timedelta(days=4)).timetable
+
+    assert again.version > first.version + 1
+
+
+def test_what_is_past_is_forgotten():
     table = reserve([NOON] * 3, seen=None, now=NOON, rate=1, until=FAR).timetable
     later = reserve([NOON], seen=table, now=NOON + 2 * SECOND, rate=1, until=FAR).timetable
 
-    assert (later.first - table.first, later.taken, later.version) == (2, (1, 1), 2)
-    assert bookings([0], rate=0.1, seen=table) == [0]
+    assert (later.first - table.first, later.taken, later.version) == (2, (1, 1), table.version + 1)
 
 
 @pytest.mark.parametrize("packed", [b"", b"no", pack([1, 2])[:-9]])

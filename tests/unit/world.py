@@ -441,6 +441,7 @@ class World:
             clock=self.clock,
             ready=self.ready,
             shards=self.shards,
+            plans=self.plans,
             journal=self.journal,
             capacity=self.ready_capacity,
             shed_after=timedelta(minutes=5),

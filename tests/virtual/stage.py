@@ -209,6 +209,7 @@ class VirtualStage:
             clock=self.clock,
             ready=self.ready,
             shards=self.shards,
+            plans=GivenPlans(),
             journal=self.journal,
             capacity=100_000,
             shed_after=timedelta(minutes=5),
