@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from functions.domain.conditions import Conditions
 from functions.domain.job import Priority
+from functions.freshness import ReadAt
 from functions.ports import Clock, Journal, ShardStore
 
 KNOWN_FOR = timedelta(seconds=20)
@@ -14,16 +15,10 @@ KNOWN_FOR = timedelta(seconds=20)
 
 @dataclass(slots=True)
 class _Known:
-    """What was read, when: by both clocks, because one of them may have stood still with its process."""
+    """What was read, when."""
 
     conditions: Conditions | None = None
-    read_at: tuple[float, datetime] | None = None
-
-    def is_old(self, clock: Clock) -> bool:
-        if self.read_at is None:
-            return True
-        monotonic, now = self.read_at
-        return max(timedelta(seconds=clock.monotonic() - monotonic), clock.now() - now) >= KNOWN_FOR
+    read_at: ReadAt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +35,12 @@ class KnownConditions:
         conditions = self.now()
         return conditions.full if conditions is not None else frozenset()
 
-    def shed(self) -> frozenset[Priority]:
-        """The classes of which nothing is taken in; none while that is not known."""
-        conditions = self.now()
-        return conditions.shed if conditions is not None else frozenset()
-
     def now(self) -> Conditions | None:
         """The conditions, if there are fresh ones. A store that fails leaves what was known."""
         known = self._known
-        if known.is_old(self.clock):
+        if known.read_at is None or known.read_at.is_older_than(KNOWN_FOR, clock=self.clock):
             # Noted first: whoever else asks meanwhile goes on with what was known, instead of reading it too.
-            known.read_at = self.clock.monotonic(), self.clock.now()
+            known.read_at = ReadAt.now(self.clock)
             try:
                 known.conditions = self.shards.conditions()
             except Exception as error:  # noqa: BLE001  without them, nothing is full and nothing is shed

@@ -11,17 +11,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from functions.domain.job import Priority, Timer
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timetable import Timetable, reserve
-from functions.domain.wheel import Ring, Wheel
+from functions.domain.wheel import FAR_MARGIN, Ring, Wheel
 from functions.ports import Booked, Clock, Journal, RateStore, TenantPlans
-
-MARGIN = timedelta(seconds=10)
-"""Beyond GUARD, for what is to be put into the far ring: the write itself takes a moment."""
 
 MOST_KNOWN = 10_000
 """Tenants whose timetable a process remembers. One that it forgets costs a refused write."""
@@ -58,12 +55,14 @@ class Pacer:
         """
         paced = list(timers)
         capped: dict[str, tuple[TenantPlan, list[int]]] = {}
-        for index, timer in enumerate(timers):
-            now = self.clock.now()
-            if self.wheel.place(timer.wakes_at, now=now) is Ring.FAR:
-                continue
+        now = self.clock.now()
+        near = [index for index, timer in enumerate(timers) if self.wheel.place(timer.wakes_at, now=now) is Ring.NEAR]
+        # Asked only where something is near.
+        full = self.classes.full() if near else frozenset[Priority]()
+        for index in near:
+            timer = timers[index]
             plan = self.plans.of(timer.job.tenant)
-            if plan.is_paused or timer.job.priority in self.classes.full():
+            if plan.is_paused or timer.job.priority in full:
                 paced[index] = self._held_back(timer, now=now)
             elif plan.has_rate:
                 # One plan for all that follows: it may change meanwhile.
@@ -101,14 +100,14 @@ class Pacer:
         in_order = sorted(indexes, key=lambda index: paced[index].wakes_at)
         due_ats = [paced[index].wakes_at for index in in_order]
         now = self.clock.now()
-        bookings = self.bookings(tenant, plan, due_ats, until=now + self.wheel.guard - MARGIN)
+        bookings = self.bookings(tenant, plan, due_ats, until=now + self.wheel.guard - FAR_MARGIN)
         for index, booking in zip(in_order, bookings, strict=False):
             paced[index] = replace(paced[index], not_before=booking)
         for index in in_order[len(bookings) :]:
             paced[index] = self._held_back(paced[index], now=now)
 
     def _held_back(self, timer: Timer, *, now: datetime) -> Timer:
-        return replace(timer, not_before=now + self.wheel.guard + MARGIN)
+        return replace(timer, not_before=now + self.wheel.guard + FAR_MARGIN)
 
     def _learn(self, tenant: str, timetable: Timetable | None) -> None:
         with self._lock:

@@ -5,33 +5,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from functions.domain.tenant_plan import Limits, Tenant, TenantPlan, TenantStatus
+from functions.freshness import ReadAt
 from functions.ports import EVERYBODY, Clock, Journal, TenantStore
 
 KNOWN_FOR = timedelta(seconds=30)
 """Two of these are less than the minute in which a change takes effect everywhere."""
-
 
 _UNKNOWN = Tenant()
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was read, when: by both clocks, because one of them may have stood still with its process."""
+    """What was read, when. revision: None before the first read."""
 
     plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan])
     revision: int | None = None
-    read_at: tuple[float, datetime] | None = None
+    read_at: ReadAt | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_old(self, clock: Clock) -> bool:
-        if self.read_at is None:
-            return True
-        monotonic, now = self.read_at
-        age = max(timedelta(seconds=clock.monotonic() - monotonic), clock.now() - now)
-        return age >= KNOWN_FOR
+        return self.read_at is None or self.read_at.is_older_than(KNOWN_FOR, clock=clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +72,10 @@ class KnownPlans:
         return known.plans
 
     def _refresh(self, known: _Known) -> None:
-        read_at = self.clock.monotonic(), self.clock.now()
+        read_at = ReadAt.now(self.clock)
         try:
-            revision = self.store.revision()
-            if known.revision is None or revision != known.revision:
+            # A cold start reads all rows anyway.
+            if known.revision is None or self.store.revision() != known.revision:
                 known.revision, tenants = self.store.all()
                 known.plans = self._plans_of(tenants)
         except Exception as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _ITEM = "breaker#"
-_INDEX = "~breakers"
+INDEX = "~breakers"
 _MOST_COUNTED = 1_000
 _BATCH = 100
 _KEY_BYTES = 1_024
@@ -67,7 +67,7 @@ class DynamoDBBreakerStore:
         answer = self._client.query(
             TableName=self._table,
             KeyConditionExpression="t = :t",
-            ExpressionAttributeValues={":t": {"S": _INDEX}},
+            ExpressionAttributeValues={":t": {"S": INDEX}},
             Limit=_MOST_COUNTED,
         )
         entries = [(item["i"]["S"].partition("#")[0], item["d"]["S"]) for item in answer["Items"]]
@@ -166,7 +166,7 @@ def _key(tenant: str, destination: str) -> dict[str, Any]:
 def _index_key(tenant: str, destination: str) -> dict[str, Any]:
     # A destination that is nearly as long as a key may be shares its entry with others of the same beginning.
     entry = f"{tenant}#{destination}".encode()[:_KEY_BYTES].decode(errors="ignore")
-    return {"t": {"S": _INDEX}, "i": {"S": entry}}
+    return {"t": {"S": INDEX}, "i": {"S": entry}}
 
 
 def _entry(breaker: Breaker) -> dict[str, Any]:

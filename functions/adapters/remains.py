@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from functions.adapters.dynamodb_breakers import INDEX
 from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_operations import OPEN
 from functions.domain.deletion import Part
@@ -33,7 +34,6 @@ _BUCKETS = 240
 _HOURS = 72
 _HOUR = timedelta(hours=1)
 _PREFIXES = ("jobs", "schedules", "exports")
-_BREAKERS = "~breakers"
 _TRIES = 8
 
 
@@ -173,7 +173,7 @@ class StoredRemains:
 
     def _breakers(self, tenant: str, after: str) -> Swept:
         """Of those that are not closed, which stand together."""
-        values = {":t": _BREAKERS, ":owned": f"{tenant}#"}
+        values = {":t": INDEX, ":owned": f"{tenant}#"}
         page = self._query(self._tables.tenants, "t = :t AND begins_with(i, :owned)", values, after=after)
         return self._swept(self._tables.tenants, page["Items"], page)
 

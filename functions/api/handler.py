@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -29,6 +28,7 @@ from functions.api.finish import Finisher
 from functions.api.health import HealthReader
 from functions.api.health_routes import CONTEXT as HEALTH
 from functions.api.health_routes import router as health_router
+from functions.api.intake import Intake
 from functions.api.job_routes import CONTEXT as JOBS
 from functions.api.job_routes import JobDesk
 from functions.api.job_routes import router as job_router
@@ -44,7 +44,7 @@ from functions.api.reading import KEY_HEADER, body_of, caller_of
 from functions.api.replay import Replayer
 from functions.api.requests import BatchBody, JobBody, Rules, check_key
 from functions.api.schedule_routes import CONTEXT, Desk, router
-from functions.api.submit import Accepted, Submitter
+from functions.api.submit import Submitter
 from functions.api.tenant_routes import CONTEXT as TENANTS
 from functions.api.tenant_routes import router as tenant_router
 from functions.api.tenants import TenantManager
@@ -92,13 +92,8 @@ submitter = Submitter(
     side_by_side=wiring.map_side_by_side,
     usage=wiring.tally,
 )
-quota = Quota(
-    clock=wiring.clock,
-    plans=wiring.plans,
-    pending=wiring.pending,
-    submitter=submitter,
-    journal=wiring.journal,
-)
+quota = Quota(clock=wiring.clock, plans=wiring.plans, pending=wiring.pending, journal=wiring.journal)
+intake = Intake(admission=admission, quota=quota, submitter=submitter)
 canceller = wiring.canceller
 finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
 manager = ScheduleManager(
@@ -194,7 +189,7 @@ def submit_job() -> Response[str]:
     submission = body.submission(now=rules.now, idempotency_key=key)
     admission.check(submission.tenant, submission.priority)
     admission.check_shed(submission.priority)
-    outcome = _submitted([submission])[0]
+    outcome = intake.submit([submission])[0]
     if isinstance(outcome, TickwheelError):
         raise outcome
     return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
@@ -219,7 +214,7 @@ def submit_batch() -> Response[str]:
         else:
             submissions.append(submission)
             results.append(None)
-    outcomes = iter(_submitted(submissions))
+    outcomes = iter(intake.submit(submissions))
     return answer(HTTPStatus.OK, {"results": [result or _result(next(outcomes)) for result in results]})
 
 
@@ -298,14 +293,6 @@ def _rules(*, has_key: bool = False) -> Rules:
         max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
         has_key=has_key,
     )
-
-
-def _submitted(submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
-    """Take in what the rates of its tenants let in; an answer each, in order."""
-    refusals = admission.take(submissions)
-    admitted = [submission for submission, refused in zip(submissions, refusals, strict=True) if refused is None]
-    accepted = iter(quota.submit(admitted))
-    return [next(accepted) if refused is None else refused for refused in refusals]
 
 
 def _result(outcome: Any) -> dict[str, Any]:

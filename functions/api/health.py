@@ -12,18 +12,14 @@ from functions.domain.cursor import AuditPosition
 from functions.domain.health import Health, health_of
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.wheel import Wheel
-from functions.ports import BreakerStore, Clock, ShardStore
+from functions.ports import BreakerStore, Clock, ShardStore, TenantPlans
 
 MOST_BREAKERS = 50
 """Breakers that are told one by one."""
 
 
-class Plans(Protocol):
-    """The plans of tenants, as of at most half a minute before."""
-
-    def of_everybody(self) -> TenantPlan:
-        """The plan of a tenant that has no row. Paused: everybody is."""
-        ...
+class Plans(TenantPlans, Protocol):
+    """The plans of tenants, and of whom there is something to tell."""
 
     def unserved(self) -> Mapping[str, TenantPlan]:
         """The tenants by name that are paused, draining or being deleted."""

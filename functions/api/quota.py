@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from math import isfinite
 
-from functions.api.submit import Accepted, Submitter
-from functions.domain.errors import QuotaExceeded, TickwheelError
+from functions.api.submit import Accepted
+from functions.domain.errors import QuotaExceeded
 from functions.domain.submission import Submission
 from functions.ports import Clock, Journal, PendingStore, TenantPlans
 
@@ -26,7 +26,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """Hands jobs on to the submitter for as long as their tenant may have more of them wait.
+    """Lets jobs in for as long as their tenant may have more of them wait.
 
     A tenant without a limit costs nothing. With one, it costs a write unit for each request and day on which its jobs are
     due, and half a read unit each ten seconds.
@@ -35,20 +35,11 @@ class Quota:
     clock: Clock
     plans: TenantPlans
     pending: PendingStore
-    submitter: Submitter
     journal: Journal
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
 
-    def submit(self, submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
-        """Take jobs in, the first ones that fit; an answer each, in order."""
-        refusals = self._refusals(submissions)
-        fitting = [submission for submission, refused in zip(submissions, refusals, strict=True) if refused is None]
-        answers = self.submitter.submit(fitting)
-        self._note([answer for answer in answers if isinstance(answer, Accepted) and not answer.is_replay])
-        left = iter(answers)
-        return [next(left) if refused is None else refused for refused in refusals]
-
-    def _refusals(self, submissions: Sequence[Submission]) -> list[QuotaExceeded | None]:
+    def refusals(self, submissions: Sequence[Submission]) -> list[QuotaExceeded | None]:
+        """What keeps each submission out, in order: the first ones that fit come in. None lets it in."""
         waiting: dict[str, int | None] = {}
         refusals: list[QuotaExceeded | None] = []
         for submission in submissions:
@@ -80,7 +71,8 @@ class Quota:
             self._known[tenant] = known
         return known.count
 
-    def _note(self, accepted: Sequence[Accepted]) -> None:
+    def note(self, accepted: Sequence[Accepted]) -> None:
+        """Count what has been taken in. Never raises."""
         today = self.clock.now().date()
         added: Counter[tuple[str, date]] = Counter(
             (answer.tenant, answer.due_at.date())

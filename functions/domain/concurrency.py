@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.instants import SECOND
+from functions.domain.wheel import FAR_MARGIN
 
 SEAT_LIFE = timedelta(days=1)
 """How long the row of a seat is kept beyond its lease."""
-
-FAR_MARGIN = timedelta(seconds=10)
-"""Beyond GUARD, for what is to be put into the far ring: the write itself takes a moment."""
 
 _HALF_LIFE = timedelta(seconds=60)
 _SHORTEST_WAIT = 2 * SECOND

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from functions.domain.concurrency import FAR_MARGIN
 from functions.domain.job import Timer
 from functions.domain.occurrence import Occurrence
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.domain.wheel import Wheel
+from functions.domain.wheel import FAR_MARGIN, Wheel
 
 
 def paused_until(timer: Timer, *, now: datetime, wheel: Wheel, jitter: float) -> datetime:

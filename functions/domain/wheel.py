@@ -23,6 +23,9 @@ MAX_DELAY = timedelta(seconds=900)
 MIN_LOOKAHEAD = timedelta(seconds=90)
 """A tick of one minute and its jitter: with less, a row could come due before its bucket was opened."""
 
+FAR_MARGIN = timedelta(seconds=10)
+"""Beyond GUARD, for what is to be put into the far ring although it is due: the write itself takes a moment."""
+
 HOLD = timedelta(seconds=2)
 """How long a worker holds a message that came early: the reach of the innermost ring."""
 

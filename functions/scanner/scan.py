@@ -20,8 +20,8 @@ from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import class_bounds, owner_of
-from functions.domain.wheel import Wheel
-from functions.pacing import MARGIN, Pacer
+from functions.domain.wheel import FAR_MARGIN, Wheel
+from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.ports import (
     Clock,
@@ -221,7 +221,7 @@ class _Tick:
         """As `Tick` promises. An alarm needs it not: a chain whose alarm is gone is carried on by the sweep."""
         scanner = self._scanner
         now = scanner.clock.now()
-        until = now + scanner.wheel.guard + MARGIN
+        until = now + scanner.wheel.guard + FAR_MARGIN
         waiting = {
             row.key: replace(row.timer, not_before=until)
             for row in rows

@@ -160,7 +160,7 @@ class Worker:
         if entry is None:
             return None
         try:
-            outcome = self._claim_and_call(timer, payload, message, entry)
+            outcome = None if gate.is_over(timer) else self._claim_and_call(timer, payload, message, entry)
         except Exception:
             gate.leave(timer, entry, None)
             raise
@@ -186,8 +186,6 @@ class Worker:
         self, timer: Timer, payload: str | None, message: Message, entry: Entry
     ) -> Outcome | _Returned | None:
         """What its target answered; or what happens to the message, when it was not called."""
-        if self._gate.is_over(timer):
-            return None
         claim = self._claim(timer, message)
         if not isinstance(claim, Claim):
             return claim

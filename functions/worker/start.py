@@ -17,14 +17,17 @@ def note_start(timer: Timer, plan: TenantPlan, *, started_at: datetime, objectiv
     lag_ms = (started_at - timer.due_at) / MILLISECOND
     journal.count("attempts")
     journal.observe("lag_ms", max(0.0, lag_ms))
-    named = {"job_id": str(job_id_of(timer.job)), "tenant": timer.job.tenant, "attempt": timer.attempt}
     if lag_ms < 0:
         journal.count("early")
-        journal.event("began_early", **named, early_ms=-lag_ms)
+        journal.event("began_early", **_named(timer), early_ms=-lag_ms)
     late = is_late(timer, plan, started_at=started_at, objective=objective)
     if late is None:
         return
     # 0 or 1, so that its average over any time is the share of attempts that began late.
     journal.observe("late", float(late))
     if late:
-        journal.event("began_late", **named, lag_ms=lag_ms)
+        journal.event("began_late", **_named(timer), lag_ms=lag_ms)
+
+
+def _named(timer: Timer) -> dict[str, object]:
+    return {"job_id": str(job_id_of(timer.job)), "tenant": timer.job.tenant, "attempt": timer.attempt}

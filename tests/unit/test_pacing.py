@@ -10,8 +10,7 @@ from functions.domain.envelope import decode_timer, encode_timer
 from functions.domain.instants import SECOND
 from functions.domain.job import Priority, Timer
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.domain.wheel import Ring
-from functions.pacing import MARGIN
+from functions.domain.wheel import FAR_MARGIN, Ring
 from functions.ports import Rejected
 from tests.builders import NOON, a_submission, a_timer
 from tests.unit.world import World
@@ -49,7 +48,7 @@ def test_near_jobs_of_a_capped_tenant_go_out_with_bookings_and_the_rest_into_the
     assert [placement.ring for placement in placed] == [Ring.NEAR] * 15 + [Ring.FAR] * 15
     assert world.rates.writes == 1
     assert [(timer.wakes_at - NOON) / SECOND for timer in world.ready.sent] == [*range(0, 150, 10)]
-    assert {timer.wakes_at for timer in written(world)} == {NOON + world.wheel.guard + MARGIN}
+    assert {timer.wakes_at for timer in written(world)} == {NOON + world.wheel.guard + FAR_MARGIN}
 
 
 def test_a_held_back_job_is_promoted_with_a_booking_and_runs_late_by_its_first_due_time(world: World):
@@ -63,7 +62,7 @@ def test_a_held_back_job_is_promoted_with_a_booking_and_runs_late_by_its_first_d
 
     (late,) = world.ready.sent
     assert late.due_at == NOON + 15 * SECOND
-    assert late.wakes_at > world.clock.now() - MARGIN
+    assert late.wakes_at > world.clock.now() - FAR_MARGIN
 
 
 def test_jobs_of_different_tenants_keep_their_places(world: World):
@@ -91,7 +90,7 @@ def test_a_submission_that_is_held_back_says_so_and_keeps_its_time(world: World)
 
     assert (accepted.ring, accepted.due_at) == (Ring.FAR, NOON + SECOND)
     (row,) = written(world)
-    assert (row.due_at, row.not_before) == (NOON + SECOND, NOON + world.wheel.guard + MARGIN)
+    assert (row.due_at, row.not_before) == (NOON + SECOND, NOON + world.wheel.guard + FAR_MARGIN)
 
 
 def test_what_is_far_anyway_is_let_be(world: World):

@@ -20,6 +20,9 @@ class _Broken(InMemoryTenantStore):
     def revision(self) -> int:
         raise ConnectionError("no answer")
 
+    def all(self) -> tuple[int, dict[str, Tenant]]:
+        raise ConnectionError("no answer")
+
 
 def known(store: InMemoryTenantStore, clock: FakeClock) -> KnownPlans:
     return KnownPlans(clock=clock, store=store, journal=RecordingJournal(), stage=STAGE)

@@ -79,7 +79,9 @@ def test_a_lag_that_lasts_sheds_low_first_and_then_all_but_critical():
     behind(world, minutes=11)
     assert publisher.publish().shed == {Priority.LOW}
     assert publisher.publish().shed == {Priority.HIGH, Priority.NORMAL, Priority.LOW}
-    assert world.conditions.shed() == {Priority.HIGH, Priority.NORMAL, Priority.LOW}
+    known = world.conditions.now()
+    assert known is not None
+    assert known.shed == {Priority.HIGH, Priority.NORMAL, Priority.LOW}
     assert world.journal.counts["shedding"] == 3
 
     behind(world, minutes=0)
@@ -121,11 +123,14 @@ def test_what_is_held_makes_no_lag():
 def test_conditions_of_a_publisher_that_has_stopped_say_nothing():
     world = World()
     world.shards.publish(Conditions(published_at=NOON, budgets={Priority.LOW: 0}, shed=frozenset({Priority.LOW})))
-    assert (world.conditions.full(), world.conditions.shed()) == ({Priority.LOW}, {Priority.LOW})
+    known = world.conditions.now()
+    assert known is not None
+    assert (world.conditions.full(), known.shed) == ({Priority.LOW}, {Priority.LOW})
 
     world.clock.tick(FRESH + timedelta(seconds=1))
 
-    assert (world.conditions.full(), world.conditions.shed()) == (frozenset(), frozenset())
+    assert world.conditions.full() == frozenset()
+    assert world.conditions.now() is None
 
 
 def test_after_a_publisher_has_stopped_a_tick_promotes_what_an_empty_queue_would_take_and_no_more():

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from functions.api.intake import Intake
 from functions.api.problems import problem_of
 from functions.api.quota import KNOWN_FOR, Quota
 from functions.api.submit import Accepted
@@ -49,16 +50,11 @@ class Limited(World):
         self.plans.plans["acme"] = TenantPlan(max_pending=LIMIT)
         self.quota = self.a_process()
 
-    def a_process(self) -> Quota:
-        return Quota(
-            clock=self.clock,
-            plans=self.plans,
-            pending=self.waiting,
-            submitter=self.submitter(),
-            journal=self.journal,
-        )
+    def a_process(self) -> Intake:
+        quota = Quota(clock=self.clock, plans=self.plans, pending=self.waiting, journal=self.journal)
+        return Intake(admission=self.admission, quota=quota, submitter=self.submitter())
 
-    def hand_in(self, *submissions: Submission, by: Quota | None = None) -> list[Accepted | TickwheelError]:
+    def hand_in(self, *submissions: Submission, by: Intake | None = None) -> list[Accepted | TickwheelError]:
         return (by or self.quota).submit(submissions)
 
     def known(self) -> int:

@@ -374,7 +374,7 @@ def test_a_pause_of_everybody_outlasts_the_life_of_a_row(world: World):
 def test_the_rows_of_a_deleted_tenant_are_passed_and_forgotten(world: World):
     rows(world, "gone", 30)
     rows(world, "behind", 600)
-    kept = rows(world, "z", 2)
+    rows(world, "z", 2)
     world.plans.plans = {"gone": TenantPlan(status=TenantStatus.DELETED)}
     world.scan()
     assert {timer.job.tenant for timer in world.ready.sent} == {"behind", "z"}
@@ -387,7 +387,6 @@ def test_the_rows_of_a_deleted_tenant_are_passed_and_forgotten(world: World):
     assert not world.ready.sent
     assert not report.cursors[Priority.NORMAL].own
     assert not report.stopped_by
-    assert kept
 
 
 def test_nothing_goes_out_while_everybody_is_paused_and_all_of_it_after(world: World):

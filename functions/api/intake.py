@@ -1,0 +1,31 @@
+"""How jobs come in: past the rates of their tenants and past their quotas, and then into the wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from functions.api.admission import Admission
+from functions.api.quota import Quota
+from functions.api.submit import Accepted, Submitter
+from functions.domain.errors import TickwheelError
+from functions.domain.submission import Submission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """Takes jobs in, as many as may come in."""
+
+    admission: Admission
+    quota: Quota
+    submitter: Submitter
+
+    def submit(self, submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
+        """An answer each, in order: what lets a job in leaves it to what comes after."""
+        answers: list[Accepted | TickwheelError | None] = [None] * len(submissions)
+        for rule in (self.admission.take, self.quota.refusals, self.submitter.submit):
+            still_asking = [index for index, answer in enumerate(answers) if answer is None]
+            for index, answer in zip(still_asking, rule([submissions[index] for index in still_asking]), strict=True):
+                answers[index] = answer
+        self.quota.note([answer for answer in answers if isinstance(answer, Accepted) and not answer.is_replay])
+        return [answer for answer in answers if answer is not None]
