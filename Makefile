@@ -3,12 +3,14 @@ PYTHON ?= python3
 STAGE ?= dev
 VENV := .venv/bin
 UV := .tools/bin/uv
+COMPILE := $(UV) pip compile --quiet --no-header --no-annotate --generate-hashes --no-emit-index-url --no-emit-find-links
 NODE_BIN := $(CURDIR)/.tools/node/bin
+NPM := node $(NODE_BIN)/../lib/node_modules/npm/bin/npm-cli.js
 export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:$(PATH)
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-fast demo up down bench verify simulate deploy destroy clean pins
+.PHONY: help setup check format test calls test-fast demo up down bench verify simulate soak fuzz deploy destroy clean pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -19,25 +21,27 @@ setup: .venv/.installed .tools/.installed ## install everything the project need
 	@$(PYTHON) -c 'import sys; sys.exit("Tickwheel needs Python 3.11 or newer, found " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@echo "setting up: uv"
 	@$(PYTHON) -m venv .tools
-	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
+	@.tools/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r scripts/uv.txt
 
 .venv/.installed: .tools/bin/uv requirements.txt pyproject.toml
 	@echo "setting up: Python packages"
 	@test -x .venv/bin/python || $(UV) venv --quiet --python $(PYTHON) .venv
-	@$(UV) pip sync --quiet --python .venv/bin/python requirements.txt
-	@$(UV) pip install --quiet --python .venv/bin/python --no-deps --editable .
+	@$(UV) pip sync --quiet --require-hashes --python .venv/bin/python requirements.txt
+	@$(UV) pip install --quiet --python .venv/bin/python --no-build-isolation --no-deps --editable .
 	@touch $@
 
-.tools/.installed: .venv/.installed scripts/install_tools.py
+.tools/.installed: .venv/.installed scripts/install_tools.py scripts/npm/package-lock.json
 	@.venv/bin/python scripts/install_tools.py
 	@touch $@
 
-check: setup ## what CI checks before the tests: format, lint, types, import contracts, synth, cfn-lint, cdk-nag
+check: setup ## what CI checks before the tests: format, lint, types, import contracts, synth, cfn-lint, cdk-nag, grants, licences, vulnerabilities
 	@ruff format --check .
 	@ruff check .
 	@lint-imports --no-logo 2>/dev/null || lint-imports
 	@basedpyright --warnings
 	@python scripts/check_templates.py
+	@python scripts/licences.py --check
+	@python scripts/vulnerabilities.py
 
 format: setup ## format and fix what can be fixed
 	@ruff format .
@@ -45,6 +49,9 @@ format: setup ## format and fix what can be fixed
 
 test: setup ## every test, including the deployment to the local cloud
 	@pytest -n 2 --dist loadgroup
+
+calls: setup ## hear again what each function asks of AWS, and keep it in tests/least_privilege/calls.json
+	@pytest -n 2 --dist loadgroup tests/integration tests/e2e --write-calls
 
 test-fast: setup ## the tests that need no cloud: domain, fakes, state machine
 	@pytest -n 2 tests/unit tests/properties
@@ -58,7 +65,7 @@ up: setup ## start the local cloud and deploy to it; it stays until `make down`
 down: setup ## stop the local cloud
 	@tickwheel local down
 
-bench: setup ## measure units, next fires, promotion and lag, and hold them to the budgets
+bench: setup ## measure units, next fires, promotion, logs and lag, and hold them to the budgets
 	@python -m bench
 
 verify: setup ## 10,000 jobs and their schedules under faults, on stores in memory: every promise is kept, or exit code 1
@@ -67,16 +74,35 @@ verify: setup ## 10,000 jobs and their schedules under faults, on stores in memo
 simulate: setup ## every scenario of load and trouble on virtual time, against its target; a report in .build/simulation
 	@tickwheel simulate
 
+soak: setup ## 30 minutes of load, schedules and faults on a local cloud: promises kept and curves flat, or exit code 1
+	@python -m soak
+
+fuzz: setup ## a million inputs for everything that reads what others wrote: no crash and no hang, or exit code 1
+	@python -m fuzzing
+
 deploy: setup ## deploy to AWS: make deploy STAGE=dev
 	@cdk deploy --all --context stage=$(STAGE)
 
-destroy: setup ## remove the scheduler from AWS; the data stays
+destroy: setup ## remove the scheduler from AWS; the data stays. Refuses while jobs are in its queues (FORCE=1)
+	@python -m scripts.refuse_to_strand $(STAGE)
 	@cdk destroy "$(STAGE)/Scheduler" --context stage=$(STAGE)
 
-pins: .tools/bin/uv ## resolve the pins again after a change of pyproject.toml or functions/requirements.in
-	@$(UV) pip compile --quiet --no-header --no-annotate --group dev pyproject.toml -o requirements.txt
-	@$(UV) pip compile --quiet --no-header --no-annotate --python-version 3.13 --python-platform aarch64-manylinux_2_28 \
+pins: .tools/bin/uv ## resolve the pins again after a change of pyproject.toml, functions/requirements.in or scripts/uv.in
+	@$(COMPILE) scripts/uv.in -o scripts/uv.txt
+	@$(COMPILE) --group dev pyproject.toml -o requirements.txt
+	@$(COMPILE) --python-version 3.13 --python-platform aarch64-manylinux_2_28 \
 		-c requirements.txt functions/requirements.in -o functions/requirements.txt
+	@cd scripts/npm && $(NPM) install --package-lock-only --omit-lockfile-registry-resolved --silent
+
+sbom: setup ## the software bills of materials (CycloneDX), in .build/sbom: of Lambda, of the development tools, of npm
+	@mkdir -p .build/sbom
+	@cyclonedx-py requirements --output-reproducible -o .build/sbom/lambda.cdx.json functions/requirements.txt
+	@cyclonedx-py environment --output-reproducible --pyproject pyproject.toml -o .build/sbom/development.cdx.json .venv/bin/python
+	@cd scripts/npm && $(NPM) sbom --loglevel=error --sbom-format cyclonedx --package-lock-only > $(CURDIR)/.build/sbom/npm.cdx.json
+	@ls .build/sbom/*.cdx.json
+
+audit: setup ## ask for known vulnerabilities of every pin, with more patience than `make check`
+	@python scripts/vulnerabilities.py --patient
 
 clean: ## remove everything that setup and the local cloud made
 	@rm -rf .venv .tools .local .build cdk.out node_modules

@@ -10,5 +10,5 @@ class SilentJournal:
     def count(self, metric: str, amount: int = 1) -> None:
         """Counts nothing."""
 
-    def observe(self, metric: str, value: float) -> None:
+    def observe(self, metric: str, value: float, /, **dimensions: str) -> None:
         """Observes nothing."""

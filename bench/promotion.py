@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -82,7 +82,7 @@ def run(console: Console) -> list[str]:
                 wheel=wiring.wheel,
                 clock=wiring.clock,
                 schedules=wiring.schedules,
-                materialiser=wiring.materialiser,
+                materialiser=replace(wiring.materialiser, journal=SilentJournal()),
                 journal=SilentJournal(),
             ),
             journal=SilentJournal(),

@@ -41,6 +41,7 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "AUDIT_SAMPLE": 1.0,
         "READY_CAPACITY": 1_000_000,
         "SHED_AFTER_SECONDS": 300,
+        "AUDIT_STREAM": "audit",
         **tables,
     }
     return Wiring(_Settings.model_validate(settings), clock=clock or SettableClock())

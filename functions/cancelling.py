@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds, Ending
 from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
-from functions.ports import Applied, Clock, Ledger, PayloadStore, PendingCounter, StoredTimer, TimerStore
+from functions.ports import Applied, Audit, Clock, Ledger, PayloadStore, PendingCounter, StoredTimer, TimerStore
 from functions.tally import UNCOUNTED
 
 _TRIES = 5
@@ -20,7 +22,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canceller:
-    """Cancels jobs. token: a fresh owner token."""
+    """Cancels jobs. token: a fresh owner token. caller: who asks, for the audit."""
 
     wheel: Wheel
     clock: Clock
@@ -30,8 +32,9 @@ class Canceller:
     placer: Placer
     token: Callable[[], str]
     pending: PendingCounter = UNCOUNTED
+    audit: Audit = UNAUDITED
 
-    def cancel(self, job_id: JobId) -> bool:
+    def cancel(self, job_id: JobId, *, caller: str = "") -> bool:
         """True when the job will not run. False when it is running: it is asked not to be tried again.
 
         Raises JobNotFound (it is long over), AlreadySettled, Moved, TooLate (an at_least_once job near its time).
@@ -39,7 +42,28 @@ class Canceller:
         if job_id.due_at + LEDGER_LIFE < self.clock.now():
             _check_not_moved(job_id, self.ledger.get(job_id.key))
             raise JobNotFound(str(job_id))
-        return self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
+        is_cancelled = self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
+        state = State.CANCELLED.value if is_cancelled else "cancel_requested"
+        self.audit.note(
+            Deed(
+                action=Deeds.JOB_CANCEL,
+                caller=caller,
+                tenant=job_id.tenant,
+                subject=str(job_id),
+                after={"state": state},
+            )
+        )
+        if is_cancelled:
+            self.audit.note(
+                Ending(
+                    job_id=job_id,
+                    outcome=State.CANCELLED,
+                    attempt=0,
+                    ended_at=self.clock.now(),
+                    due_at=job_id.due_at,
+                )
+            )
+        return is_cancelled
 
     def _write_tombstone(self, job_id: JobId) -> bool:
         """Whatever message is on its way will meet it in the ledger."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from functions.domain.conditions import Conditions
+from functions.domain.faults import fault_of
 from functions.domain.job import Priority
 from functions.freshness import ReadAt
 from functions.ports import Clock, Journal, ShardStore
@@ -44,6 +45,6 @@ class KnownConditions:
             try:
                 known.conditions = self.shards.conditions()
             except Exception as error:  # noqa: BLE001  without them, nothing is full and nothing is shed
-                self.journal.event("conditions_not_read", error=f"{type(error).__name__}: {error}")
+                self.journal.event("conditions_not_read", error=fault_of(error))
         conditions = known.conditions
         return conditions if conditions is not None and conditions.is_fresh(self.clock.now()) else None

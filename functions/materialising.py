@@ -16,9 +16,13 @@ from typing import Any
 
 from functions.domain.alarm import Alarm
 from functions.domain.claims import MESSAGE_LIFE, LedgerRow
+from functions.domain.faults import fault_of
 from functions.domain.job import Timer
+from functions.domain.job_id import job_id_of
+from functions.domain.moving import waited_for_opening
 from functions.domain.occurrence import identity_of
 from functions.domain.planning import Plan, link_after_run, occurrence_job, plan, rings_at, shard_of
+from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, SkipReason, Status
 from functions.domain.wheel import Wheel
 from functions.placing import Placement, Placer
@@ -108,6 +112,13 @@ class Materialiser:
             with self._apart(step):
                 fires += [(step, link, self._timer(step, link)) for link in self._decide(step, ends, now=now)]
         placements = self.placer.place([timer for _, _, timer in fires])
+        placed = [
+            str(job_id_of(timer.job))
+            for (_, _, timer), placement in zip(fires, placements, strict=True)
+            if placement.ring
+        ]
+        if placed:
+            self.journal.event("fires_placed", job_ids=placed)
         for (step, link, _), placement in zip(fires, placements, strict=True):
             with self._apart(step):
                 self._note_placement(step, link, placement)
@@ -140,11 +151,12 @@ class Materialiser:
             yield
         except Exception as error:  # noqa: BLE001  no store is asked here: the fault is its definition's
             step.is_broken = True
-            self.journal.event("chain_broken", schedule=step.chain.stored.key, error=f"{type(error).__name__}: {error}")
+            self.journal.event("chain_broken", schedule=step.chain.stored.key, error=fault_of(error))
             self.journal.count("chains_broken")
 
     def _note_placement(self, step: _Step, link: Link, placement: Placement) -> None:
         if placement.ring is not None:
+            self._observe(step.chain.stored.schedule, link)
             return
         if placement.is_permanent:
             # No repetition helps, and the chain must go on.
@@ -177,7 +189,7 @@ class Materialiser:
             return self._record(step)
         except Exception as error:  # noqa: BLE001  a store failed, for this schedule: those beside it are recorded
             step.is_placed = False
-            self.journal.event("not_recorded", schedule=step.chain.stored.key, error=f"{type(error).__name__}: {error}")
+            self.journal.event("not_recorded", schedule=step.chain.stored.key, error=fault_of(error))
             return None
 
     def _record(self, step: _Step) -> Chain | None:
@@ -238,6 +250,13 @@ class Materialiser:
         # As of all writes before: a run that has just been settled is the usual reason to ask.
         rows = {key: self.ledger.get(key) for key in keys}
         return {key: row for key, row in rows.items() if row is not None}
+
+    def _observe(self, schedule: Schedule, link: Link) -> None:
+        if link.previous_at is not None:
+            self.journal.observe("gap_s", (link.at - link.previous_at).total_seconds())
+        waited = waited_for_opening(schedule, nominal_at=link.nominal_at, at=link.at)
+        if waited:
+            self.journal.observe("outside_window_wait_s", waited.total_seconds())
 
     def _note(self, planned: Plan) -> None:
         if planned.misfire_count:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
+from functions.auditing import UNAUDITED
+from functions.domain.audit import SCHEDULER, Deed, Deeds, Ending
 from functions.domain.changing import stopped
 from functions.domain.errors import NotPlaced
 from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of, parse_job_id
+from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import Event, State
 from functions.domain.occurrence import UNBOUND, Occurrence, Overlap
 from functions.domain.schedule_state import ScheduleState, SkipReason, Status
@@ -25,10 +27,11 @@ from functions.domain.slots import ABANDONED, is_abandoned, wait_of
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.placing import Placer
-from functions.ports import Applied, Clock, Journal, Ledger, Refused, ScheduleStore, StoredSchedule
+from functions.ports import Applied, Audit, Clock, Journal, Ledger, Refused, ScheduleStore, StoredSchedule
 from functions.schedule_changes import Change, ScheduleChanger
 
 _TRIES = 5
+_DELETED = "its schedule was deleted"
 
 AUTO_PAUSE = "paused after {count} failures in a row, the last of {identity}"
 
@@ -54,6 +57,7 @@ class Occurrences:
     materialiser: Materialiser
     journal: Journal
     token: Callable[[], str]
+    audit: Audit = UNAUDITED
 
     def admit(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> Admission:
         """Whether an occurrence may be claimed for the first time, at its time or after.
@@ -103,6 +107,11 @@ class Occurrences:
             )
 
         self.changer.change(key, pause)
+        tenant, _, schedule_id = key.partition("#")
+        told = {"status": Status.PAUSED.value, "note": note}
+        self.audit.note(
+            Deed(action=Deeds.SCHEDULE_PAUSE, caller=SCHEDULER, tenant=tenant, subject=schedule_id, after=told)
+        )
         self.journal.event("schedule_paused", schedule=key, note=note)
         self.journal.count("schedules_paused")
 
@@ -112,10 +121,11 @@ class Occurrences:
         """Dropped without a trace: a later version may decide the same fire, and under the same name it must run."""
         if occurrence.version <= UNBOUND and timer.job.is_ledgered:
             # None decides it: it was asked of a schedule that has been deleted. What has begun comes to its end.
-            answer = self.ledger.skip(
-                timer, reason="its schedule was deleted", owner=self.token(), now=self.clock.now()
-            )
-            return Admission.MAY_RUN if isinstance(answer, Refused) else Admission.IS_OVER
+            answer = self.ledger.skip(timer, reason=_DELETED, owner=self.token(), now=self.clock.now())
+            if isinstance(answer, Refused):
+                return Admission.MAY_RUN
+            self._note_end(job_id_of(timer.job), State.SKIPPED, reason=_DELETED, target=timer.job.target)
+            return Admission.IS_OVER
         row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
         has_begun = row is not None and not row.is_settled and row.state is not State.SCHEDULED
         has_place = _is_same(state.holder, timer) or _is_same(state.waiting, timer)
@@ -148,9 +158,24 @@ class Occurrences:
         self.schedules.note_skip(_key(timer, occurrence), reason, fire_at=occurrence.fire_at)
         self.journal.count("skipped")
         self.journal.event("fire_skipped", job_id=str(job_id_of(timer.job)), reason=str(reason))
+        self._note_end(job_id_of(timer.job), State.SKIPPED, reason=reason.value, target=timer.job.target)
         if occurrence.is_end_to_start:
             self.materialiser.revive(_key(timer, occurrence))
         return Admission.IS_OVER
+
+    def _note_end(self, job_id: JobId, outcome: State, *, reason: str, target: str = "") -> None:
+        """Of a fire that has not run."""
+        self.audit.note(
+            Ending(
+                job_id=job_id,
+                outcome=outcome,
+                attempt=0,
+                ended_at=self.clock.now(),
+                due_at=job_id.due_at,
+                target=target,
+                reason=reason,
+            )
+        )
 
     def _take_slot(self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState) -> Admission:
         me = str(job_id_of(timer.job))
@@ -207,7 +232,7 @@ class Occurrences:
             return True
         if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
             return False
-        self._cancel(job_id, now=now)
+        self._cancel(job_id, now=now, reason="abandoned")
         self.journal.event("run_abandoned", job_id=job_id)
         self.journal.count("runs_abandoned")
         return True
@@ -215,16 +240,17 @@ class Occurrences:
     def _evict(self, job_id: str, key: str) -> None:
         """Stop a run: it is not tried again, and if it has not begun it does not."""
         parsed = parse_job_id(job_id)
-        if self._cancel(job_id, now=self.clock.now()):
+        if self._cancel(job_id, now=self.clock.now(), reason=SkipReason.REPLACED.value):
             self.schedules.note_skip(key, SkipReason.REPLACED, fire_at=parsed.due_at)
         self.journal.event("run_replaced", job_id=job_id)
 
-    def _cancel(self, job_id: str, *, now: datetime) -> bool:
+    def _cancel(self, job_id: str, *, now: datetime, reason: str) -> bool:
         """True when it has not begun, and will not."""
         parsed = parse_job_id(job_id)
         for _ in range(_TRIES):
             answer = self.ledger.cancel(parsed, owner=self.token(), now=now)
             if isinstance(answer, Applied):
+                self._note_end(parsed, State.CANCELLED, reason=reason)
                 return True
             row = answer.row
             if row is None:

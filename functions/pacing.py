@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
+from functions.domain.faults import fault_of
 from functions.domain.job import Priority, Timer
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timetable import Timetable, reserve
@@ -87,7 +88,7 @@ class Pacer:
             try:
                 answer = self.rates.book(tenant, asked.timetable, seen=seen)
             except Exception as error:  # noqa: BLE001  one tenant's item must not stop the others
-                self.journal.event("rate_unknown", tenant=tenant, error=f"{type(error).__name__}: {error}")
+                self.journal.event("rate_unknown", tenant=tenant, error=fault_of(error))
                 return []
             if not isinstance(answer, Booked):
                 self._learn(tenant, asked.timetable)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from functions.domain.faults import fault_of
 from functions.domain.tenant_plan import Limits, Tenant, TenantPlan, TenantStatus
 from functions.freshness import ReadAt
 from functions.ports import EVERYBODY, Clock, Journal, TenantStore
@@ -81,7 +82,7 @@ class KnownPlans:
         except Exception as error:
             if known.revision is None:
                 raise
-            self.journal.event("plans_not_read", error=f"{type(error).__name__}: {error}")
+            self.journal.event("plans_not_read", error=fault_of(error))
         known.read_at = read_at
 
     def _plans_of(self, tenants: Mapping[str, Tenant]) -> Mapping[str, TenantPlan]:

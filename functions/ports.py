@@ -5,12 +5,13 @@ Every write here is safe to repeat, and a refused conditional write is a result,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from functions.domain.alarm import Alarm
+from functions.domain.audit import Entry, Record
 from functions.domain.breaker import Breaker
 from functions.domain.claims import LedgerRow
 from functions.domain.concurrency import Seat
@@ -24,6 +25,7 @@ from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import Event
 from functions.domain.operation import Operation, OwnedDay
 from functions.domain.planning import Plan
+from functions.domain.pulse import Figure, Pulse
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.target_options import TargetOptions
@@ -753,7 +755,7 @@ class PayloadStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """What a target is told about the attempt that calls it."""
+    """What a target is told about the attempt that calls it. traceparent: of W3C, with the attempt as the parent."""
 
     job_id: str
     tenant: str
@@ -762,6 +764,7 @@ class Invocation:
     fence: int
     scheduled_at: datetime
     deadline: datetime
+    traceparent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -860,6 +863,38 @@ class UsageStore(Protocol):
         ...
 
 
+class PulseCounter(Protocol):
+    """Counts what goes on in the stage."""
+
+    def count(self, figure: Figure, tenant: str = "", *, amount: int = 1) -> None:
+        """Count it now. tenant: whose it is, where it is somebody's."""
+        ...
+
+    def began(self, job: Job, lag: timedelta) -> None:
+        """An attempt has begun, so late."""
+        ...
+
+
+class PulseStore(Protocol):
+    """What went on in the stage, by the minute. It is kept for an hour."""
+
+    def add(self, minute: datetime, pulse: Pulse) -> None:
+        """Add to what is known of a minute."""
+        ...
+
+    def name(self, minute: datetime, tenant: str, counts: Mapping[Figure, int]) -> None:
+        """Add to what is known of a tenant that stands out in a minute."""
+        ...
+
+    def pulses(self, first: datetime, last: datetime) -> dict[datetime, Pulse]:
+        """The minutes in which anything went on, in order, both ends included, as of some moment before."""
+        ...
+
+    def named(self, minute: datetime) -> dict[str, Mapping[Figure, int]]:
+        """The tenants that stood out in a minute, as of some moment before: at least so much was theirs."""
+        ...
+
+
 class Journal(Protocol):
     """What happened, for people and for metrics: fixed event names with keys."""
 
@@ -871,6 +906,34 @@ class Journal(Protocol):
         """Add to a counter."""
         ...
 
-    def observe(self, metric: str, value: float) -> None:
-        """One value of a distribution."""
+    def observe(self, metric: str, value: float, /, **dimensions: str) -> None:
+        """One value of a distribution. dimensions: those that the metric has, each with what it is for this value."""
+        ...
+
+
+class Audit(Protocol):
+    """How executions ended and what was done by hand, kept for long: each at least once."""
+
+    def note(self, entry: Entry) -> None:
+        """Keep it with the others of this invocation."""
+        ...
+
+    def flush(self) -> None:
+        """Send what has come together, before anything that it tells is acknowledged. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Untaken:
+    """Records that are not known to be taken, and why."""
+
+    records: Sequence[Record]
+    reason: str = ""
+
+
+class AuditStream(Protocol):
+    """Where lines of the audit trail go."""
+
+    def put(self, records: Sequence[Record]) -> Untaken:
+        """Send records. It gives up early: whoever sends them waits."""
         ...

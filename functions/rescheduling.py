@@ -7,10 +7,13 @@ which settles it for every message of it, and the far row of the new one is put.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds, described
 from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, unpack, written_size
 from functions.domain.errors import (
@@ -32,7 +35,17 @@ from functions.domain.submission import Submission, job_of
 from functions.domain.wheel import Wheel
 from functions.moves import last_of
 from functions.placing import Placer
-from functions.ports import Clock, Journal, Ledger, PayloadStore, PendingCounter, Refused, TenantPlans, TimerStore
+from functions.ports import (
+    Audit,
+    Clock,
+    Journal,
+    Ledger,
+    PayloadStore,
+    PendingCounter,
+    Refused,
+    TenantPlans,
+    TimerStore,
+)
 from functions.tally import UNCOUNTED
 
 _TRIES = 3
@@ -73,6 +86,7 @@ class Rescheduler:
     identity: Callable[[], str]
     token: Callable[[], str]
     pending: PendingCounter = UNCOUNTED
+    audit: Audit = UNAUDITED
 
     def run_now(
         self, job_id: JobId, *, at: datetime | None = None, row_at: datetime | None = None, caller: str = ""
@@ -107,6 +121,13 @@ class Rescheduler:
         # Housekeeping: the ledger alone keeps the job from running twice.
         self.timers.delete(place)
         self.journal.event("job_hastened", job_id=str(job_id), attempt=timer.attempt, caller=caller)
+        self._note(
+            Deeds.JOB_RUN_NOW,
+            job_id,
+            caller=caller,
+            before={"due_at": format_instant(due_at)},
+            after={"due_at": format_instant(runs_at), "attempt": timer.attempt},
+        )
         return Waiting(job_id, runs_at, State.RETRYING if timer.attempt > 1 else State.SCHEDULED)
 
     def change(self, job_id: JobId, edit: Callable[[Job, str | None], Edited], *, caller: str = "") -> Waiting:
@@ -144,8 +165,11 @@ class Rescheduler:
         edited = edit(job, text)
         wanted = text if edited.keeps_payload else edited.submission.payload
         subshards = self.plans.of(edited.submission.tenant).subshards
-        moved = job_of(edited.submission, identity=self.identity(), wheel=self.wheel, subshards=subshards)
+        moved = job_of(
+            replace(edited.submission, trace=job.trace), identity=self.identity(), wheel=self.wheel, subshards=subshards
+        )
         if wanted == text and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job:
+            self._note(Deeds.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(job))
             return Waiting(job_id, job.scheduled_at)
         if not self.wheel.is_surely_far(moved.scheduled_at, now=now + REQUEST_LIMIT):
             raise InvalidJob(
@@ -174,6 +198,14 @@ class Rescheduler:
         self._forget(job.payload)
         self.pending.move(job, to=timer.job)
         self.journal.event("job_moved", job_id=str(job_id), moved_to=str(job_id_of(timer.job)), caller=caller)
+        self._note(Deeds.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(timer.job))
+
+    def _note(
+        self, action: Deeds, job_id: JobId, *, caller: str, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> None:
+        self.audit.note(
+            Deed(action=action, caller=caller, tenant=job_id.tenant, subject=str(job_id), before=before, after=after)
+        )
 
     def _hasten(self, job_id: JobId, timer: Timer, row: LedgerRow, *, now: datetime) -> None:
         """From here on a message that is due now may be claimed; without it, it would be dropped."""

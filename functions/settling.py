@@ -9,17 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Ending, told_again
 from functions.domain.claims import MAX_RESCUES, WORKER_DIED, Drop, LedgerRow, after_lease, judge_claim, lease_of
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import format_instant
 from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, target
+from functions.domain.pulse import Figure
 from functions.domain.usage import Usage, letter_units, row_units
 from functions.domain.wheel import Ring, Wheel
 from functions.occurrences import Occurrences
 from functions.placing import Placer
 from functions.ports import (
+    Audit,
     Clock,
     DeadLetter,
     DeadLetters,
@@ -28,6 +32,7 @@ from functions.ports import (
     Ledger,
     PayloadStore,
     PendingCounter,
+    PulseCounter,
     Refused,
     UsageCounter,
 )
@@ -38,15 +43,20 @@ ENDS = {State.SUCCEEDED: Event.SUCCEED}
 
 
 _RETRIED = "retried"
+_COUNTED = frozenset({Figure.SUCCEEDED, Figure.RETRIED, Figure.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An attempt that may run, or is running. fence is 0 where there is no ledger row to settle."""
+    """An attempt that may run, or is running. fence is 0 where there is no ledger row to settle.
+
+    began_at: None while it has not begun, and where that is not known.
+    """
 
     owner: str
     fence: int
     lease_until: datetime
+    began_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +77,8 @@ class Settler:
     jitter: Callable[[], float]
     usage: UsageCounter = UNCOUNTED
     pending: PendingCounter = UNCOUNTED
+    pulse: PulseCounter = UNCOUNTED
+    audit: Audit = UNAUDITED
 
     def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
         """The target has taken the job."""
@@ -80,7 +92,7 @@ class Settler:
         """Try again as the policy says, or keep the job as a dead letter."""
         if timer.job.delivery is Delivery.AT_MOST_ONCE:
             self.forget_payload(timer)
-            self.note_end(timer, "failed", failure)
+            self.note_end(timer, State.FAILED, failure, claim=claim)
             return True
         following = None
         if not failure.is_permanent:
@@ -138,7 +150,7 @@ class Settler:
         answer = self.ledger.bury(letter, timer.job, row=row, owner=owner, now=self.clock.now())
         if isinstance(answer, Refused):
             return False
-        self._note_letter(timer, Event.BURY, failure)
+        self._note_letter(timer, Event.BURY, failure, None)
         return True
 
     def release(self, timer: Timer, claim: Claim) -> None:
@@ -166,12 +178,22 @@ class Settler:
             self.usage.add(timer.job.tenant, Usage(units=row_units(timer)))
 
     def note_drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
-        """A message has nothing left to do. Of a job that has ended it may be the last that knows its payload."""
+        """A message has nothing left to do. Of a job that has ended it may be the last that knows its payload.
+
+        Whoever settled it may have died before its line was sent: it is told again.
+        """
+        self.tell_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
         self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
         self.journal.count("duplicates_dropped")
         # A dead letter keeps its payload.
         if row is not None and row.is_settled and row.state is not State.FAILED:
             self.forget_payload(timer)
+
+    def tell_again(self, job_id: JobId, row: LedgerRow | None, *, attempt: int = 0, target: str = "") -> None:
+        """Repeat the line of an execution that has ended, as its row has it."""
+        again = told_again(job_id, row, now=self.clock.now(), attempt=attempt, target=target) if row else None
+        if again is not None:
+            self.audit.note(again)
 
     def forget_payload(self, timer: Timer) -> None:
         """Nobody needs its object any more."""
@@ -179,23 +201,43 @@ class Settler:
         if timer.job.payload.pointer is not None and timer.job.occurrence is None:
             self.payloads.delete(timer.job.payload.pointer)
 
-    def note_end(self, timer: Timer, outcome: str, failure: Failed | None = None) -> None:
-        """One line of the log, and one more of this outcome."""
-        job = timer.job
+    def note_end(
+        self, timer: Timer, outcome: State, failure: Failed | None = None, *, claim: Claim | None = None
+    ) -> None:
+        """One line of the log, one for the audit where it has ended, and one more of this outcome.
+
+        claim: of the attempt that ended with it.
+        """
+        job, counted = timer.job, _RETRIED if outcome is State.RETRYING else outcome.value
         self.journal.event(
             "job_settled",
             job_id=str(job_id_of(job)),
             tenant=job.tenant,
-            outcome=outcome,
+            outcome=counted,
             attempt=timer.attempt,
             # Only its class: what a target or a handler says may hold what its payload does.
             **({"error": failure.error_class} if failure else {}),
         )
-        self.journal.count(outcome)
+        self.journal.count(counted)
+        if counted in _COUNTED:
+            self.pulse.count(Figure(counted), job.tenant)
         if outcome in (State.SUCCEEDED, State.FAILED):
             self.usage.add(job.tenant, Usage(**{outcome: 1}))
-        if outcome != _RETRIED:
-            self.pending.leave(job)
+        if outcome is State.RETRYING:
+            return
+        self.pending.leave(job)
+        self.audit.note(
+            Ending(
+                job_id=job_id_of(job),
+                outcome=outcome,
+                attempt=timer.attempt,
+                ended_at=self.clock.now(),
+                due_at=timer.due_at,
+                began_at=claim.began_at if claim else None,
+                target=job.target,
+                error_class=failure.error_class if failure else "",
+            )
+        )
 
     def _settle(
         self,
@@ -224,15 +266,18 @@ class Settler:
                 self._note_refused(timer, claim, answer.row)
                 return False
         if event is Event.RETRY:
-            self.note_end(timer, _RETRIED, failure)
+            if following is not None:
+                wait = following.due_at - self.clock.now()
+                self.journal.observe("retry_in_s", max(0.0, wait.total_seconds()))
+            self.note_end(timer, State.RETRYING, failure)
         else:
-            self._tidy_up(timer, event, failure)
+            self._tidy_up(timer, event, claim, failure)
         return True
 
-    def _tidy_up(self, timer: Timer, event: Event, failure: Failed | None = None) -> None:
+    def _tidy_up(self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None) -> None:
         """It has come to its end, without a dead letter."""
         self.forget_payload(timer)
-        self.note_end(timer, str(target(event)), failure)
+        self.note_end(timer, target(event), failure, claim=claim)
         self._tell_its_schedule(timer, event)
 
     def _give_up(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
@@ -252,13 +297,15 @@ class Settler:
             if isinstance(answer, Refused):
                 self._note_refused(timer, claim, answer.row)
                 return False
-        self._note_letter(timer, Event.FAIL, failure)
+        self._note_letter(timer, Event.FAIL, failure, claim)
         return True
 
-    def _note_letter(self, timer: Timer, event: Event, failure: Failed) -> None:
+    def _note_letter(self, timer: Timer, event: Event, failure: Failed, claim: Claim | None) -> None:
         self.journal.count("dead_lettered")
+        job = timer.job
+        self.journal.event("dead_lettered", job_id=str(job_id_of(job)), tenant=job.tenant, error=failure.error_class)
         self.usage.add(timer.job.tenant, Usage(units=letter_units(timer)))
-        self.note_end(timer, str(target(event)), failure)
+        self.note_end(timer, target(event), failure, claim=claim)
         self._tell_its_schedule(timer, event)
 
     def _tell_its_schedule(self, timer: Timer, event: Event) -> None:
@@ -283,7 +330,7 @@ class Settler:
         """Another worker has the attempt by now: what this one did is not settled. Or its target was faster."""
         if row is not None and row.fence == claim.fence and row.state in ENDS:
             # It ended the attempt before its worker could note that it goes on: nobody else could tidy up after it.
-            self._tidy_up(timer, ENDS[row.state])
+            self._tidy_up(timer, ENDS[row.state], claim)
             return
         self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)
         self.journal.count("claims_lost")

@@ -13,7 +13,9 @@ from datetime import date, timedelta
 from math import isfinite
 from typing import NamedTuple
 
+from functions.domain.faults import fault_of
 from functions.domain.job import Job
+from functions.domain.pulse import Figure
 from functions.domain.usage import Usage
 from functions.ports import Clock, Journal, PendingStore, TenantPlans, UsageStore
 
@@ -31,7 +33,7 @@ MOST_WRITES = 20
 
 
 class Uncounted:
-    """For where nobody asks what tenants use, or how much waits."""
+    """For where nobody asks what tenants use, how much waits, or what goes on."""
 
     def add(self, tenant: str, used: Usage) -> None:
         """Forgotten."""
@@ -40,6 +42,12 @@ class Uncounted:
         """Forgotten."""
 
     def move(self, job: Job, *, to: Job) -> None:
+        """Forgotten."""
+
+    def count(self, figure: Figure, tenant: str = "", *, amount: int = 1) -> None:
+        """Forgotten."""
+
+    def began(self, job: Job, lag: timedelta) -> None:
         """Forgotten."""
 
 
@@ -111,7 +119,7 @@ class Tally:
                 with self._lock:
                     for kept in due[number:]:
                         self._keep(*kept)
-                self.journal.event("usage_not_written", tenant=place.tenant, error=f"{type(error).__name__}: {error}")
+                self.journal.event("usage_not_written", tenant=place.tenant, error=fault_of(error))
                 return
 
     def _add_waiting(self, job: Job, count: int) -> None:

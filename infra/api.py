@@ -223,6 +223,7 @@ def _function(
             "DEAD_LETTERS_TABLE": dead_letters.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
+            "AUDIT_STREAM": storage.audit.stream_name,
             "OPERATIONS_FUNCTION": operations.function.function_name,
             "OPERATORS": json.dumps(operators),
             "JWT_TENANT_CLAIM": stage.jwt.tenant_claim if stage.jwt else "",
@@ -257,6 +258,7 @@ def _function(
         on=[dead_letters.table_arn],
     )
     function.grant_placing(storage=storage)
+    function.grant_audit(storage=storage)
     function.grant(
         "dynamodb:GetItem",
         "dynamodb:Query",
@@ -267,7 +269,9 @@ def _function(
     )
     # A new operation begins at once instead of with the next tick.
     function.grant("lambda:InvokeFunction", on=[operations.function.function_arn])
-    function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)
+    function.grant_objects("s3:PutObject", below=["jobs", "schedules"], storage=storage)
+    function.grant_objects("s3:GetObject", below=["jobs", "schedules", "exports"], storage=storage)
+    function.grant_objects("s3:DeleteObject", below=["jobs"], storage=storage)
     # Without it S3 answers 403 for an object that is gone.
     function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
     function.grant("sqs:SendMessage", on=ready_queues.arns)

@@ -13,12 +13,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.domain.measures import DIMENSIONS, VALUES
 from infra.metrics import BURYING, EMITTED, ENDED_BY_TARGETS, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
 from infra.stage import PRIORITIES, Stage
 
 ROW_WIDTH = 24
+PERCENTILES = ("p50", "p95", "p99", "p99.9")
 MINUTE = cdk.Duration.minutes(1)
 
 
@@ -44,15 +46,17 @@ class Dashboard(Construct):
                 [_heading("Are jobs late?")],
                 _first_signs(stage),
                 _lateness(stage),
+                *(_lag_by(dimension, stage=stage) for dimension in DIMENSIONS["lag_ms"]),
                 [_heading("Where: submission")],
                 _submission(stage),
                 [_heading("Where: promotion")],
                 _promotion(stage),
+                _fires(stage),
                 [_heading("Where: queues")],
                 _queues(ready_queues),
                 [_heading("Where: execution")],
                 _execution(stage),
-                _functions(functions),
+                _functions(functions, stage=stage),
                 [_heading("Whose are they?")],
                 _tenants(by_name["worker"]),
                 [_heading("What has changed?")],
@@ -76,8 +80,8 @@ def _first_signs(stage: Stage) -> list[cloudwatch.IWidget]:
 def _lateness(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         _graph(
-            "Lag, the others (ms)",
-            *(emitted("lag_ms", service="worker", stage=stage, statistic=share) for share in ("p50", "p95")),
+            "Lag, the other percentiles (ms)",
+            *(emitted("lag_ms", service="worker", stage=stage, statistic=share) for share in ("p50", "p95", "p99.9")),
             columns=3,
         ),
         _graph(
@@ -92,8 +96,20 @@ def _lateness(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("clock_skewed", service="scanner", stage=stage),
             *_of_each("chains_broken", stage=stage),
             *(emitted("dead_lettered", service=service, stage=stage) for service in BURYING),
+            *_of_each("audit_lines_lost", stage=stage),
             columns=3,
         ),
+    ]
+
+
+def _lag_by(dimension: str, *, stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
+            f"Lag {share} by {dimension} (ms)",
+            *_of_values("lag_ms", dimension, service="worker", stage=stage, statistic=share),
+            columns=len(PERCENTILES),
+        )
+        for share in PERCENTILES
     ]
 
 
@@ -127,6 +143,21 @@ def _promotion(stage: Stage) -> list[cloudwatch.IWidget]:
             columns=4,
         ),
         _graph(
+            "Smallest budget of a class: jobs that a tick of a shard may promote",
+            emitted("budget", service="sweeper", stage=stage, statistic="Minimum"),
+            columns=4,
+        ),
+        _graph(
+            "Deepest ready queue: jobs that it holds",
+            emitted("depth", service="sweeper", stage=stage, statistic="Maximum"),
+            columns=4,
+        ),
+    ]
+
+
+def _fires(stage: Stage) -> list[cloudwatch.IWidget]:
+    return [
+        _graph(
             "Fires of schedules",
             *_of_each("occurrences", stage=stage),
             *_of_each("alarms_rung", stage=stage),
@@ -136,6 +167,12 @@ def _promotion(stage: Stage) -> list[cloudwatch.IWidget]:
             "Fires that were missed or skipped",
             *_of_each("misfires", stage=stage),
             *_of_each("skipped", stage=stage),
+            columns=4,
+        ),
+        _graph("Time since the fire before, p50 (s)", *_of_each("gap_s", stage=stage, statistic="p50"), columns=4),
+        _graph(
+            "Fires that wait for a window, p99 (s)",
+            *_of_each("outside_window_wait_s", stage=stage, statistic="p99"),
             columns=4,
         ),
     ]
@@ -172,7 +209,11 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
             *_of("worker", "attempts", "succeeded", "retried", "failed", "expired", "cancelled", stage=stage),
             columns=4,
         ),
-        _graph("Outcomes that targets told the API", *_of("api", *ENDED_BY_TARGETS, stage=stage), columns=4),
+        _graph(
+            "Outcomes that targets told the API",
+            *_of("api", *(name for name in ENDED_BY_TARGETS if name != "retry_in_s"), stage=stage),
+            columns=4,
+        ),
         _graph(
             "Claims",
             *_of(
@@ -193,7 +234,7 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _functions(functions: Sequence[Function]) -> list[cloudwatch.IWidget]:
+def _functions(functions: Sequence[Function], *, stage: Stage) -> list[cloudwatch.IWidget]:
     def of_each(metric: str, *, statistic: str) -> list[cloudwatch.Metric]:
         return [
             function.function.metric(metric, label=function.name, period=MINUTE, statistic=statistic)
@@ -201,9 +242,12 @@ def _functions(functions: Sequence[Function]) -> list[cloudwatch.IWidget]:
         ]
 
     return [
-        _graph("Errors of functions", *of_each("Errors", statistic="Sum"), columns=3),
-        _graph("Throttles of functions", *of_each("Throttles", statistic="Sum"), columns=3),
-        _graph("Duration p99 of functions (ms)", *of_each("Duration", statistic="p99"), columns=3),
+        _graph(
+            "Time until the next attempt, p99 (s)", *_of_each("retry_in_s", stage=stage, statistic="p99"), columns=4
+        ),
+        _graph("Errors of functions", *of_each("Errors", statistic="Sum"), columns=4),
+        _graph("Throttles of functions", *of_each("Throttles", statistic="Sum"), columns=4),
+        _graph("Duration p99 of functions (ms)", *of_each("Duration", statistic="p99"), columns=4),
     ]
 
 
@@ -276,8 +320,19 @@ def _of(service: str, *names: str, stage: Stage) -> list[cloudwatch.Metric]:
     return [emitted(name, service=service, stage=stage) for name in names]
 
 
-def _of_each(name: str, *, stage: Stage) -> list[cloudwatch.Metric]:
-    return [emitted(name, service=service, stage=stage) for service, names in EMITTED.items() if name in names]
+def _of_each(name: str, *, stage: Stage, statistic: str = "Sum") -> list[cloudwatch.Metric]:
+    return [
+        emitted(name, service=service, stage=stage, statistic=statistic, label=service if statistic != "Sum" else None)
+        for service, names in EMITTED.items()
+        if name in names
+    ]
+
+
+def _of_values(name: str, dimension: str, *, service: str, stage: Stage, statistic: str) -> list[cloudwatch.Metric]:
+    return [
+        emitted(name, service=service, stage=stage, statistic=statistic, by=(dimension, value), label=value)
+        for value in VALUES[dimension]
+    ]
 
 
 def _heading(text: str) -> cloudwatch.IWidget:

@@ -49,12 +49,14 @@ class DeadLetters(Construct):
                 "TENANTS_TABLE": tenants.table_name,
                 "SHARDS_TABLE": storage.tables["shards"].table_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
+                "AUDIT_STREAM": storage.audit.stream_name,
             },
         )
-        self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:UpdateItem", "dynamodb:GetItem", on=[ledger.table_arn])
         # What a failure means for its schedule: a pause, or the next fire.
         self.function.grant("dynamodb:PutItem", on=[timers.table_arn])
         self.function.grant_placing(storage=storage)
+        self.function.grant_audit(storage=storage)
         self.function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
@@ -63,7 +65,6 @@ class DeadLetters(Construct):
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
-            "sqs:ChangeMessageVisibility",
             on=[queue.queue_arn for queue in ready_queues.dead_letter_queues],
         )
         for priority, queue in zip(PRIORITIES, ready_queues.dead_letter_queues, strict=True):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from functions.domain.measures import DIMENSIONS, VALUES
 from infra.stage import Stage
 
-MATERIALISED = ("occurrences", "misfires", "skipped", "chains_broken")
+MATERIALISED = ("occurrences", "misfires", "skipped", "chains_broken", "gap_s", "outside_window_wait_s")
 """What every function counts that carries the chains of schedules on."""
 
-ENDED_BY_TARGETS = ("succeeded", "retried", "failed", "cancelled", "dead_lettered")
+ENDED_BY_TARGETS = ("succeeded", "retried", "retry_in_s", "failed", "cancelled", "dead_lettered")
 """What the API counts of attempts whose targets go on by themselves."""
 
 EMITTED = {
@@ -25,6 +26,7 @@ EMITTED = {
         "dead_letters_purged",
         "breakers_closed",
         *ENDED_BY_TARGETS,
+        "audit_lines_lost",
         "claims_lost",
         "schedules_paused",
         *MATERIALISED,
@@ -35,6 +37,7 @@ EMITTED = {
         "cursors_behind",
         "clock_skewed",
         "dead_lettered",
+        "audit_lines_lost",
         "alarms_rung",
         *MATERIALISED,
     ),
@@ -45,6 +48,7 @@ EMITTED = {
         "succeeded",
         "failed",
         "retried",
+        "retry_in_s",
         "expired",
         "early",
         "rescues",
@@ -63,16 +67,27 @@ EMITTED = {
         "parked_by_pause",
         "parked_by_cap",
         "forgotten",
+        "audit_lines_lost",
         *MATERIALISED,
     ),
-    "sweeper": ("stragglers", "audited", "schedules_healed", "shedding", *MATERIALISED),
-    "operations": ("operation_failures",),
-    "dead_letters": ("dead_lettered", "requeued", "forgotten", "schedules_paused", *MATERIALISED),
+    "sweeper": ("stragglers", "audited", "schedules_healed", "shedding", "budget", "depth", *MATERIALISED),
+    "operations": ("operation_failures", "audit_lines_lost"),
+    "dead_letters": (
+        "dead_lettered",
+        "requeued",
+        "forgotten",
+        "audit_lines_lost",
+        "schedules_paused",
+        *MATERIALISED,
+    ),
 }
-"""By service, the only dimension: one per tenant would cost 0.30 USD a month each."""
+"""By service, which every metric has for a dimension. `DIMENSIONS` of the domain says which have others beside it."""
 
 BURYING = tuple(service for service, names in EMITTED.items() if "dead_lettered" in names)
 """Every function that writes dead letters."""
+
+AUDITED = tuple(service for service, names in EMITTED.items() if "audit_lines_lost" in names)
+"""Every function that writes lines of the audit trail."""
 
 
 class UnknownMetric(ValueError):
@@ -80,15 +95,28 @@ class UnknownMetric(ValueError):
 
 
 def emitted(
-    name: str, *, service: str, stage: Stage, statistic: str = "Sum", period: cdk.Duration | None = None
+    name: str,
+    *,
+    service: str,
+    stage: Stage,
+    statistic: str = "Sum",
+    period: cdk.Duration | None = None,
+    by: tuple[str, str] | None = None,
+    label: str | None = None,
 ) -> cloudwatch.Metric:
-    """Return a metric of one function, per minute by default; raises `UnknownMetric` for one that it does not emit."""
+    """Return a metric of one function, per minute by default; raises `UnknownMetric` for one that it does not emit.
+
+    by: a dimension beside the service, and what it says.
+    """
     if name not in EMITTED.get(service, ()):
         raise UnknownMetric(f"{service} emits no metric {name!r}: add it to EMITTED, and to the code that emits it")
+    if by is not None and (by[0] not in DIMENSIONS.get(name, ()) or by[1] not in VALUES[by[0]]):
+        raise UnknownMetric(f"{name!r} is not told apart by {by[0]} {by[1]!r}: see DIMENSIONS")
     return cloudwatch.Metric(
         namespace=stage.metrics_namespace,
         metric_name=name,
-        dimensions_map={"service": service},
+        dimensions_map={"service": service} | dict([by] if by else []),
         statistic=statistic,
+        label=label,
         period=period or cdk.Duration.minutes(1),
     )

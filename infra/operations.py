@@ -49,19 +49,23 @@ class Operations(Construct):
                 "LONGEST_TIMEOUT_SECONDS": str(int(stage.longest_timeout.total_seconds())),
                 "PAYLOAD_BUCKET": storage.payloads.bucket_name,
                 "READY_QUEUE_URLS": ready_queues.urls,
+                "AUDIT_STREAM": storage.audit.stream_name,
             },
         )
         self.function.grant(
             "dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[timers.table_arn]
         )
         self.function.grant_placing(storage=storage)
+        self.function.grant_audit(storage=storage)
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
         self.function.grant(
             "dynamodb:Query", "dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=[tenants.table_arn]
         )
         self._grant_deletions(storage)
-        self.function.grant_payloads("s3:PutObject", "s3:GetObject", "s3:DeleteObject", storage=storage)
+        self.function.grant_objects("s3:PutObject", below=["jobs", "exports"], storage=storage)
+        self.function.grant_objects("s3:GetObject", below=["jobs", "schedules"], storage=storage)
+        self.function.grant_objects("s3:DeleteObject", below=["jobs", "schedules", "exports"], storage=storage)
         # Without it S3 answers 403 for an object that is gone, and an ended job could not be told from a forbidden one.
         self.function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
         self.function.grant("sqs:SendMessage", on=ready_queues.arns)

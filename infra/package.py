@@ -29,7 +29,7 @@ REQUIREMENTS = ROOT / "functions" / "requirements.txt"
 PYTHON_VERSION = "3.13"
 PLATFORM = "aarch64-manylinux_2_28"
 
-SERVICES = ("dynamodb", "events", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions", "sts")
+SERVICES = ("dynamodb", "events", "firehose", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions", "sts")
 """The services whose botocore models stay in the layer; the other four hundred are nine tenths of its size."""
 
 SETUP_HINT = "run `make setup`, or put uv on PATH"
@@ -89,6 +89,7 @@ class Function(Construct):
         super().__init__(scope, construct_id)
         self.name = name
         self._stage = stage
+        self.granted: list[tuple[str, str]] = []
         self.log_group = logs.LogGroup(
             self, "Logs", retention=stage.log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
         )
@@ -117,17 +118,23 @@ class Function(Construct):
         self._answer_findings(ticked=max_event_age is not None)
 
     def grant(self, *actions: str, on: Sequence[str]) -> None:
-        """Allow exactly these actions on exactly these ARNs."""
+        """Allow exactly these actions on exactly these ARNs; `granted` keeps each pair of them."""
+        self.granted += [(action, arn) for action in actions for arn in on]
         self.role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=list(on)))
 
-    def grant_payloads(self, *actions: str, storage: StorageStack) -> None:
-        """Allow these actions on every payload; their keys are chosen at run time."""
-        self.grant(*actions, on=[storage.payload_objects])
-        acknowledge(
-            self.role,
-            f"AwsSolutions-IAM5[Resource::{payloads_export(self._stage)}/*]",
-            because="Keys are made at run time from tenants and jobs; the bucket holds payloads and exports, nothing else.",
-        )
+    def grant_objects(self, action: str, *, below: Sequence[str], storage: StorageStack) -> None:
+        """Allow an action on every object of these folders of the payload bucket; their keys are chosen at run time."""
+        self.grant(action, on=[f"{storage.payload_bucket_arn}/{folder}/*" for folder in below])
+        for folder in below:
+            acknowledge(
+                self.role,
+                f"AwsSolutions-IAM5[Resource::{payloads_export(self._stage)}/{folder}/*]",
+                because="Keys below it are made at run time from tenants and jobs.",
+            )
+
+    def grant_audit(self, *, storage: StorageStack) -> None:
+        """Allow lines of the audit trail to be sent."""
+        self.grant("firehose:PutRecordBatch", on=[storage.audit.stream_arn])
 
     def grant_placing(self, *, storage: StorageStack) -> None:
         """Allow what comes before a job is put into the wheel, beside the wheel itself.
@@ -191,7 +198,17 @@ class LayerBundler:
     def try_bundle(self, output_dir: str, _options: object = None) -> bool:
         """Fill `output_dir`; raises instead of returning False, because there is no second way."""
         site = Path(output_dir) / "python"
-        command = [_uv(), "pip", "install", "--quiet", "--no-config", "--only-binary", ":all:", *self._target]
+        command = [
+            _uv(),
+            "pip",
+            "install",
+            "--quiet",
+            "--no-config",
+            "--require-hashes",
+            "--only-binary",
+            ":all:",
+            *self._target,
+        ]
         subprocess.run([*command, "--target", str(site), "-r", str(REQUIREMENTS)], check=True)  # noqa: S603
         _prune(site)
         return True
@@ -225,6 +242,14 @@ def _duration(size: FunctionSize) -> cdk.Duration:
     return cdk.Duration.seconds(int(size.timeout.total_seconds()))
 
 
+_SAYING_NOTHING = {
+    "POWERTOOLS_LOGGER_LOG_EVENT": "false",
+    "POWERTOOLS_TRACER_CAPTURE_RESPONSE": "false",
+    "POWERTOOLS_TRACER_CAPTURE_ERROR": "false",
+}
+"""Powertools would write payloads into logs and traces: events, answers and the texts of exceptions."""
+
+
 def _shared_environment(*, name: str, stage: Stage) -> dict[str, str]:
     wheel = stage.wheel
     return {
@@ -239,4 +264,5 @@ def _shared_environment(*, name: str, stage: Stage) -> dict[str, str]:
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": stage.metrics_namespace,
         "LOG_LEVEL": stage.log_level,
+        **_SAYING_NOTHING,
     }

@@ -48,14 +48,14 @@ class Scanner(Construct):
                 "TENANTS_TABLE": tenants.table_name,
                 "READY_CAPACITY": str(stage.ready_capacity),
                 "READY_QUEUE_URLS": ready_queues.urls,
+                "AUDIT_STREAM": storage.audit.stream_name,
             },
         )
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
         self.function.grant_placing(storage=storage)
+        self.function.grant_audit(storage=storage)
         self.function.grant("dynamodb:BatchGetItem", on=[schedules.table_arn])
-        self.function.grant(
-            "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn]
-        )
+        self.function.grant("dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])

@@ -7,10 +7,14 @@ from constructs import Construct
 
 from infra.alarms import Alarms
 from infra.api import Api
+from infra.audit_alarms import AuditAlarms
 from infra.dashboard import Dashboard
 from infra.dead_letters import DeadLetters
+from infra.encryption import encrypt
+from infra.key_grants import unlock
 from infra.operations import Operations
 from infra.package import Package
+from infra.queries import SavedQueries
 from infra.ready_queues import ReadyQueues
 from infra.scanner import Scanner
 from infra.stage import Stage
@@ -51,13 +55,18 @@ class SchedulerStack(cdk.Stack):
             self, "DeadLetters", stage=stage, package=package, storage=storage, ready_queues=ready_queues
         )
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
-        topics = Topics(self, "Topics", stage=stage)
+        unlock(functions, key=storage.key)
+        topics = Topics(self, "Topics", stage=stage, key=storage.key)
         Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
+        AuditAlarms(self, "AuditAlarms", stage=stage, stream_name=storage.audit.stream_name, topics=topics)
         Dashboard(self, "Dashboard", stage=stage, ready_queues=ready_queues, functions=functions)
+        if not stage.emulated:  # the emulator keeps no queries
+            SavedQueries(self, "Queries", stage=stage, functions=functions)
         cdk.CfnOutput(self, "ApiEndpoint", value=api.endpoint, description="Where signed requests go")
         cdk.CfnOutput(self, "OperatorRoleArn", value=api.operator.role_arn, description="May act for every tenant")
         cdk.CfnOutput(self, "AlarmTopicArn", value=topics.pages.topic_arn, description="What pages is sent here")
         cdk.CfnOutput(self, "TicketTopicArn", value=topics.tickets.topic_arn, description="What can wait is sent here")
+        encrypt(self, key=storage.key)
         if api.token_endpoint is not None:
             cdk.CfnOutput(self, "JwtApiUrl", value=api.token_endpoint, description="Where requests with tokens go")
 

@@ -10,6 +10,7 @@ from ipaddress import ip_network
 
 from aws_cdk.aws_logs import RetentionDays
 
+from functions.adapters.tables import ALL_TABLES
 from functions.domain.access import ANYBODY, check_pattern
 from functions.domain.addresses import parse_networks
 from functions.domain.claims import LEASE_MARGIN
@@ -49,7 +50,15 @@ DELIVERY_MARGIN = timedelta(seconds=30)
 """What a message stays hidden beyond its worker and the skew, for the poller's own work."""
 
 
+OWN_KEY = "own"
+"""A customer's key that the stage makes, rotates and keeps."""
+
+_KEY_ARN = re.compile(
+    r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+)
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 
 _LOOPBACK = {4: ip_network("127.0.0.0/8"), 6: ip_network("::1/128")}
 
@@ -99,7 +108,9 @@ class Stage:
     allowed_networks: CIDRs that HTTP targets may be in although they are not public. ready_capacity: jobs that a ready
     queue may hold, those included that are due in the next minutes; what is due beyond waits in the far ring.
     shed_after: the lag from which on submissions are refused, `low` first. plans: limits of tenants by the names of plans; a tenant without a plan is on `default`.
+    customer_key: what all data is encrypted with: OWN_KEY, or the ARN of a key; None for the keys of AWS.
     alarm_email: who is mailed what pages and what makes a ticket; AWS asks that address for its consent.
+    restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     """
 
     name: str
@@ -124,7 +135,9 @@ class Stage:
     operators: tuple[str, ...] = ()
     jwt: Jwt | None = None
     objective: Objective = field(default_factory=Objective)
+    customer_key: str | None = None
     alarm_email: str | None = None
+    restored_tables: Mapping[str, str] = field(default_factory=dict, hash=False)
     metrics_namespace: str = "Tickwheel"
     log_level: str = "INFO"
 
@@ -137,6 +150,8 @@ class Stage:
         self._check_networks()
         self._check_plans()
         self._check_operators()
+        self._check_key()
+        self._check_restored_tables()
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(
                 f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
@@ -267,6 +282,21 @@ class Stage:
             except InvalidInput as error:
                 raise InvalidStage(f"{self.name}: operators: {error}") from None
 
+    def _check_key(self) -> None:
+        if self.customer_key not in (None, OWN_KEY) and not _KEY_ARN.fullmatch(self.customer_key or ""):
+            raise InvalidStage(
+                f"{self.name}: customer_key is {self.customer_key!r}: use {OWN_KEY!r} for a key that the stage makes, the "
+                "whole ARN of a key (log groups and roles take no alias), or None for the keys of AWS"
+            )
+
+    def _check_restored_tables(self) -> None:
+        known = [schema.name for schema in ALL_TABLES]
+        for name, restored in self.restored_tables.items():
+            if name not in known:
+                raise InvalidStage(f"{self.name}: restored_tables has {name!r}: use {', '.join(known)}")
+            if not _TABLE_NAME.fullmatch(restored):
+                raise InvalidStage(f"{self.name}: restored_tables: {restored!r} is no name of a DynamoDB table")
+
     def _check_targets(self) -> None:
         try:
             AllowedTargets(self.targets)
@@ -355,7 +385,7 @@ STAGES = (
         sweeper=_size(1_024, 60),
         operations=_size(1_024, 300),
         dead_letters=_size(512, 30),
-        max_concurrency=(None, None, 1_000, 200),
+        max_concurrency=(200, 200, 300, 100),  # of an account's 1,000, the rest is for scanners and the API
         audit_sample=0.05,
         ready_capacity=2_000_000,
     ),

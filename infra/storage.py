@@ -1,8 +1,9 @@
-"""What outlives a deployment: the tables, the payloads and the keys that sign."""
+"""What outlives a deployment: the tables, the payloads, the keys that sign and the audit trail."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import cast
 
 import aws_cdk as cdk
@@ -13,6 +14,8 @@ from constructs import Construct
 
 from functions.adapters.tables import ALL_TABLES, TableSchema
 from infra.acknowledge import acknowledge
+from infra.audit import Audit
+from infra.encryption import customer_key, encrypt
 from infra.stage import Stage
 
 EXPORT_LIFE = cdk.Duration.days(7)
@@ -23,7 +26,7 @@ class StorageStack(cdk.Stack):
     """Every table by its schema's name, the bucket for payloads too large for a row, and the master keys of webhooks.
 
     Outside throw-away stages each of them is retained and protected from deletion, and so is the stack: deploying the
-    scheduler again finds the same data.
+    scheduler again finds the same data. `tables` are those that the scheduler works on: after a restore, others than its own.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
@@ -34,22 +37,31 @@ class StorageStack(cdk.Stack):
             description=f"Tickwheel {stage.name}: tables, payloads and webhook keys",
             termination_protection=stage.retained,
         )
-        self.tables = {schema.name: _table(self, schema=schema, retained=stage.retained) for schema in ALL_TABLES}
+        self._own = {schema.name: _table(self, schema=schema, retained=stage.retained) for schema in ALL_TABLES}
+        self.tables: Mapping[str, dynamodb.ITable] = self._own | {
+            name: dynamodb.Table.from_table_name(self, f"Restored-{name}", restored)
+            for name, restored in stage.restored_tables.items()
+        }
         self.payloads = _payload_bucket(self, retained=stage.retained)
         # By a name of its own, so that the one wildcard in a policy can be acknowledged by that name.
         self.payload_bucket_arn = self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))
-        self.payload_objects = f"{self.payload_bucket_arn}/*"
         self.webhook_secret_arn = _webhook_secret(self, retained=stage.retained).attr_id
+        self.audit = Audit(self, "Audit", stage=stage)
         self._export_all()
+        self.key = customer_key(self, stage=stage)
+        encrypt(self, key=self.key)
+        self.audit.unlock(self.key)
 
     def _export_all(self) -> None:
         # Used or not: CloudFormation refuses to drop an export that another stack still imports, so which function
         # touches which table must not change what this stack exports.
-        for table in self.tables.values():
+        for table in self._own.values():
             self.export_value(table.table_name)
             self.export_value(table.table_arn)
         self.export_value(self.payloads.bucket_name)
         self.export_value(self.webhook_secret_arn)
+        self.export_value(self.audit.stream_name)
+        self.export_value(self.audit.stream_arn)
 
 
 def payloads_export(stage: Stage) -> str:
@@ -67,7 +79,7 @@ def _table(scope: Construct, *, schema: TableSchema, retained: bool) -> dynamodb
         else None,
         time_to_live_attribute=schema.ttl_attribute,
         billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-        # Encrypted with the service's own key: a KMS key would put a request price and a quota on the hot path.
+        # With the service's own key, which costs nothing; a stage with a customer's key encrypts them all with that.
         encryption=dynamodb.TableEncryption.DEFAULT,
         point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
             point_in_time_recovery_enabled=True

@@ -50,7 +50,7 @@ class Sweeper(Construct):
                 "SHED_AFTER_SECONDS": str(int(stage.shed_after.total_seconds())),
             },
         )
-        self.function.grant("dynamodb:Query", "dynamodb:PutItem", on=[timers.table_arn])
+        self.function.grant("dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
         self.function.grant_placing(storage=storage)
         self.function.grant("dynamodb:GetItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:Scan", "dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])

@@ -22,7 +22,7 @@ _WITH_QUALIFIER = 8
 def grant_targets(function: Function, *, stage: Stage) -> None:
     """Allow the function to call what the patterns of the stage name, each service by its own actions."""
     for kind, actions in ACTIONS.items():
-        resources = [arn for pattern in stage.allowed_targets.arns(kind) for arn in _resources(kind, pattern)]
+        resources = [arn for pattern in stage.allowed_targets.arns(kind) for arn in granted_arns(kind, pattern)]
         if not resources:
             continue
         function.grant(*actions, on=resources)
@@ -35,7 +35,7 @@ def grant_targets(function: Function, *, stage: Stage) -> None:
                 )
 
 
-def _resources(kind: Kind, pattern: str) -> list[str]:
+def granted_arns(kind: Kind, pattern: str) -> list[str]:
     """The ARNs that a pattern stands for: a function's or a state machine's versions and aliases are called by theirs."""
     has_qualifiers = kind in (Kind.LAMBDA, Kind.STATES) and len(pattern.split(":")) < _WITH_QUALIFIER
     return [pattern, f"{pattern}:*"] if has_qualifiers else [pattern]

@@ -13,23 +13,18 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from infra.acknowledge import acknowledge
+from infra.encryption import alarms_may_use_key
 from infra.stage import Stage
 
 
 class Topics(Construct):
     """`pages` wake somebody; `tickets` wait for office hours. The stage's address is subscribed to both."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, key: kms.IKey | None) -> None:
+        """key: the customer's; without one the topics have a key of their own."""
         super().__init__(scope, construct_id)
-        # Of its own: CloudWatch may not use the key that AWS manages for SNS, and alarms would be lost without a word.
-        key = kms.Key(
-            self,
-            "Key",
-            description=f"Tickwheel {stage.name}: alarms on their way",
-            enable_key_rotation=True,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
-        key.add_to_resource_policy(_for_alarms("kms:Decrypt", "kms:GenerateDataKey*", on="*", scope=self))
+        key = key or _key(self, stage=stage)
         self.pages = _topic(self, "Pages", title=f"Tickwheel {stage.name}: page", key=key, stage=stage)
         self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
 
@@ -42,12 +37,29 @@ class Topics(Construct):
         _send(alarms, to=self.tickets)
 
 
-def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.Key, stage: Stage) -> sns.Topic:
-    topic = sns.Topic(scope, construct_id, display_name=title, master_key=cast("kms.IKey", key), enforce_ssl=True)
+def _key(scope: Construct, *, stage: Stage) -> kms.IKey:
+    key = kms.Key(
+        scope,
+        "Key",
+        description=f"Tickwheel {stage.name}: alarms on their way",
+        enable_key_rotation=True,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+    )
+    key.add_to_resource_policy(alarms_may_use_key(cdk.Stack.of(scope)))
+    return cast("kms.IKey", key)
+
+
+def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.IKey, stage: Stage) -> sns.Topic:
+    topic = sns.Topic(scope, construct_id, display_name=title, master_key=key, enforce_ssl=True)
     # A policy of its own takes the place of the one by which SNS lets the account's alarms in.
     topic.add_to_resource_policy(_for_alarms("sns:Publish", on=topic.topic_arn, scope=scope))
     if stage.alarm_email is not None:
-        topic.add_subscription(cast("sns.ITopicSubscription", subscriptions.EmailSubscription(stage.alarm_email)))
+        mail = cast("sns.ITopicSubscription", subscriptions.EmailSubscription(stage.alarm_email))
+        acknowledge(
+            topic.add_subscription(mail),
+            "Serverless-SNSRedrivePolicy",
+            because="What cannot be mailed is not tried again by a queue: the alarm itself stays to be seen.",
+        )
     return topic
 
 

@@ -76,6 +76,7 @@ def _function(
             "TENANTS_TABLE": tenants.table_name,
             "PAYLOAD_BUCKET": storage.payloads.bucket_name,
             "READY_QUEUE_URLS": ready_queues.urls,
+            "AUDIT_STREAM": storage.audit.stream_name,
             "WEBHOOK_SECRET": storage.webhook_secret_arn,
             "ALLOWED_NETWORKS": json.dumps(stage.allowed_networks),
             "ALLOWED_TARGETS": json.dumps(stage.targets),
@@ -84,13 +85,15 @@ def _function(
     )
     function.grant("dynamodb:PutItem", on=[timers.table_arn])
     function.grant_placing(storage=storage)
-    function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
+    function.grant_audit(storage=storage)
+    function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
     function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
     function.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[tenants.table_arn])
-    function.grant_payloads("s3:GetObject", "s3:DeleteObject", storage=storage)
+    function.grant_objects("s3:GetObject", below=["jobs", "schedules"], storage=storage)
+    function.grant_objects("s3:DeleteObject", below=["jobs"], storage=storage)
     # Without it S3 answers 403 for an object that is gone, and a finished job could not be told from a forbidden one.
     function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
     function.grant(

@@ -1,8 +1,9 @@
-"""Check every stage's templates: synthesise them, ask cdk-nag and cfn-lint, print one line per stage."""
+"""Check every stage's templates, and those of a stage with a customer's key: cdk-nag, cfn-lint, roles against recorded calls."""
 
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -14,10 +15,22 @@ root = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(root))
 
 from infra.scheduler import Tickwheel  # noqa: E402  a script's folder is on the path, not the repository
-from infra.stage import STAGES, Stage  # noqa: E402
+from infra.stage import OWN_KEY, STAGES, Stage  # noqa: E402
+from tests.infra.synthesis import Templates  # noqa: E402
+from tests.least_privilege.calls import kept  # noqa: E402
+from tests.least_privilege.report import reports_of  # noqa: E402
 
 IGNORED = ["W3005"]
 """The CDK lets a function depend on the whole of its role, policies included: redundant, and right."""
+
+
+ALL_STAGES = {stage.name: stage for stage in STAGES} | {
+    "dev with a key of its own": replace(Stage.named("dev"), customer_key=OWN_KEY),
+    "dev with a given key": replace(
+        Stage.named("dev"),
+        customer_key="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    ),
+}
 
 
 class Rejected(Exception):
@@ -50,20 +63,32 @@ def lint(templates: list[Path]) -> None:
         raise Rejected("\n".join(findings))
 
 
+def privileges(templates: list[Path]) -> list[str]:
+    """A line for each function. Raises `Rejected` with what its role allows too much, and too little."""
+    scheduler, storage = (json.loads(template.read_text()) for template in templates)  # by their names
+    reports = reports_of(Templates(storage=storage, scheduler=scheduler), kept())
+    findings = [finding for report in reports for finding in report.findings]
+    if findings:
+        raise Rejected("\n".join([*map(str, reports), *findings]))
+    return list(map(str, reports))
+
+
 def main() -> int:
     """Check each stage; the exit code is the number of stages with findings."""
     rejected = 0
-    for stage in STAGES:
+    for name, stage in ALL_STAGES.items():
         with tempfile.TemporaryDirectory() as folder:
             try:
                 templates = synthesise(stage, into=Path(folder))
                 lint(templates)
+                reports = privileges(templates)
             except Rejected as findings:
                 rejected += 1
-                print(f"templates of {stage.name}: rejected\n{findings}", flush=True)
+                print(f"templates of {name}: rejected\n{findings}", flush=True)
             else:
                 count = sum(len(json.loads(template.read_text())["Resources"]) for template in templates)
-                print(f"templates of {stage.name}: {count} resources, cdk-nag and cfn-lint clean", flush=True)
+                print(f"templates of {name}: {count} resources, cdk-nag and cfn-lint clean", flush=True)
+                print("\n".join(f"  {report}" for report in reports), flush=True)
     return rejected
 
 

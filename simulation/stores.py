@@ -225,7 +225,7 @@ class Counts:
         """Add to a counter."""
         self.counts[metric] += amount
 
-    def observe(self, metric: str, value: float) -> None:
+    def observe(self, metric: str, value: float, /, **dimensions: str) -> None:
         """Nothing: the calls are measured where they arrive."""
 
 

@@ -9,6 +9,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.dynamodb_local import DynamoDBLocal, missing_because
 
+pytest_plugins = ["tests.least_privilege.plugin"]
+
 # A developer's own account is out of reach of every test.
 os.environ.update(
     AWS_ACCESS_KEY_ID="test",

@@ -14,6 +14,7 @@ import typer
 from tickwheel.breaker_commands import app as breaker
 from tickwheel.breaker_commands import breakers
 from tickwheel.client import Client
+from tickwheel.cost_command import cost
 from tickwheel.dead_letter_commands import app as dead_letters
 from tickwheel.errors import InvalidJob
 from tickwheel.herd_command import herd
@@ -50,6 +51,7 @@ from tickwheel.terminal import (
     show_failed_lines,
     usage,
 )
+from tickwheel.top_command import top
 from tickwheel.verify_command import verify
 
 app = typer.Typer(
@@ -69,6 +71,7 @@ app.command()(breakers)
 app.command("import")(import_schedules)
 app.command("explain")(explain_job)
 app.command()(status)
+app.command()(top)
 app.command("pause")(pause_stage)
 app.command("resume")(resume_stage)
 for _command in (run_now, reschedule, edit, heartbeat, complete, fail):
@@ -76,6 +79,7 @@ for _command in (run_now, reschedule, edit, heartbeat, complete, fail):
 app.command()(herd)
 app.command()(verify)
 app.command()(simulate)
+app.command()(cost)
 
 
 @app.command()
@@ -125,6 +129,9 @@ def submit(  # noqa: PLR0917  # typer reads the options off the signature
     tag: Annotated[
         list[str] | None, typer.Option(metavar="TAG", help="A label of the job; may be given again.")
     ] = None,
+    traceparent: Annotated[
+        str | None, typer.Option(help="W3C's: the trace that the job belongs to.", show_default=False)
+    ] = None,
     file: Annotated[
         Path | None, typer.Option(help="Submit a job per line of this JSON Lines file.", show_default=False)
     ] = None,
@@ -136,7 +143,7 @@ def submit(  # noqa: PLR0917  # typer reads the options off the signature
     if file is not None:
         if target is not None or tenant is not None:
             usage("--file takes target and tenant from its lines; leave them out, or leave --file out")
-        _submit_file(file, endpoint=endpoint, region=region, as_json=as_json)
+        _submit_file(file, endpoint=endpoint, region=region, as_json=as_json, traceparent=traceparent)
         return
     if target is None or tenant is None:
         usage("a target and --tenant are needed: tickwheel submit https://example.com/hook --tenant acme --delay 90s")
@@ -172,7 +179,7 @@ def submit(  # noqa: PLR0917  # typer reads the options off the signature
     except InvalidJob as invalid:
         usage(str(invalid))
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        print_fields(client.submit_job(job), as_json=as_json)
+        print_fields(client.submit_job(job, traceparent=traceparent), as_json=as_json)
 
 
 @app.command()
@@ -222,7 +229,9 @@ def webhook_keys(
             typer.echo(f"{key.id} {key.secret}")
 
 
-def _submit_file(file: Path, *, endpoint: str | None, region: str | None, as_json: bool) -> None:
+def _submit_file(
+    file: Path, *, endpoint: str | None, region: str | None, as_json: bool, traceparent: str | None
+) -> None:
     try:
         lines = read_lines(file)
     except (OSError, UnicodeDecodeError) as error:
@@ -233,7 +242,9 @@ def _submit_file(file: Path, *, endpoint: str | None, region: str | None, as_jso
         progress_bar(disable=as_json) as progress,
     ):
         task = progress.add_task("submitting", total=len(lines))
-        account, interrupted = submit_lines(client, lines, advance=lambda count: progress.advance(task, count))
+        account, interrupted = submit_lines(
+            client, lines, advance=lambda count: progress.advance(task, count), traceparent=traceparent
+        )
     kept = {
         word: beside(file, word)
         for word, failed in (("refused", account.refused), ("unanswered", account.unanswered))

@@ -8,10 +8,11 @@ with Client() as client:
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
@@ -24,7 +25,7 @@ from tickwheel.backoff import Backoff
 from tickwheel.breakers import Breaker
 from tickwheel.dead_letter_calls import DeadLetters
 from tickwheel.endpoint import LoopbackTransport, find_endpoint
-from tickwheel.errors import ApiProblem, NoEndpoint, Unreachable
+from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, NoEndpoint, Unreachable
 from tickwheel.health import Health
 from tickwheel.job_calls import JobCalls, path_of
 from tickwheel.jobs import (
@@ -54,6 +55,7 @@ MOST_BYTES_A_REQUEST = 5_000_000  # Lambda takes 6 MB, API Gateway's envelope an
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 _NOT_APPLIED = frozenset({429})
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _CONFLICT = 409  # with a Retry-After: not yet
 _MAY_HAVE_BEEN_APPLIED = frozenset({500, 502, 503, 504})
 
@@ -142,8 +144,9 @@ class Client(JobCalls):
         http: Http | None = None,
         asynchronous: bool | None = None,
         tags: Sequence[str] = (),
+        traceparent: str | None = None,
     ) -> Submitted:
-        """Submits one job; see NewJob for the fields.
+        """Submits one job; see NewJob for the fields, and `submit_job` for the traceparent.
 
         Sent again by itself only when that cannot make two jobs: when the request never left, or was refused with
         429. After a lost answer (a time-out, 500, 502, 503, 504) the scheduler may have taken the job, so it is
@@ -169,13 +172,17 @@ class Client(JobCalls):
                 http=http,
                 asynchronous=asynchronous,
                 tags=tags,
-            )
+            ),
+            traceparent=traceparent,
         )
 
-    def submit_job(self, job: NewJob) -> Submitted:
-        """Submits a job made beforehand; promises and errors as `submit`."""
-        repeatable = job.idempotency_key is not None
-        body = self._call("POST", "/v1/jobs", content=_encode(job), repeatable=repeatable)
+    def submit_job(self, job: NewJob, *, traceparent: str | None = None) -> Submitted:
+        """Submits a job made beforehand; promises and errors as `submit`.
+
+        traceparent: W3C's, of the trace that the job belongs to: its target is told of it. None is looked for anywhere.
+        """
+        repeatable, headers = job.idempotency_key is not None, _trace_headers(traceparent)
+        body = self._call("POST", "/v1/jobs", content=_encode(job), repeatable=repeatable, headers=headers)
         return read_answer(Submitted.from_json, body)
 
     def submit_many(
@@ -183,20 +190,23 @@ class Client(JobCalls):
         jobs: Iterable[NewJob],
         *,
         batch_size: int = MOST_JOBS_A_REQUEST,
+        traceparent: str | None = None,
         on_progress: Callable[[Sequence[Submission]], None] | None = None,
     ) -> list[Submission]:
         """Submits any number of jobs in requests of up to 500 and below 5 MB; one result per job, in order.
 
         No job is lost and none raises: each result is Submitted, Refused (the scheduler did not take it), or
-        Unanswered (it may have). `on_progress` is called with the results of each request.
+        Unanswered (it may have). `on_progress` is called with the results of each request. traceparent: of all of
+        them; raises InvalidJob for one that is not valid.
 
         A request that may have been applied is sent again only when every job in it carries an idempotency key:
         one job without a key would be doubled. Single jobs that the scheduler was too busy for are sent again by
         the same rule.
         """
         results: list[Submission] = []
+        headers = _trace_headers(traceparent)
         for batch in _batches(jobs, max(1, min(batch_size, MOST_JOBS_A_REQUEST))):
-            settled = self._submit_batch(batch)
+            settled = self._submit_batch(batch, headers)
             results += settled
             if on_progress is not None:
                 on_progress(settled)
@@ -253,12 +263,12 @@ class Client(JobCalls):
             is_secret=True,
         )
 
-    def _submit_batch(self, batch: "Sequence[_Encoded]") -> list[Submission]:
+    def _submit_batch(self, batch: "Sequence[_Encoded]", headers: Mapping[str, str]) -> list[Submission]:
         results: dict[int, Submission] = {}
         waiting = dict(enumerate(batch))
         attempt = 1
         while True:
-            answers, itemised = self._send_batch(list(waiting.values()))
+            answers, itemised = self._send_batch(list(waiting.values()), headers)
             results.update(zip(waiting, answers, strict=True))
             waiting = {position: job for position, job in waiting.items() if _worth_repeating(job, results[position])}
             # A request that failed as a whole was repeated as often as is safe, and its jobs share that fate.
@@ -266,21 +276,28 @@ class Client(JobCalls):
                 return [results[position] for position in range(len(batch))]
             attempt += 1
 
-    def _send_batch(self, batch: "Sequence[_Encoded]") -> tuple[list[Submission], bool]:
+    def _send_batch(self, batch: "Sequence[_Encoded]", headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
         """One result per job, and whether the scheduler gave each its own."""
         content = b'{"jobs":[' + b",".join(job.body for job in batch) + b"]}"
         repeatable = all(job.job.idempotency_key is not None for job in batch)
         try:
-            body = self._call("POST", "/v1/jobs:batch", content=content, repeatable=repeatable)
+            body = self._call("POST", "/v1/jobs:batch", content=content, repeatable=repeatable, headers=headers)
             answers = read_answer(lambda answer: _read_results(answer, count=len(batch)), body)
         except (Unreachable, ApiProblem) as failure:
             return [_as_submission(job.job, failure) for job in batch], False
         return [_as_submission(job.job, answer) for job, answer in zip(batch, answers, strict=True)], True
 
     def _call(
-        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool,
+        content: bytes | None = None,
+        key: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:
-        headers = {"Content-Type": "application/json"} if content is not None else {}
+        headers = {**headers, **({"Content-Type": "application/json"} if content is not None else {})}
         if key is not None:
             headers["Idempotency-Key"] = key
 
@@ -327,6 +344,16 @@ class _Encoded:
 
 def _encode(job: NewJob) -> bytes:
     return json.dumps(job.as_json(), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _trace_headers(traceparent: str | None) -> dict[str, str]:
+    """The scheduler ignores what is not valid, as the standard says; whoever passes one on purpose wants to know."""
+    if traceparent is None:
+        return {}
+    if not _TRACEPARENT.fullmatch(traceparent):
+        form = "must be VERSION-TRACE-PARENT-FLAGS in lower-case hexadecimal digits, 2, 32, 16 and 2 of them"
+        raise InvalidJob([FieldProblem("traceparent", form, traceparent)])
+    return {"traceparent": traceparent}
 
 
 def _batches(jobs: Iterable[NewJob], most_jobs: int) -> Iterator[list[_Encoded]]:

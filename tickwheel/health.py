@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from tickwheel.breakers import Breaker
 from tickwheel.instants import parse_instant
+from tickwheel.pulse import Pulse
 from tickwheel.tenants import TenantStatus
 
 HealthStatus = Literal["ok", "behind", "paused", "unknown"]
@@ -165,6 +166,7 @@ class Health:
     note: str
     tenants: tuple[UnservedTenant, ...]
     tenant_count: int
+    pulse: Pulse
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
@@ -182,6 +184,7 @@ class Health:
             is_paused=pause["is_paused"],
             paused_since=_instant(pause["since"]),
             note=pause["note"],
+            pulse=Pulse.from_json(body["pulse"]),
             tenants=tuple(UnservedTenant.from_json(tenant) for tenant in tenants["first"]),
             tenant_count=tenants["count"],
         )

@@ -54,10 +54,12 @@ def read_lines(file: Path) -> list[Line]:
     return [Line(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
 
 
-def submit_lines(client: Client, lines: list[Line], *, advance: Callable[[int], None]) -> tuple[Account, bool]:
+def submit_lines(
+    client: Client, lines: list[Line], *, advance: Callable[[int], None], traceparent: str | None = None
+) -> tuple[Account, bool]:
     """Submits every line that is a job; returns the account, and whether it was cut short by Ctrl-C.
 
-    `advance` is called with the number of lines settled since the last call.
+    `advance` is called with the number of lines settled since the last call. traceparent: of the trace they belong to.
     """
     account = Account()
     jobs: list[tuple[Line, NewJob]] = []
@@ -77,7 +79,7 @@ def submit_lines(client: Client, lines: list[Line], *, advance: Callable[[int], 
         advance(len(results))
 
     try:
-        client.submit_many((job for _, job in jobs), on_progress=settle)
+        client.submit_many((job for _, job in jobs), traceparent=traceparent, on_progress=settle)
     except KeyboardInterrupt:
         interrupted = TickwheelError("interrupted before its answer came")
         account.unanswered += [Failed(line, interrupted) for line, _ in jobs[settled:]]

@@ -10,7 +10,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -24,10 +23,9 @@ from rich.progress import Progress
 
 from functions.domain.claims import LEASE_MARGIN
 from functions.domain.envelope import decode_timer, encode_envelope
-from functions.domain.instants import SECOND, from_ms
+from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import parse_job_id
-from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.timer_key import is_alarm_key
 from tests.builders import LOCAL_WHEEL, a_schedule, every
 from tests.e2e.deployment import PRIORITIES, Deployment
@@ -40,9 +38,10 @@ from tickwheel.local.checkout import find_checkout
 from tickwheel.local.state import read_running
 from tickwheel.schedules import NewSchedule
 from verification.checker import Invariant, judge
+from verification.deployed import letter_of, processes_of, row_of, text_of
 from verification.episode import Outcome
 from verification.faults import Fault
-from verification.history import Cancel, Fires, History, Job, Letter, Row
+from verification.history import Cancel, Fires, History, Job
 from verification.run import Total
 from verification.sink import SLOW_TIMEOUT, Manner, Sink
 
@@ -169,7 +168,7 @@ class _Run:
                     tenant=job.tenant,
                     delivery=Delivery(job.delivery or Delivery.EXACTLY_ONCE),
                     due_at=answer.due_at,
-                    payload=_text(job.payload),
+                    payload=text_of(job.payload),
                 )
             )
             self._ids[key] = answer.id
@@ -250,10 +249,10 @@ class _Run:
         until = time.monotonic() + PATIENCE.total_seconds()
         while self.sink.held_count < len(held) and time.monotonic() < until:
             time.sleep(0.05)
-        workers = list(_workers(str(self.deployment.stack.folder)))
+        workers = processes_of(str(self.deployment.stack.folder), ("Worker",))
         began_at = datetime.now(UTC)
-        for pid in workers:
-            os.kill(pid, signal.SIGKILL)
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGKILL)
         self.sink.released.set()
         self.struck[Fault.KILLED_AFTER] += len(workers)
         # Whatever was with them is theirs, or may be.
@@ -320,8 +319,8 @@ class _Run:
             time.sleep(_LOOK_SECONDS)
 
     def _history(self, *, fires_until: datetime | None) -> History:
-        rows = {row.key: row for row in map(_row, self._scan("Ledger")) if self._is_mine(row.key)}
-        letters = [letter for letter in map(_letter, self._scan("DeadLetters")) if self._is_mine(letter.key)]
+        rows = {row.key: row for row in map(row_of, self._scan("Ledger")) if self._is_mine(row.key)}
+        letters = [letter for letter in map(letter_of, self._scan("DeadLetters")) if self._is_mine(letter.key)]
         return History(
             jobs=self.jobs,
             fires=[self._owed(name, fires_until) for name in self._put],
@@ -343,7 +342,7 @@ class _Run:
             key=f"{tenant}#{name}",
             tenant=tenant,
             delivery=Delivery.EXACTLY_ONCE,
-            payload=_text(name),
+            payload=text_of(name),
             due=due,
             possible=frozenset(fires_between(schedule, asked_at, now + SECOND)) - due,
         )
@@ -355,33 +354,3 @@ class _Run:
         pages = self.deployment.client("dynamodb").get_paginator("scan")
         for page in pages.paginate(TableName=self.deployment.table(table), ConsistentRead=True):
             yield from page["Items"]
-
-
-def _row(item: dict[str, Any]) -> Row:
-    state = State(item["s"]["S"])
-    return Row(
-        key=item["k"]["S"],
-        state=state,
-        attempt=int(item.get("a", {"N": "0"})["N"]),
-        fence=int(item.get("f", {"N": "0"})["N"]),
-        settled_at=from_ms(int(item["u"]["N"])) if state in TERMINAL else None,
-        reason=item.get("e", {"S": ""})["S"],
-    )
-
-
-def _letter(item: dict[str, Any]) -> Letter:
-    tenant, identity = item["p"]["S"].rpartition("#")[0], item["s"]["S"].partition("#")[2]
-    return Letter(f"{tenant}#{identity}", item["c"]["S"])
-
-
-def _text(payload: Any) -> str:
-    return json.dumps(payload, separators=(",", ":"))
-
-
-def _workers(folder: str) -> Iterator[int]:
-    """The processes of the worker function: each runs below the folder of its cloud."""
-    listed = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True)
-    for line in listed.stdout.splitlines():
-        pid, _, command = line.strip().partition(" ")
-        if folder in command and "WorkerFunction" in command:
-            yield int(pid)

@@ -6,6 +6,7 @@ It refuses a smaller fence than it has seen, looks the idempotency key up before
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -21,6 +22,8 @@ SLOW_SECONDS = 9.0
 SLOW_TIMEOUT = timedelta(seconds=2)
 """Of the jobs that call what is slow: their lease is over 7 s after the call, 2 s before its answer."""
 
+LASTING_SECONDS = 12.0
+
 _LONGEST_HOLD_SECONDS = 60.0
 
 
@@ -34,6 +37,13 @@ class Manner(StrEnum):
     """Does at once what it is asked to, and answers when nobody waits any more."""
     HELD = "held"
     """Does at once what it is asked to, and does not answer the first call before it is released."""
+    LASTING = "lasting"
+    """Does at once what it is asked to, and lets its caller wait for the answer."""
+    DOWN = "down"
+    """Says no while the sink is down."""
+
+
+_WAITS = {Manner.SLOW: SLOW_SECONDS, Manner.LASTING: LASTING_SECONDS}
 
 
 class Sink(LoopbackServer):
@@ -42,6 +52,7 @@ class Sink(LoopbackServer):
     def __init__(self) -> None:
         super().__init__(_Request, poll_seconds=0.1)
         self.released = threading.Event()
+        self.is_down = threading.Event()
         self._lock = threading.Lock()
         self._calls: list[Call] = []
         self._fences: dict[str, int] = {}
@@ -53,6 +64,11 @@ class Sink(LoopbackServer):
     ) -> None:
         self.released.set()
         super().__exit__(kind, error, trace)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever is killed resets its connections: that is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def address(self, manner: Manner) -> str:
         """Where something is called that answers so."""
@@ -107,7 +123,8 @@ class Sink(LoopbackServer):
         if fence < self._fences.get(key, 0):
             return Answer.STALE
         self._fences[key] = fence
-        if manner is Manner.BROKEN or (manner is Manner.FLAKY and attempt == 1):
+        is_down = manner is Manner.DOWN and self.is_down.is_set()
+        if is_down or manner is Manner.BROKEN or (manner is Manner.FLAKY and attempt == 1):
             return Answer.FAILED
         if key in self._done:
             return Answer.KNOWN
@@ -125,7 +142,7 @@ class _Request(KeptAliveRequest):
         status, is_held = self.server.take(manner, self.headers, body, at=at)
         if is_held:
             self.server.wait()
-        elif manner is Manner.SLOW:
-            threading.Event().wait(SLOW_SECONDS)
+        elif manner in _WAITS:
+            threading.Event().wait(_WAITS[manner])
         with contextlib.suppress(ConnectionError):  # who called may have hung up, or be dead
             self.answer(status)

@@ -18,6 +18,7 @@ from functions.adapters.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_firehose import FirehoseClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
@@ -39,6 +40,7 @@ _TRANSIENT = frozenset(
         "RequestLimitExceeded",
         "RequestThrottled",
         "ServiceUnavailable",
+        "ServiceUnavailableException",
         "SlowDown",
         "ThrottledRequestException",
         "Throttling",
@@ -118,6 +120,11 @@ def secrets_manager() -> SecretsManagerClient:
 def functions() -> Any:
     """A Lambda client. It asks once: whoever calls does not depend on the answer."""
     return boto3.client("lambda", config=_config(attempts=1))
+
+
+def firehose() -> FirehoseClient:
+    """A Firehose client. It asks once, and not for long: the jobs of an invocation are acknowledged behind it."""
+    return boto3.client("firehose", config=_config(attempts=1, seconds=1))
 
 
 def target(service: str, region: str, *, seconds: float) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ from functions.adapters.clients import is_transient
 from functions.domain.conditions import Depth
 from functions.domain.delays import delay_seconds
 from functions.domain.envelope import encode_envelope
+from functions.domain.faults import fault_of
 from functions.domain.instants import SECOND
 from functions.domain.job import Priority, Timer
+from functions.domain.wheel import Ring
 from functions.ports import Clock, Receipt, Rejected
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 BATCH = 10
 ATTEMPTS = 3
 
+_RING = "ring"
 _WAITING: Any = "ApproximateNumberOfMessages"
 _COUNTS: list[Any] = [_WAITING, "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible"]
 _BATCH_BYTES = 1_000_000  # SQS takes 1 MiB, attributes included
@@ -34,15 +37,19 @@ class SqsReadyQueue:
     """Sends in full batches.
 
     client: makes one attempt a call, because a delay is relative to the moment it is sent. urls: of the queues, in
-    the order of the priorities. pool: sends batches side by side.
+    the order of the priorities. pool: sends batches side by side. ring: where what is sent comes from; FAR of what is
+    promoted.
     """
 
-    def __init__(self, client: SQSClient, urls: Sequence[str], *, clock: Clock, pool: Executor) -> None:
+    def __init__(
+        self, client: SQSClient, urls: Sequence[str], *, clock: Clock, pool: Executor, ring: Ring = Ring.NEAR
+    ) -> None:
         self._client = client
         self._urls = dict(zip(Priority, urls, strict=True))
         self._url_of = {url.rsplit("/", 1)[-1]: url for url in urls}
         self._clock = clock
         self._pool = pool
+        self._ring = ring
 
     def send(self, timers: Sequence[Timer]) -> list[Rejected]:
         """A tenth of a request a message, in full batches."""
@@ -79,16 +86,20 @@ class SqsReadyQueue:
             try:
                 answer = self._client.send_message_batch(
                     QueueUrl=url,
-                    Entries=[_entry(index, timer, body, now=now) for index, (timer, body) in enumerate(waiting)],
+                    Entries=[
+                        _entry(index, timer, body, now=now) | _origin(timer, self._ring)
+                        for index, (timer, body) in enumerate(waiting)
+                    ],
                 )
             except (ClientError, BotoCoreError) as error:
                 if not is_transient(error):
                     raise
-                reason = str(error)
+                reason = fault_of(error)
                 continue
             failed = answer.get("Failed", [])
             for failure in failed:
-                reason = f"{failure['Code']}: {failure.get('Message', '')}"
+                # Its message may quote the body.
+                reason = failure["Code"]
                 if failure["SenderFault"]:
                     permanent.append(Rejected(waiting[int(failure["Id"])][0], reason, is_permanent=True))
             waiting = [waiting[int(failure["Id"])] for failure in failed if not failure["SenderFault"]]
@@ -104,6 +115,29 @@ def _entry(index: int, timer: Timer, body: str, *, now: datetime) -> Any:
         "DelaySeconds": delay_seconds(timer.wakes_at, now=now, precision=timer.job.precision),
         "MessageGroupId": timer.job.tenant,
     }
+
+
+def ring_of(attributes: Mapping[str, Any]) -> Ring:
+    """By which ring a message came, from its attributes as Lambda gives them; near for one that says nothing of it."""
+    return Ring.FAR if attributes.get(_RING, {}).get("stringValue") == Ring.FAR else Ring.NEAR
+
+
+def _origin(timer: Timer, ring: Ring) -> dict[str, Any]:
+    """Said of what is promoted, because nothing else tells it: SQS charges by the 64 KB, so it costs nothing.
+
+    What is sent by whoever took it in goes on in the trace of that invocation, by a header that botocore sets. The
+    scanner's own trace says nothing of a job: this takes its place.
+    """
+    if ring is not Ring.FAR:
+        return {}
+    said: dict[str, Any] = {"MessageAttributes": {_RING: _text(ring)}}
+    if timer.job.trace is not None:
+        said["MessageSystemAttributes"] = {"AWSTraceHeader": _text(timer.job.trace.xray)}
+    return said
+
+
+def _text(value: str) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": value}
 
 
 def _batches(timers: Sequence[Timer]) -> Iterator[list[tuple[Timer, str]]]:

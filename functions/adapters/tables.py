@@ -33,7 +33,8 @@ TENANTS = TableSchema("tenants", partition_key="t", sort_key="i", ttl_attribute=
 
 And t = `~operations`, which no tenant can be called: i = `{created_ms:013d}#{tenant}#{id}` of each open operation;
 t = `~breakers`: i = `{tenant}#{destination}` of each breaker that is not closed;
-t = `~deletions`: i = tenant, while it is being deleted.
+t = `~deletions`: i = tenant, while it is being deleted;
+t = `~pulse#{slot}`: i = `{minute:010d}`, and t = `~busy#{minute:010d}`: i = tenant, of the minutes of the last hour.
 """
 
 SHARDS = TableSchema("shards", partition_key="k")

@@ -9,6 +9,7 @@ from math import isfinite
 
 from functions.conditions import KnownConditions
 from functions.domain.errors import PriorityNotAllowed, RateExceeded, Shed, TenantClosed, TickwheelError
+from functions.domain.faults import fault_of
 from functions.domain.gcra import interval_of, room_at, tolerance_of
 from functions.domain.job import Priority
 from functions.domain.submission import Submission
@@ -96,7 +97,7 @@ class Admission:
                     most=now + tolerance + interval + CLOCKS_DIFFER,
                 )
             except Exception as error:  # noqa: BLE001  a limit that cannot be looked up must not keep jobs out
-                self.journal.event("rate_unknown", tenant=tenant, error=f"{type(error).__name__}: {error}")
+                self.journal.event("rate_unknown", tenant=tenant, error=fault_of(error))
                 return asked, wait
             if isinstance(answer, Applied):
                 return count, wait

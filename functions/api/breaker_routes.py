@@ -11,10 +11,12 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from functions.api.answers import answer
 from functions.api.breaker_requests import BreakersQuery, ResetBody
-from functions.api.reading import body_of, query_of, read_as
+from functions.api.reading import body_of, caller_of, query_of, read_as
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds
 from functions.domain.breaker import CLOSED, Breaker
 from functions.domain.instants import format_instant
-from functions.ports import BreakerStore, Journal
+from functions.ports import Audit, BreakerStore, Journal
 
 CONTEXT = "breakers"
 """The name under which the routes find what they need in the resolver's context."""
@@ -26,6 +28,7 @@ class BreakerDesk:
 
     breakers: BreakerStore
     journal: Journal
+    audit: Audit = UNAUDITED
 
 
 router = APIGatewayHttpRouter()
@@ -53,6 +56,16 @@ def reset_breaker() -> Response[str]:
     if not was_closed:
         _desk().journal.count("breakers_closed")
         _desk().journal.event("breaker_reset", tenant=body.tenant, destination=body.destination)
+    _desk().audit.note(
+        Deed(
+            action=Deeds.BREAKER_RESET,
+            caller=caller_of(router.current_event),
+            tenant=body.tenant,
+            subject=body.destination,
+            before={"was_closed": was_closed},
+            after={"state": CLOSED},
+        )
+    )
     return answer(
         HTTPStatus.OK,
         {"tenant": body.tenant, "destination": body.destination, "state": CLOSED, "was_closed": was_closed},

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.envelope import unpack
-from functions.domain.errors import InvalidInput, LetterNotFound
+from functions.domain.errors import InvalidInput, LetterNotFound, Undecodable
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, from_seconds, to_ms, to_seconds
 from functions.domain.job import Delivery
 from functions.domain.job_id import base36, read_base36
@@ -119,7 +119,7 @@ class Found:
 class Inspected:
     """A dead letter with the payload of its job: JSON text, as its target would be given it; None where there is none.
 
-    is_payload_gone: it had one, and the payload store has it no more.
+    is_payload_gone: it had one, and the payload store has it no more, or nobody can read it.
     """
 
     letter: DeadLetter
@@ -146,7 +146,10 @@ class LetterFinder:
             return Inspected(letter=letter)
         job = letter.timer.job
         pointer = job.payload.pointer
-        text = unpack(job.payload) if pointer is None else self.payloads.get(pointer)
+        try:
+            text = unpack(job.payload) if pointer is None else self.payloads.get(pointer)
+        except Undecodable:
+            return Inspected(letter=letter, is_payload_gone=True)
         if text is None:
             return Inspected(letter=letter, is_payload_gone=pointer is not None)
         return Inspected(

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LEASE_MARGIN, LedgerRow
 from functions.domain.envelope import decode_timer
 from functions.domain.errors import AlreadySettled, JobNotFound, NotHeld, NotPlaced, StaleFence, TickwheelError
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
-from functions.ports import Applied, Clock, Failed, Ledger, Refused
+from functions.ports import Applied, Audit, Clock, Failed, Ledger, Refused
 from functions.settling import Claim, Settler
 
 TARGET_FAILED = "target_failed"
@@ -34,12 +36,15 @@ _TRIES = 3
 class Finisher:
     """Takes the words of targets. Repeating any of them is safe, and is answered as the first was.
 
+    caller: who says it, for the audit.
+
     Raises NotHeld, StaleFence, AlreadySettled, JobNotFound.
     """
 
     clock: Clock
     ledger: Ledger
     settler: Settler
+    audit: Audit = UNAUDITED
 
     def heartbeat(self, job_id: JobId, *, fence: int, lease: timedelta | None = None) -> LedgerRow:
         """Prolong the lease; the row, which says until when, and whether a cancel was requested meanwhile."""
@@ -56,12 +61,15 @@ class Finisher:
             raise _objection(job_id, answer.row, fence=fence)
         return answer
 
-    def complete(self, job_id: JobId, *, fence: int, result: str) -> None:
+    def complete(self, job_id: JobId, *, fence: int, result: str, caller: str = "") -> None:
         """The target has taken the job. result: a JSON text, of which the row keeps the beginning."""
         _check_kind(job_id)
         for _ in range(_TRIES):
             row = self.ledger.get(job_id.key)
             if row is not None and (row.state, row.fence) == (State.SUCCEEDED, fence):
+                # Whoever said it first may have got no answer, and its line may be lost.
+                self.settler.tell_again(job_id, row)
+                self._note(Deeds.JOB_COMPLETE, job_id, row.state, row.state, fence=fence, caller=caller)
                 return
             running = _running(job_id, row, fence=fence)
             if running.held:
@@ -71,15 +79,18 @@ class Finisher:
                 answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())
                 is_ended = isinstance(answer, Applied)
             if is_ended:
+                self._note(Deeds.JOB_COMPLETE, job_id, State.RUNNING, State.SUCCEEDED, fence=fence, caller=caller)
                 return
         raise NotPlaced([f"the row of {job_id} kept changing"])
 
-    def fail(self, job_id: JobId, *, fence: int, failure: Failed) -> State:
+    def fail(self, job_id: JobId, *, fence: int, failure: Failed, caller: str = "") -> State:
         """The target has failed: it is tried again as the policy says, or is a dead letter. The state that follows."""
         _check_kind(job_id)
         for _ in range(_TRIES):
             row = self.ledger.get(job_id.key)
             if row is not None and row.state in _FAILED and row.fence == fence:
+                self.settler.tell_again(job_id, row)
+                self._note(Deeds.JOB_FAIL, job_id, row.state, row.state, fence=fence, caller=caller)
                 return row.state
             running = _running(job_id, row, fence=fence)
             if not running.held:
@@ -91,8 +102,22 @@ class Finisher:
             if self.settler.fail(_timer_of(job_id, running), _claim_of(running), failure):
                 row = self.ledger.get(job_id.key)
                 # Its next attempt may have begun already.
-                return row.state if row is not None and row.fence == fence else State.RETRYING
+                state = row.state if row is not None and row.fence == fence else State.RETRYING
+                self._note(Deeds.JOB_FAIL, job_id, State.RUNNING, state, fence=fence, caller=caller)
+                return state
         raise NotPlaced([f"the row of {job_id} kept changing"])
+
+    def _note(self, action: Deeds, job_id: JobId, before: State, after: State, *, fence: int, caller: str) -> None:
+        self.audit.note(
+            Deed(
+                action=action,
+                caller=caller,
+                tenant=job_id.tenant,
+                subject=str(job_id),
+                before={"state": before.value, "fence": fence},
+                after={"state": after.value},
+            )
+        )
 
 
 def _check_kind(job_id: JobId) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
@@ -38,9 +39,10 @@ from functions.api.operation_routes import CONTEXT as OPERATIONS
 from functions.api.operation_routes import router as operation_router
 from functions.api.operations import OperationManager
 from functions.api.problems import Misshapen, problem, problem_of
+from functions.api.pulse import PulseReader
 from functions.api.purge import Purger
 from functions.api.quota import Quota
-from functions.api.reading import KEY_HEADER, body_of, caller_of
+from functions.api.reading import KEY_HEADER, body_of, caller_of, trace_of
 from functions.api.replay import Replayer
 from functions.api.requests import BatchBody, JobBody, Rules, check_key
 from functions.api.schedule_routes import CONTEXT, Desk, router
@@ -49,6 +51,7 @@ from functions.api.tenant_routes import CONTEXT as TENANTS
 from functions.api.tenant_routes import router as tenant_router
 from functions.api.tenants import TenantManager
 from functions.domain.errors import InvalidInput, TickwheelError
+from functions.domain.faults import fault_of, places_of
 from functions.domain.job import check_tenant
 from functions.domain.job_id import parse_job_id
 from functions.domain.submission import Submission
@@ -56,6 +59,7 @@ from functions.domain.webhooks import keys_of
 from functions.moves import follow
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
+from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, identity, token
 
 app = APIGatewayHttpResolver()
@@ -93,7 +97,7 @@ submitter = Submitter(
     usage=wiring.tally,
 )
 quota = Quota(clock=wiring.clock, plans=wiring.plans, pending=wiring.pending, journal=wiring.journal)
-intake = Intake(admission=admission, quota=quota, submitter=submitter)
+intake = Intake(admission=admission, quota=quota, submitter=submitter, pulse=wiring.pulse)
 canceller = wiring.canceller
 finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
 manager = ScheduleManager(
@@ -106,6 +110,7 @@ manager = ScheduleManager(
     placer=wiring.placer,
     payloads=wiring.payloads,
     journal=wiring.journal,
+    audit=wiring.audit,
 )
 letter_finder = LetterFinder(
     wheel=wiring.wheel,
@@ -114,7 +119,7 @@ letter_finder = LetterFinder(
     payloads=wiring.payloads,
     side_by_side=wiring.map_side_by_side,
 )
-breaker_desk = BreakerDesk(breakers=wiring.breaker_store, journal=wiring.journal)
+breaker_desk = BreakerDesk(breakers=wiring.breaker_store, journal=wiring.journal, audit=wiring.audit)
 letter_desk = LetterDesk(
     admission=admission,
     finder=letter_finder,
@@ -128,6 +133,7 @@ letter_desk = LetterDesk(
         journal=wiring.journal,
         token=token,
         side_by_side=wiring.map_side_by_side,
+        audit=wiring.audit,
     ),
     purger=Purger(
         clock=wiring.clock,
@@ -138,9 +144,10 @@ letter_desk = LetterDesk(
         journal=wiring.journal,
         token=token,
         side_by_side=wiring.map_side_by_side,
+        audit=wiring.audit,
     ),
 )
-finisher = Finisher(clock=wiring.clock, ledger=wiring.ledger, settler=wiring.settler)
+finisher = Finisher(clock=wiring.clock, ledger=wiring.ledger, settler=wiring.settler, audit=wiring.audit)
 explainer = Explainer(
     wheel=wiring.wheel,
     clock=wiring.clock,
@@ -161,6 +168,7 @@ operation_manager = OperationManager(
     waker=wiring.waker,
     journal=wiring.journal,
     identity=identity,
+    audit=wiring.audit,
 )
 tenant_manager = TenantManager(
     clock=wiring.clock,
@@ -169,6 +177,7 @@ tenant_manager = TenantManager(
     deletions=wiring.deletions,
     journal=wiring.journal,
     plans=settings.PLANS,
+    audit=wiring.audit,
 )
 
 health_reader = HealthReader(
@@ -177,6 +186,7 @@ health_reader = HealthReader(
     shards=wiring.shards,
     breakers=wiring.breaker_store,
     plans=wiring.plans,
+    pulse=PulseReader(clock=wiring.clock, pulses=wiring.pulses),
 )
 
 
@@ -186,7 +196,7 @@ def submit_job() -> Response[str]:
     key = check_key(app.current_event.headers.get(KEY_HEADER))
     rules = _rules(has_key=key is not None)
     body = JobBody.model_validate(body_of(app.current_event), context=rules)
-    submission = body.submission(now=rules.now, idempotency_key=key)
+    submission = body.submission(now=rules.now, idempotency_key=key, trace=trace_of(app.current_event))
     admission.check(submission.tenant, submission.priority)
     admission.check_shed(submission.priority)
     outcome = intake.submit([submission])[0]
@@ -200,13 +210,13 @@ def submit_batch() -> Response[str]:
     """Take up to 500 jobs in, with a result for each."""
     if KEY_HEADER in app.current_event.headers:
         raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
-    rules = _rules()
+    rules, trace = _rules(), trace_of(app.current_event)
     batch = BatchBody.model_validate(body_of(app.current_event))
     results: list[dict[str, Any] | None] = []
     submissions: list[Submission] = []
     for job in batch.jobs:
         try:
-            submission = JobBody.model_validate(job, context=rules).submission(now=rules.now)
+            submission = JobBody.model_validate(job, context=rules).submission(now=rules.now, trace=trace)
             admission.check(submission.tenant, submission.priority)
             admission.check_shed(submission.priority)
         except (ValidationError, TickwheelError) as error:
@@ -227,9 +237,10 @@ def get_job(job_id: str) -> Response[str]:
 @app.delete("/v1/jobs/<job_id>")
 def cancel_job(job_id: str) -> Response[str]:
     """Stop a job that has not run."""
-    parsed, is_cancelled = follow(canceller.cancel, parse_job_id(unquote(job_id)))
+    caller = caller_of(app.current_event)
+    parsed, is_cancelled = follow(partial(canceller.cancel, caller=caller), parse_job_id(unquote(job_id)))
     state = "cancelled" if is_cancelled else "cancel_requested"
-    wiring.journal.event("job_cancelled", job_id=str(parsed), state=state, caller=caller_of(app.current_event))
+    wiring.journal.event("job_cancelled", job_id=str(parsed), state=state, caller=caller)
     return answer(HTTPStatus.OK if is_cancelled else HTTPStatus.ACCEPTED, {"id": str(parsed), "state": state})
 
 
@@ -257,7 +268,7 @@ def refuse(error: Exception) -> Response[str]:
 @app.exception_handler(Exception)
 def excuse(error: Exception) -> Response[str]:
     """A store failed, or there is a fault in Tickwheel: the log says which."""
-    logger.exception("request_failed", exc_info=error)
+    logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
     title = "Something failed; submit or ask again"
     return problem_answer(problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", title))
 
@@ -269,6 +280,7 @@ def no_route(_: NotFoundError) -> Response[str]:
 
 
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
+@without_texts
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     # The resolver forgets its context after each request.
@@ -281,7 +293,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         return app.resolve(event, context)
     finally:
+        wiring.audit.flush()
         wiring.tally.flush()
+        wiring.pulse.flush()
         wiring.journal.flush()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from functions.api.pulse import PulseReader, Pulses
 from functions.domain.breaker import Breaker
 from functions.domain.conditions import Conditions
 from functions.domain.cursor import AuditPosition
@@ -37,6 +38,7 @@ class Standing:
     unserved: Mapping[str, TenantPlan]
     breakers: Sequence[Breaker]
     breaker_count: int
+    pulse: Pulses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class HealthReader:
     """Tells how the stage does, to operators.
 
     Half a read unit a shard, one and a half for conditions and audit, half a one for each 4 KB of the index of breakers, of
-    which 1,000 are read at most, and half a one for each breaker that is told.
+    which 1,000 are read at most, and half a one for each breaker that is told; and what its pulse takes.
     """
 
     wheel: Wheel
@@ -52,6 +54,7 @@ class HealthReader:
     shards: ShardStore
     breakers: BreakerStore
     plans: Plans
+    pulse: PulseReader
 
     def read(self) -> Standing:
         """How it stands now; what the sweeper knows, as of its last minute."""
@@ -74,4 +77,5 @@ class HealthReader:
             unserved=self.plans.unserved(),
             breakers=breakers,
             breaker_count=count,
+            pulse=self.pulse.read(),
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from functions.api.breaker_routes import breaker_body
 from functions.api.health import Standing
+from functions.api.pulse_answers import pulse_body
 from functions.domain.conditions import Conditions
 from functions.domain.health import MOST_NAMES, ClassHealth, Names, ShardHealth
 from functions.domain.instants import format_instant, from_seconds
@@ -46,6 +47,7 @@ def health_body(standing: Standing) -> dict[str, Any]:
         },
         "pause": _pause_body(standing.everybody),
         "tenants": _tenants_body(standing.unserved),
+        "pulse": pulse_body(standing.pulse),
     }
 
 

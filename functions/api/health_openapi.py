@@ -7,6 +7,7 @@ from typing import Any
 from functions.api.health import MOST_BREAKERS
 from functions.api.health_answers import MOST_TENANTS
 from functions.api.openapi_parts import INSTANT, REFERENCE, TEXT, object_of, operation
+from functions.api.pulse_openapi import PULSE
 from functions.domain.health import MOST_NAMES, MOST_WORST, HealthStatus
 from functions.domain.job import Priority
 from functions.domain.tenant_plan import TenantStatus
@@ -87,6 +88,7 @@ SCHEMAS: dict[str, Any] = {
                 {"count": _COUNT, "first": _list_of(_TENANT, most=MOST_TENANTS)},
                 description="those that are paused, draining or being deleted",
             ),
+            "pulse": PULSE,
         },
         description="what is null is not known",
     )

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from functions.api.admission import Admission
 from functions.api.quota import Quota
 from functions.api.submit import Accepted, Submitter
-from functions.domain.errors import TickwheelError
+from functions.domain.errors import QuotaExceeded, RateExceeded, TickwheelError
+from functions.domain.pulse import Figure
 from functions.domain.submission import Submission
+from functions.ports import PulseCounter
+from functions.tally import UNCOUNTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +22,7 @@ class Intake:
     admission: Admission
     quota: Quota
     submitter: Submitter
+    pulse: PulseCounter = UNCOUNTED
 
     def submit(self, submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
         """An answer each, in order: what lets a job in leaves it to what comes after."""
@@ -28,4 +32,9 @@ class Intake:
             for index, answer in zip(still_asking, rule([submissions[index] for index in still_asking]), strict=True):
                 answers[index] = answer
         self.quota.note([answer for answer in answers if isinstance(answer, Accepted) and not answer.is_replay])
+        for submission, answer in zip(submissions, answers, strict=True):
+            if isinstance(answer, Accepted) and not answer.is_replay:
+                self.pulse.count(Figure.SUBMITTED, submission.tenant)
+            elif isinstance(answer, RateExceeded | QuotaExceeded):
+                self.pulse.count(Figure.REFUSED, submission.tenant)
         return [answer for answer in answers if answer is not None]

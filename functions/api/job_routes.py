@@ -93,7 +93,7 @@ def heartbeat(job_id: str) -> Response[str]:
 def complete(job_id: str) -> Response[str]:
     """Settle an attempt as succeeded."""
     parsed, body = _parsed(job_id), read_as(CompleteBody, body_of(router.current_event))
-    _desk().finisher.complete(parsed, fence=body.fence, result=body.text)
+    _desk().finisher.complete(parsed, fence=body.fence, result=body.text, caller=caller_of(router.current_event))
     return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
 
 
@@ -102,7 +102,9 @@ def fail(job_id: str) -> Response[str]:
     """Settle an attempt as failed."""
     parsed, body = _parsed(job_id), read_as(FailBody, body_of(router.current_event))
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
-    return answer(HTTPStatus.OK, ended_body(parsed, _desk().finisher.fail(parsed, fence=body.fence, failure=failure)))
+    caller = caller_of(router.current_event)
+    state = _desk().finisher.fail(parsed, fence=body.fence, failure=failure, caller=caller)
+    return answer(HTTPStatus.OK, ended_body(parsed, state))
 
 
 def _desk() -> JobDesk:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
+from functions.api.schedule_audit import Watched, changed, told
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deeds
 from functions.domain.changing import activated, placed_ahead, stopped
 from functions.domain.claims import LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
@@ -24,7 +27,7 @@ from functions.domain.schedule_state import Link, ScheduleState, Status
 from functions.domain.wheel import Wheel
 from functions.materialising import Materialiser
 from functions.placing import Placer
-from functions.ports import Clock, Journal, Ledger, PayloadStore, ScheduleStore, StoredSchedule
+from functions.ports import Audit, Clock, Journal, Ledger, PayloadStore, ScheduleStore, StoredSchedule
 from functions.schedule_changes import Change, Rule, ScheduleChanger
 
 MOST_BACKFILLED = 1_000
@@ -74,13 +77,17 @@ class Backfill:
     job_ids: Sequence[str] = ()
 
 
+Standings = tuple[StoredSchedule | None, ScheduleState | None]
+"""What stands there of a schedule: definition and state."""
+
+
 class _BehindError(Exception):
     """A schedule has fires that have come due and are not placed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleManager:
-    """The verbs of schedules."""
+    """The verbs of schedules. caller: who asks, for the audit."""
 
     wheel: Wheel
     clock: Clock
@@ -91,8 +98,9 @@ class ScheduleManager:
     placer: Placer
     payloads: PayloadStore
     journal: Journal
+    audit: Audit = UNAUDITED
 
-    def put(self, schedule: Schedule) -> tuple[Standing, bool]:
+    def put(self, schedule: Schedule, *, caller: str = "") -> tuple[Standing, bool]:
         """Create or replace a schedule; whether it is new. The same definition again changes nothing.
 
         Raises InvalidSchedule, ScheduleBusy; NotPlaced when it is stored, but its first fire could not be placed yet:
@@ -108,10 +116,12 @@ class ScheduleManager:
             return self._put_in_place(schedule, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
-        stored, state = self._change(schedule.uid, rule)
+        stored, state = self._tell(Deeds.SCHEDULE_PUT, schedule.uid, rule, by=self._change, caller=caller)
         return self._revived(stored, state), created
 
-    def patch(self, tenant: str, schedule_id: str, edit: Callable[[Schedule], Schedule]) -> Standing:
+    def patch(
+        self, tenant: str, schedule_id: str, edit: Callable[[Schedule], Schedule], *, caller: str = ""
+    ) -> Standing:
         """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -119,7 +129,9 @@ class ScheduleManager:
             edited = self._with_stored_payload(edit(found.schedule))
             return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
 
-        return self._revived(*self._change(f"{tenant}#{schedule_id}", rule))
+        return self._revived(
+            *self._tell(Deeds.SCHEDULE_PATCH, f"{tenant}#{schedule_id}", rule, by=self._change, caller=caller)
+        )
 
     def compare(self, schedule: Schedule, *, count: int) -> Difference:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
@@ -135,7 +147,7 @@ class ScheduleManager:
         future = activated(schedule, before=stored.schedule if stored else None, state=state, now=now)
         return Difference(before=before, after=_previews(schedule, future.link, count=count))
 
-    def pause(self, tenant: str, schedule_id: str, *, note: str) -> Standing:
+    def pause(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
         """Stop it until it is resumed: nothing fires, and what is missed meanwhile is not caught up."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -146,9 +158,11 @@ class ScheduleManager:
             after = stopped(Status.PAUSED, before=found.schedule, state=state, now=now, note=note)
             return Change(found.schedule, after)
 
-        return self._standing(*self.changer.change(f"{tenant}#{schedule_id}", rule))
+        return self._standing(
+            *self._tell(Deeds.SCHEDULE_PAUSE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
+        )
 
-    def resume(self, tenant: str, schedule_id: str, *, note: str) -> Standing:
+    def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
         """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -159,9 +173,11 @@ class ScheduleManager:
             after = activated(found.schedule, before=found.schedule, state=state, now=now, note=note)
             return Change(found.schedule, _with_a_fire(found.schedule, after))
 
-        return self._revived(*self.changer.change(f"{tenant}#{schedule_id}", rule))
+        return self._revived(
+            *self._tell(Deeds.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
+        )
 
-    def delete(self, tenant: str, schedule_id: str) -> None:
+    def delete(self, tenant: str, schedule_id: str, *, caller: str = "") -> None:
         """Remove it: nothing fires any more. Raises ScheduleNotFound when there is none, and never was."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -171,7 +187,7 @@ class ScheduleManager:
             assert state is not None
             return Change(found.schedule, stopped(Status.DELETED, before=found.schedule, state=state, now=now))
 
-        self.changer.change(f"{tenant}#{schedule_id}", rule)
+        self._tell(Deeds.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
 
     def get(self, tenant: str, schedule_id: str) -> Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
@@ -199,7 +215,9 @@ class ScheduleManager:
         assert state is not None
         return self._upcoming(found, state, count=count, now=after or self.clock.now())
 
-    def trigger(self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None) -> str:
+    def trigger(
+        self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None, caller: str = ""
+    ) -> str:
         """Run it once, now, without touching its next fire, also while it is paused; the id of the job.
 
         The same token again is the same run.
@@ -211,7 +229,9 @@ class ScheduleManager:
         job = replace(job, identity=f"{schedule_id}:trigger:{token}")
         self._place([job])
         self.journal.count("triggered")
-        return str(job_id_of(job))
+        job_id = str(job_id_of(job))
+        self.audit.note(changed(Deeds.SCHEDULE_TRIGGER, stored.key, caller=caller, after={"job": job_id}))
+        return job_id
 
     def backfill(
         self,
@@ -224,6 +244,7 @@ class ScheduleManager:
         per_minute: float,
         token: str,
         is_dry_run: bool,
+        caller: str = "",
     ) -> Backfill:
         """Run the fires from `start` up to `end`, so many a minute from now on, oldest first.
 
@@ -249,6 +270,9 @@ class ScheduleManager:
         if not is_dry_run:
             self._place(jobs)
             self.journal.count("backfilled", len(jobs))
+            asked = {"start": format_instant(start), "end": format_instant(end)}
+            made = {"backfill": token, "count": len(jobs)}
+            self.audit.note(changed(Deeds.SCHEDULE_BACKFILL, stored.key, caller=caller, after=asked | made))
         return Backfill(
             backfill_id=token,
             count=len(jobs),
@@ -304,7 +328,19 @@ class ScheduleManager:
         if faults:
             raise NotPlaced(faults)
 
-    def _change(self, key: str, rule: Rule) -> tuple[StoredSchedule | None, ScheduleState | None]:
+    def _tell(
+        self, action: Deeds, key: str, rule: Rule, *, by: Callable[[str, Rule], Standings], caller: str
+    ) -> Standings:
+        """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
+
+        by: how it is changed.
+        """
+        watched = Watched(rule)
+        stored, state = by(key, watched)
+        self.audit.note(changed(action, key, caller=caller, before=watched.before, after=told(stored, state)))
+        return stored, state
+
+    def _change(self, key: str, rule: Rule) -> Standings:
         """Change a schedule once what it missed has been placed: the version that missed it decides it."""
         revived: set[tuple[datetime, bool]] = set()
 

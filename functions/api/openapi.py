@@ -19,7 +19,7 @@ from functions.api.health_openapi import health_paths
 from functions.api.job_openapi import MODELS as JOB_MODELS
 from functions.api.job_openapi import SCHEMAS as JOB_SCHEMAS
 from functions.api.job_openapi import change_operation, job_paths
-from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, operation
+from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, TRACEPARENT, operation
 from functions.api.operation_openapi import MODELS as OPERATION_MODELS
 from functions.api.operation_openapi import SCHEMAS as OPERATION_SCHEMAS
 from functions.api.operation_openapi import operation_paths
@@ -183,12 +183,20 @@ def document() -> dict[str, Any]:
         "paths": {
             "/v1/jobs": {
                 "post": operation(
-                    "submitJob", "Take one job in.", body="JobBody", answers={202: "Accepted"}, parameters=[KEY]
+                    "submitJob",
+                    "Take one job in.",
+                    body="JobBody",
+                    answers={202: "Accepted"},
+                    parameters=[KEY, TRACEPARENT],
                 )
             },
             "/v1/jobs:batch": {
                 "post": operation(
-                    "submitJobs", f"Take up to {BATCH_LIMIT} jobs in.", body="BatchBody", answers={200: "Results"}
+                    "submitJobs",
+                    f"Take up to {BATCH_LIMIT} jobs in.",
+                    body="BatchBody",
+                    answers={200: "Results"},
+                    parameters=[TRACEPARENT],
                 )
             },
             "/v1/jobs/{id}": {

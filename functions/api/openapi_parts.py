@@ -18,6 +18,14 @@ KEY = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 
+TRACEPARENT = {
+    "name": "traceparent",
+    "in": "header",
+    "required": False,
+    "description": "of W3C Trace Context: the trace that the jobs belong to; an invalid one is ignored",
+    "schema": {"type": "string"},
+}
+
 
 def operation(
     name: str,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.api.admission import Admission
 from functions.api.operation_answers import filter_body, shift_body
 from functions.api.requests import HORIZON
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import REQUEST_LIMIT
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
+from functions.domain.faults import fault_of
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, to_ms
 from functions.domain.job import TENANT
 from functions.domain.operation import (
@@ -29,7 +32,7 @@ from functions.domain.operation import (
 )
 from functions.domain.targets import destination_of
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, ExportStore, Journal, OperationStore, Waker
+from functions.ports import Audit, Clock, ExportStore, Journal, OperationStore, Waker
 
 MOST_OPEN = 10
 """Operations of a tenant that are not over. Requests at the same moment may come to a few more."""
@@ -94,6 +97,7 @@ class OperationManager:
     journal: Journal
     admission: Admission
     identity: Callable[[], str]
+    audit: Audit = UNAUDITED
 
     def accept(self, asked: Asked, *, key: str | None, caller: str) -> Operation:
         """The operation, open; or, under an idempotency key that was used, its first one as it stands.
@@ -103,7 +107,7 @@ class OperationManager:
         operation_id = MARK + (self.identity() if key is None else _digest(asked.tenant, key))[:_ID_DIGITS]
         first = None if key is None else self.operations.get(asked.tenant, operation_id)
         if first is not None:
-            return _same(first, asked)
+            return self._accepted_before(_same(first, asked), caller=caller)
         if asked.action is Action.RUN_NOW and not asked.dry_run:
             self.admission.check_open(asked.tenant)
         operation = self._operation(asked, operation_id, caller=caller)
@@ -111,7 +115,8 @@ class OperationManager:
         met = self.operations.create(operation)
         # One of this very moment is its own, whose first write got no answer.
         if met is not None and met.created_at != operation.created_at:
-            return _same(met, asked)
+            return self._accepted_before(_same(met, asked), caller=caller)
+        self._note(Deeds.OPERATION_ACCEPT, operation, caller=caller, before=None)
         self.journal.event("operation_accepted", **_name(operation), **_described(operation))
         self._wake(operation)
         return operation
@@ -140,10 +145,29 @@ class OperationManager:
         operation = self.operations.stop(*_checked(tenant, operation_id))
         if operation is None:
             raise OperationNotFound(tenant, operation_id)
+        self._note(Deeds.OPERATION_STOP, operation, caller=caller, before=None)
         if not operation.state.is_over:
             self.journal.event("operation_stop_requested", **_name(operation) | {"caller": caller})
             self._wake(operation)
         return operation
+
+    def _accepted_before(self, operation: Operation, *, caller: str) -> Operation:
+        """Whoever repeats a request may have got no answer, and its line may be lost."""
+        self._note(Deeds.OPERATION_ACCEPT, operation, caller=caller, before=_standing(operation))
+        return operation
+
+    def _note(self, action: Deeds, operation: Operation, *, caller: str, before: Mapping[str, object] | None) -> None:
+        after = {**_name(operation), **_described(operation), **_standing(operation)}
+        self.audit.note(
+            Deed(
+                action=action,
+                caller=caller,
+                tenant=operation.tenant,
+                subject=operation.operation_id,
+                before=before,
+                after=after,
+            )
+        )
 
     def _operation(self, asked: Asked, operation_id: str, *, caller: str) -> Operation:
         now = from_ms(to_ms(self.clock.now()))
@@ -184,7 +208,7 @@ class OperationManager:
         try:
             self.waker.wake()
         except Exception as error:  # noqa: BLE001  nothing depends on it
-            self.journal.event("waking_failed", **_name(operation), error=f"{type(error).__name__}: {error}")
+            self.journal.event("waking_failed", **_name(operation), error=fault_of(error))
 
 
 def _filter_of(asked: Asked, *, now: datetime) -> JobFilter:
@@ -230,6 +254,10 @@ def _name(operation: Operation) -> dict[str, object]:
         "caller": operation.caller,
         "dry_run": operation.dry_run,
     }
+
+
+def _standing(operation: Operation) -> dict[str, object]:
+    return {"state": operation.state.value, "stop_requested": operation.stop_requested}
 
 
 def _described(operation: Operation) -> dict[str, object]:

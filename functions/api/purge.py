@@ -8,12 +8,15 @@ from typing import Any
 
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder
 from functions.api.replay import MOST_LETTERS, chunks_of
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds, Ending
 from functions.domain.claims import LedgerRow, awaits_replay
+from functions.domain.faults import fault_of
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
-from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
+from functions.ports import Applied, Audit, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class Purger:
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+    audit: Audit = UNAUDITED
 
     def purge(self, letter_id: LetterId, *, caller: str) -> None:
         """Forget one letter, whether it is there or not."""
@@ -54,7 +58,7 @@ class Purger:
         if letter is not None:
             self._purge(letter)
         purged = [letter] if letter is not None else []
-        self._note(purged, failed=[], tenant=letter_id.tenant, caller=caller)
+        self._note(purged, failed=[], tenant=letter_id.tenant, caller=caller, letter=str(letter_id))
 
     def purge_part(self, wanted: LetterFilter, *, after: str, caller: str) -> Purges:
         """Forget a bounded part of the letters that are meant. Raises InvalidInput."""
@@ -73,7 +77,7 @@ class Purger:
         try:
             self._purge(letter)
         except Exception as error:  # noqa: BLE001  told to the one that it belongs to
-            self.journal.event("purge_failed", letter=str(letter.letter_id), error=f"{type(error).__name__}: {error}")
+            self.journal.event("purge_failed", letter=str(letter.letter_id), error=fault_of(error))
             return NotPurged(letter_id=letter.letter_id, fault=type(error).__name__)
         return None
 
@@ -101,21 +105,32 @@ class Purger:
         is_its_replay = letter.replayed_at is not None and row.job_id == letter.job_id
         if not is_its_replay or not awaits_replay(row, failed_attempt=timer.attempt):
             return False
-        answer = self.ledger.cancel(job_id_of(timer.job), owner=self.token(), now=self.clock.now(), row=row)
-        return isinstance(answer, Applied)
+        job_id, now = job_id_of(timer.job), self.clock.now()
+        if not isinstance(self.ledger.cancel(job_id, owner=self.token(), now=now, row=row), Applied):
+            return False
+        self.audit.note(
+            Ending(job_id=job_id, outcome=State.CANCELLED, attempt=0, ended_at=now, reason="its dead letter was purged")
+        )
+        return True
 
     def _note(
-        self, purged: Sequence[DeadLetter], *, failed: Sequence[NotPurged], tenant: str, caller: str, **asked: object
+        self,
+        purged: Sequence[DeadLetter],
+        *,
+        failed: Sequence[NotPurged],
+        tenant: str,
+        caller: str,
+        letter: str = "",
+        **asked: object,
     ) -> None:
-        """One line for the audit."""
+        """One line for the audit. letter: the one that was asked for, where it was one."""
         self.journal.count("dead_letters_purged", len(purged))
-        self.journal.event(
-            "dead_letters_purged",
-            caller=caller,
-            tenant=tenant,
+        told = {
             **asked,
-            matched=len(purged) + len(failed),
-            purged=len(purged),
-            failed=len(failed),
-            letters=[str(letter.letter_id) for letter in purged],
-        )
+            "matched": len(purged) + len(failed),
+            "purged": len(purged),
+            "failed": len(failed),
+            "letters": [str(letter.letter_id) for letter in purged],
+        }
+        self.journal.event("dead_letters_purged", caller=caller, tenant=tenant, **told)
+        self.audit.note(Deed(action=Deeds.LETTERS_PURGE, caller=caller, tenant=tenant, subject=letter, after=told))

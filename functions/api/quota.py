@@ -10,6 +10,7 @@ from math import isfinite
 
 from functions.api.submit import Accepted
 from functions.domain.errors import QuotaExceeded
+from functions.domain.faults import fault_of
 from functions.domain.submission import Submission
 from functions.ports import Clock, Journal, PendingStore, TenantPlans
 
@@ -66,7 +67,7 @@ class Quota:
             try:
                 known = _Known(self.pending.count(tenant, since=self.clock.now().date()), now)
             except Exception as error:  # noqa: BLE001  told in the log
-                self.journal.event("quota_unknown", tenant=tenant, error=f"{type(error).__name__}: {error}")
+                self.journal.event("quota_unknown", tenant=tenant, error=fault_of(error))
                 return None
             self._known[tenant] = known
         return known.count
@@ -85,4 +86,4 @@ class Quota:
             try:
                 self.pending.add(tenant, day, count)
             except Exception as error:  # noqa: BLE001  the jobs have been taken in; the count heals when their day is over
-                self.journal.event("pending_not_counted", tenant=tenant, error=f"{type(error).__name__}: {error}")
+                self.journal.event("pending_not_counted", tenant=tenant, error=fault_of(error))

@@ -11,6 +11,7 @@ from functions.api.problems import Misshapen
 from functions.api.requests import check_key, parse_body
 from functions.domain.access import Caller, caller_by_arn, caller_by_token
 from functions.domain.errors import InvalidInput
+from functions.domain.trace import Trace, parse_traceparent
 
 KEY_HEADER = "idempotency-key"
 
@@ -43,6 +44,11 @@ def key_of(event: APIGatewayProxyEventV2) -> str | None:
         return check_key(event.headers.get(KEY_HEADER))
     except ValidationError as error:
         raise Misshapen(InvalidInput, error) from None
+
+
+def trace_of(event: APIGatewayProxyEventV2) -> Trace | None:
+    """The trace that the caller's own work belongs to; None without a valid traceparent header."""
+    return parse_traceparent(event.headers.get("traceparent"))
 
 
 def caller_of(event: APIGatewayProxyEventV2) -> str:

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder, obstacle_of
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LEDGER_LIFE, LedgerRow, awaits_replay, has_gone_on
 from functions.domain.errors import (
     InvalidInput,
@@ -23,12 +25,13 @@ from functions.domain.errors import (
     PayloadGone,
     TickwheelError,
 )
+from functions.domain.faults import fault_of
 from functions.domain.instants import SECOND, from_ms, to_ms
 from functions.domain.job import Timer
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
 from functions.placing import Placer
-from functions.ports import Applied, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
+from functions.ports import Applied, Audit, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
 
 MOST_LETTERS = 200
 """That one request replays or purges."""
@@ -99,6 +102,7 @@ class Replayer:
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+    audit: Audit = UNAUDITED
 
     def replay(self, letter_id: LetterId, *, caller: str) -> Replayed | AlreadyReplayed:
         """Replay one letter, now.
@@ -107,9 +111,12 @@ class Replayer:
         """
         letter = self.dead_letters.get(letter_id)
         if letter is None:
-            return self._answer_again(letter_id)
+            again = self._answer_again(letter_id)
+            # Whoever repeats a request may have got no answer, and its line may be lost.
+            self._note([again], tenant=letter_id.tenant, caller=caller, letter=str(letter_id))
+            return again
         outcome = self._replay([(letter, self.clock.now())])[0]
-        self._note([outcome], tenant=letter_id.tenant, caller=caller)
+        self._note([outcome], tenant=letter_id.tenant, caller=caller, letter=str(letter_id))
         if isinstance(outcome, NotReplayed):
             raise outcome.error
         return outcome
@@ -164,7 +171,7 @@ class Replayer:
         except TickwheelError as error:
             return NotReplayed(letter_id=letter.letter_id, error=error)
         except Exception as error:  # noqa: BLE001  told to the one that it belongs to
-            self.journal.event("replay_failed", letter=str(letter.letter_id), error=f"{type(error).__name__}: {error}")
+            self.journal.event("replay_failed", letter=str(letter.letter_id), error=fault_of(error))
             fault = NotPlaced([f"a store failed: {type(error).__name__}"])
             return NotReplayed(letter_id=letter.letter_id, error=fault)
 
@@ -212,21 +219,30 @@ class Replayer:
             raise LetterNotFound(str(letter_id))
         return AlreadyReplayed(letter_id=letter_id, job_id=row.job_id, state=row.state)
 
-    def _note(self, outcomes: Sequence[Outcome], *, tenant: str, caller: str, **asked: object) -> None:
-        """One line for the audit."""
+    def _note(
+        self, outcomes: Sequence[Outcome], *, tenant: str, caller: str, letter: str = "", **asked: object
+    ) -> None:
+        """One line for the audit. letter: the one that was asked for, where it was one."""
         replayed = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, Replayed)]
         already = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, AlreadyReplayed)]
-        self.journal.count("dead_letters_replayed", len(replayed))
-        self.journal.event(
-            "dead_letters_replayed",
-            caller=caller,
-            tenant=tenant,
+        told = {
             **asked,
-            matched=len(outcomes),
-            replayed=len(replayed),
-            already_replayed=len(already),
-            failed=len(outcomes) - len(replayed) - len(already),
-            letters=replayed,
+            "matched": len(outcomes),
+            "replayed": len(replayed),
+            "already_replayed": len(already),
+            "failed": len(outcomes) - len(replayed) - len(already),
+            "letters": replayed,
+        }
+        self.journal.count("dead_letters_replayed", len(replayed))
+        self.journal.event("dead_letters_replayed", caller=caller, tenant=tenant, **told)
+        self.audit.note(
+            Deed(
+                action=Deeds.LETTERS_REPLAY,
+                caller=caller,
+                tenant=tenant,
+                subject=letter,
+                after={**told, "already": already},
+            )
         )
 
 

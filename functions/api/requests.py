@@ -36,6 +36,7 @@ from functions.domain.targets import (
     check_target,
     parse_target,
 )
+from functions.domain.trace import Trace
 
 HORIZON = timedelta(days=3_653)
 """How far ahead a job may be due: ten years."""
@@ -320,7 +321,9 @@ class JobBody(CallBody):
             raise PydanticCustomError("horizon", "is more than ten years")
         return value
 
-    def submission(self, *, now: datetime, idempotency_key: str | None = None) -> Submission:
+    def submission(
+        self, *, now: datetime, idempotency_key: str | None = None, trace: Trace | None = None
+    ) -> Submission:
         """The job as its tenant asked for it; a key in the body goes before one in a header."""
         due_at = self.run_at if self.run_at is not None else now + (self.delay or timedelta(0))
         return Submission(
@@ -337,6 +340,7 @@ class JobBody(CallBody):
             expires_after=self.expires_after,
             options=self.options(),
             tags=self.tags,
+            trace=trace,
         )
 
 

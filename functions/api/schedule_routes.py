@@ -18,7 +18,7 @@ from functions.api.answers import answer, problem_answer
 from functions.api.fire_counts import MOST_SCHEDULES, FireCountsBody, count_given, count_stored, start_of
 from functions.api.manage_schedules import ScheduleManager, Standing
 from functions.api.problems import problem
-from functions.api.reading import KEY_HEADER, Model, body_of, query_of, read_as
+from functions.api.reading import KEY_HEADER, Model, body_of, caller_of, query_of, read_as
 from functions.api.requests import Rules, check_key
 from functions.api.schedule_answers import backfill_body, difference_body, previews_body, schedule_body
 from functions.api.schedule_bodies import read_schedule
@@ -65,7 +65,7 @@ def put_schedule(schedule_id: str) -> Response[str]:
     if query.dry_run:
         return answer(HTTPStatus.OK, difference_body(desk.manager.compare(schedule, count=query.count)))
     desk.admission.check(schedule.tenant, schedule.job.priority)
-    standing, is_new = desk.manager.put(schedule)
+    standing, is_new = desk.manager.put(schedule, caller=_caller())
     return _told(standing, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
@@ -87,7 +87,7 @@ def patch_schedule(schedule_id: str) -> Response[str]:
         edited = edit(desk.manager.get(query.tenant, unquote(schedule_id)).stored.schedule)
         return answer(HTTPStatus.OK, difference_body(desk.manager.compare(edited, count=query.count)))
     desk.admission.check_open(query.tenant)
-    return _told(desk.manager.patch(query.tenant, unquote(schedule_id), edit))
+    return _told(desk.manager.patch(query.tenant, unquote(schedule_id), edit, caller=_caller()))
 
 
 @router.get("/v1/schedules/<path>")
@@ -116,7 +116,7 @@ def list_schedules() -> Response[str]:
 def delete_schedule(schedule_id: str) -> Response[str]:
     """Remove a schedule."""
     tenant, schedule_id = _query(TenantQuery).tenant, unquote(schedule_id)
-    _desk().manager.delete(tenant, schedule_id)
+    _desk().manager.delete(tenant, schedule_id, caller=_caller())
     return answer(HTTPStatus.OK, {"id": schedule_id, "tenant": tenant, "status": Status.DELETED.value})
 
 
@@ -145,19 +145,19 @@ def count_fires() -> Response[str]:
 
 def _pause(tenant: str, schedule_id: str) -> Response[str]:
     body = read_as(PauseBody, _optional_body())
-    return _told(_desk().manager.pause(tenant, schedule_id, note=body.note))
+    return _told(_desk().manager.pause(tenant, schedule_id, note=body.note, caller=_caller()))
 
 
 def _resume(tenant: str, schedule_id: str) -> Response[str]:
     body = read_as(ResumeBody, _optional_body())
     _desk().admission.check_open(tenant)
-    return _told(_desk().manager.resume(tenant, schedule_id, note=body.note))
+    return _told(_desk().manager.resume(tenant, schedule_id, note=body.note, caller=_caller()))
 
 
 def _trigger(tenant: str, schedule_id: str) -> Response[str]:
     body = read_as(TriggerBody, _optional_body())
     _desk().admission.check_open(tenant)
-    job_id = _desk().manager.trigger(tenant, schedule_id, token=_token(), overlap=body.overlap)
+    job_id = _desk().manager.trigger(tenant, schedule_id, token=_token(), overlap=body.overlap, caller=_caller())
     return answer(HTTPStatus.ACCEPTED, {"job": job_id})
 
 
@@ -174,6 +174,7 @@ def _backfill(tenant: str, schedule_id: str) -> Response[str]:
         per_minute=body.per_minute,
         token=_token(),
         is_dry_run=body.dry_run,
+        caller=_caller(),
     )
     return answer(HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED, backfill_body(backfill))
 
@@ -188,6 +189,10 @@ _VERBS: dict[str, Callable[[str, str], Response[str]]] = {
 
 def _desk() -> Desk:
     return router.context[CONTEXT]
+
+
+def _caller() -> str:
+    return caller_of(router.current_event)
 
 
 def _now() -> datetime:

@@ -10,6 +10,7 @@ from typing import Any
 from functions.domain.claims import LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
+from functions.domain.faults import fault_of
 from functions.domain.instants import format_instant
 from functions.domain.job import Job, Payload, Timer
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
@@ -74,6 +75,9 @@ class Submitter:
                 self.usage.add(prepared.job.tenant, _used(submissions[index], prepared.job, placement.ring))
         accepted = [answer for answer in answers.values() if isinstance(answer, Accepted) and not answer.is_replay]
         self.journal.count("jobs_submitted", len(accepted))
+        if accepted:
+            placed = {ring: [answer.job_id for answer in accepted if answer.ring is ring] for ring in Ring}
+            self.journal.event("jobs_accepted", near=placed[Ring.NEAR], far=placed[Ring.FAR])
         return [answers[index] for index in range(len(submissions))]
 
     def _prepare_safely(self, submission: Submission) -> Accepted | TickwheelError | _Prepared:
@@ -83,7 +87,7 @@ class Submitter:
         except TickwheelError as error:
             return error
         except Exception as error:  # noqa: BLE001  told to the one that it belongs to
-            self.journal.event("submission_failed", tenant=submission.tenant, error=f"{type(error).__name__}: {error}")
+            self.journal.event("submission_failed", tenant=submission.tenant, error=fault_of(error))
             return NotPlaced([f"a store failed: {type(error).__name__}"])
 
     def _prepare(self, submission: Submission) -> Accepted | _Prepared:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Deed, Deeds
 from functions.domain.deletion import Deletion
 from functions.domain.errors import InvalidInput, TenantBusy
 from functions.domain.instants import from_ms, to_ms
@@ -22,10 +24,17 @@ from functions.domain.tenant_change import (
 )
 from functions.domain.tenant_plan import Limits, Tenant, TenantPlan, TenantStatus, encode_tenant
 from functions.domain.usage import Days, Usage, days_asked
-from functions.ports import EVERYBODY, Clock, DeletionStore, Journal, TenantStore, UsageStore
+from functions.ports import EVERYBODY, Audit, Clock, DeletionStore, Journal, TenantStore, UsageStore
 
 _TRIES = 4
 _THE_STAGE = "the stage"
+
+_TURNS = {
+    TenantStatus.PAUSED: Deeds.TENANT_PAUSE,
+    TenantStatus.DRAINING: Deeds.TENANT_DRAIN,
+    TenantStatus.ACTIVE: Deeds.TENANT_RESUME,
+}
+_STAGE_TURNS = {TenantStatus.PAUSED: Deeds.STAGE_PAUSE, TenantStatus.ACTIVE: Deeds.STAGE_RESUME}
 
 Rule = Callable[[Tenant, datetime], Tenant]
 """How a row changes at an instant; the very row, where nothing does."""
@@ -55,6 +64,7 @@ class TenantManager:
     deletions: DeletionStore
     journal: Journal
     plans: Mapping[str, Limits]
+    audit: Audit = UNAUDITED
 
     def get(self, name: str) -> TenantStanding:
         """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
@@ -80,7 +90,7 @@ class TenantManager:
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return replaced(name, tenant, values, plans=self.plans, now=now)
 
-        return self._standing(name, self._change(name, rule, what="put", seen=seen, caller=caller))
+        return self._standing(name, self._change(name, rule, action=Deeds.TENANT_PUT, seen=seen, caller=caller))
 
     def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantStanding:
         """Change parts. Raises InvalidInput, TenantDeleted."""
@@ -89,7 +99,7 @@ class TenantManager:
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return patched(name, tenant, patch, plans=self.plans, now=now)
 
-        return self._standing(name, self._change(name, rule, what="patch", seen=seen, caller=caller))
+        return self._standing(name, self._change(name, rule, action=Deeds.TENANT_PATCH, seen=seen, caller=caller))
 
     def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantStanding:
         """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
@@ -98,7 +108,7 @@ class TenantManager:
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return with_status(name, tenant, status, note=note, now=now)
 
-        return self._standing(name, self._change(name, rule, what=status.value, seen=seen, caller=caller))
+        return self._standing(name, self._change(name, rule, action=_TURNS[status], seen=seen, caller=caller))
 
     def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantStanding:
         """Begin to delete it with all that there is of it; once more, and it goes on as it was begun.
@@ -112,7 +122,7 @@ class TenantManager:
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
 
-        tenant = self._change(name, rule, what="delete", seen=None, caller=caller)
+        tenant = self._change(name, rule, action=Deeds.TENANT_DELETE, seen=None, caller=caller)
         assert tenant.status_since is not None  # it has this status
         # Behind the change: what dies in between is begun again by whoever asks again.
         deletion = self.deletions.begin(Deletion(tenant=name, since=tenant.status_since, keeps_ledger=keeps_ledger))
@@ -124,20 +134,25 @@ class TenantManager:
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return with_status(EVERYBODY, tenant, status, note=note, now=now)
 
-        return self._change(EVERYBODY, rule, what=status.value, seen=seen, caller=caller)
+        return self._change(EVERYBODY, rule, action=_STAGE_TURNS[status], seen=seen, caller=caller)
 
-    def _change(self, name: str, rule: Rule, *, what: str, seen: int | None, caller: str) -> Tenant:
+    def _change(self, name: str, rule: Rule, *, action: Deeds, seen: int | None, caller: str) -> Tenant:
         shown = _THE_STAGE if name == EVERYBODY else f"tenant {name}"
         for _ in range(_TRIES):
             before = self.store.get(name) or Tenant()
             check_version(shown, before, seen)
             after = rule(before, from_ms(to_ms(self.clock.now())))
-            if after == before:
-                return before
-            if self.store.change(name, after, seen=before.version):
-                told = {"before": _told(before), "after": _told(after)}
-                self.journal.event("tenant_changed", caller=caller, tenant=name, what=what, **told)
-                return after
+            if after != before and not self.store.change(name, after, seen=before.version):
+                continue
+            told = {"before": _told(before), "after": _told(after)}
+            if after != before:
+                self.journal.event(
+                    "tenant_changed", caller=caller, tenant=name, what=action.value.rpartition(".")[2], **told
+                )
+            # Also where nothing has changed: whoever repeats a request may have got no answer, and its line may be lost.
+            tenant = "" if name == EVERYBODY else name
+            self.audit.note(Deed(action=action, caller=caller, tenant=tenant, subject=tenant, **told))
+            return after
         raise TenantBusy(shown)
 
     def _standing(self, name: str, tenant: Tenant, deletion: Deletion | None = None) -> TenantStanding:

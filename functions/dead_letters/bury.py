@@ -9,24 +9,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.domain.claims import WORKER_DIED, Again, Bury, Defer, Drop, Rescue, Watch, judge_claim
+from functions.auditing import UNAUDITED
+from functions.domain.audit import Ending, told_again
+from functions.domain.claims import WORKER_DIED, Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim
 from functions.domain.envelope import decode_envelope
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import Event
-from functions.domain.timer_key import NO_TENANT
+from functions.domain.lifecycle import Event, State
+from functions.domain.pulse import Figure
 from functions.domain.usage import Usage, letter_units
+from functions.foreign import Keeper
 from functions.occurrences import Occurrences
 from functions.placing import Placer
 from functions.ports import (
     Applied,
+    Audit,
     Clock,
     DeadLetter,
     DeadLetters,
     Journal,
     Ledger,
     PendingCounter,
+    PulseCounter,
     TenantPlans,
     UsageCounter,
 )
@@ -50,6 +55,8 @@ class Burier:
     plans: TenantPlans
     usage: UsageCounter = UNCOUNTED
     pending: PendingCounter = UNCOUNTED
+    pulse: PulseCounter = UNCOUNTED
+    audit: Audit = UNAUDITED
 
     def bury(self, body: str, *, message_id: str, seen_at: datetime, receive_count: int) -> bool:
         """Keep a message; False when it must come back, because a worker still has its job.
@@ -59,16 +66,8 @@ class Burier:
         try:
             timers = decode_envelope(body)
         except Undecodable as error:
-            self._keep(
-                DeadLetter(
-                    tenant=NO_TENANT,
-                    identity=message_id,
-                    dead_at=seen_at,
-                    error=f"undecodable: {error}",
-                    error_class="undecodable",
-                    raw=body,
-                )
-            )
+            keeper = Keeper(dead_letters=self.dead_letters, journal=self.journal)
+            keeper.keep(body, message_id=message_id, seen_at=seen_at, error=error)
             return True
         error = f"its message was received {receive_count} times without an end: its workers died"
         kept = [self._bury(timer, error=error, dead_at=seen_at) for timer in timers]
@@ -100,7 +99,8 @@ class Burier:
             verdict = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
             match verdict:
                 case Drop(reason):
-                    self.journal.event("duplicate_dropped", job_id=letter.job_id, reason=reason)
+                    self.journal.event("duplicate_dropped", job_id=letter.job_id, attempt=timer.attempt, reason=reason)
+                    self._tell_again(timer, row)
                     return True
                 case Defer():
                     return False
@@ -130,6 +130,13 @@ class Burier:
         self.journal.event("requeued", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
         self.journal.count("requeued")
 
+    def _tell_again(self, timer: Timer, row: LedgerRow | None) -> None:
+        """Whoever settled it may have died before its line was sent."""
+        job_id, now = job_id_of(timer.job), self.clock.now()
+        again = told_again(job_id, row, now=now, attempt=timer.attempt, target=timer.job.target) if row else None
+        if again is not None:
+            self.audit.note(again)
+
     def _keep(self, letter: DeadLetter) -> None:
         self.dead_letters.put(letter)
         self._note(letter)
@@ -139,4 +146,16 @@ class Burier:
         if letter.timer is not None:
             self.usage.add(letter.tenant, Usage(failed=1, units=letter_units(letter.timer)))
             self.pending.leave(letter.timer.job)
-        self.journal.event("dead_lettered", job_id=letter.job_id, tenant=letter.tenant, error=letter.error)
+            self.pulse.count(Figure.FAILED, letter.tenant)
+            self.audit.note(
+                Ending(
+                    job_id=job_id_of(letter.timer.job),
+                    outcome=State.FAILED,
+                    attempt=letter.attempt,
+                    ended_at=letter.dead_at,
+                    due_at=letter.timer.due_at,
+                    target=letter.timer.job.target,
+                    error_class=letter.error_class,
+                )
+            )
+        self.journal.event("dead_lettered", job_id=letter.job_id, tenant=letter.tenant, error=letter.error_class)

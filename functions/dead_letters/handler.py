@@ -7,9 +7,11 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.dead_letters.bury import Burier
+from functions.domain.faults import fault_of
 from functions.domain.instants import from_ms
 from functions.runtime.observability import logger
 from functions.runtime.settings import DeadLettersSettings
+from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, token
 
 wiring = Wiring(DeadLettersSettings.from_environment())
@@ -24,26 +26,35 @@ burier = Burier(
     token=token,
     plans=wiring.plans,
     usage=wiring.tally,
+    pulse=wiring.pulse,
     pending=wiring.tally,
+    audit=wiring.audit,
 )
 
 
 @logger.inject_lambda_context
+@without_texts
 def handler(event: dict[str, Any], _: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function; answers which messages must come back."""
     try:
         returned = [record["messageId"] for record in event["Records"] if not _bury(record)]
     finally:
+        wiring.audit.flush()
         wiring.tally.flush()
+        wiring.pulse.flush()
         wiring.journal.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 
 
 def _bury(record: dict[str, Any]) -> bool:
     attributes = record["attributes"]
-    return burier.bury(
-        record["body"],
-        message_id=record["messageId"],
-        seen_at=from_ms(int(attributes["ApproximateFirstReceiveTimestamp"])),
-        receive_count=int(attributes["ApproximateReceiveCount"]),
-    )
+    try:
+        return burier.bury(
+            record["body"],
+            message_id=record["messageId"],
+            seen_at=from_ms(int(attributes["ApproximateFirstReceiveTimestamp"])),
+            receive_count=int(attributes["ApproximateReceiveCount"]),
+        )
+    except Exception as error:  # noqa: BLE001  one message must not send the others of its batch back
+        wiring.journal.event("not_buried", message_id=record["messageId"], error=fault_of(error))
+        return False

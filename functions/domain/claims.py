@@ -27,6 +27,9 @@ LEASE_MARGIN = timedelta(seconds=5)
 LEDGER_LIFE = timedelta(days=15)
 """How long a row lives after its last transition, due time or lease: a day longer than any message."""
 
+LONG_OVERDUE = timedelta(minutes=5)
+"""After which an attempt that nobody has claimed may have lost its message."""
+
 REQUEST_LIMIT = timedelta(seconds=30)
 """API Gateway ends a request after this: no submission or change is under way for longer."""
 
@@ -171,6 +174,18 @@ def is_own(row: LedgerRow | None, *, attempt: int, owner: str) -> bool:
 def deaths_of(row: LedgerRow, *, attempt: int) -> int:
     """How many workers of this attempt have died, when it is taken from one more: those of another do not count."""
     return row.rescue_count + 1 if row.attempt == attempt else 0
+
+
+def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
+    """The attempt that a job waits for, if it should have come so long ago that its message may have been lost.
+
+    It may as well wait in a queue that is behind: whoever places it again leaves it to the ledger to drop one of the two.
+    """
+    if row is None or row.due_at is None or row.state not in (State.SCHEDULED, State.RETRYING):
+        return None
+    if max(row.due_at, row.parked_until or row.due_at) + LONG_OVERDUE >= now:
+        return None
+    return row.attempt + 1 if row.state is State.RETRYING else row.attempt
 
 
 def awaits_replay(row: LedgerRow | None, *, failed_attempt: int) -> bool:

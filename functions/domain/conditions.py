@@ -62,12 +62,19 @@ def lags_of(shards: Mapping[int, Cursors], *, now: datetime) -> dict[Priority, i
     return {priority: int(lag.total_seconds()) for priority, lag in lags.items()}
 
 
-def shed_at(lags: Mapping[Priority, int], *, before: Mapping[Priority, int], limit: timedelta) -> frozenset[Priority]:
+def shed_at(
+    lags: Mapping[Priority, int], *, before: Mapping[Priority, int], elapsed: timedelta, limit: timedelta
+) -> frozenset[Priority]:
     """The classes to shed: `low` once any lags more than the limit; all but `critical` once one above `low` lags twice it.
 
-    before: the lags of the minute before. Only what lasts counts: the first tick of a new shard begins a day back.
+    before: the lags so long ago. Only what lasts counts: not what was not there then, and not what is caught up within
+    the limit at the pace since then. The first pass of a new shard begins a day back, and its buckets are empty.
     """
-    lasting = {priority: min(lag, before.get(priority, 0)) for priority, lag in lags.items()}
+    lasting = {
+        priority: min(lag, before.get(priority, 0))
+        for priority, lag in lags.items()
+        if lag * elapsed >= (before.get(priority, 0) - lag) * limit
+    }
     bound = limit.total_seconds()
     if any(lag > SHED_ALL_AT * bound for priority, lag in lasting.items() if priority is not Priority.LOW):
         return frozenset(Priority) - {Priority.CRITICAL}
@@ -100,7 +107,7 @@ def decode_conditions(text: str) -> Conditions:
             lags=_read(written["lags"]),
             shed=frozenset(map(Priority, written["shed"])),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not conditions: {error!r}") from error
 
 

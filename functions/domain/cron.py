@@ -113,6 +113,9 @@ def _fields_of(expression: str) -> list[str]:
     if len(parts) != len(_FIELDS):
         more = ": seconds and years are not supported" if len(parts) > len(_FIELDS) else ""
         raise _refused(expression, f"has {len(parts)} fields, but must have {len(_FIELDS)}, {', '.join(_FIELDS)}{more}")
+    if not all(part.isascii() and part.isprintable() for part in parts):
+        # Where croniter would see another field.
+        raise _refused(expression, "is not a cron expression: fields are of plain characters, parted by spaces")
     parts = [",".join(_without_range_of_one(item) for item in part.split(",")) for part in parts]
     return ["*" if part == "?" and index in {2, 4} else part for index, part in enumerate(parts)]
 

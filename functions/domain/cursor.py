@@ -82,6 +82,19 @@ def first_cursors(bucket: int) -> Cursors:
     return {priority: ClassCursor(Position(bucket)) for priority in Priority}
 
 
+def set_back(cursors: Cursors, bucket: int) -> Cursors:
+    """The cursors as they were before any of them passed a row of this bucket; those that have not stay where they are."""
+    to = Position(bucket)
+    return {
+        priority: ClassCursor(
+            min(cursor.at, to),
+            {tenant: own._replace(at=min(own.at, to)) for tenant, own in cursor.own.items()},
+            cursor.turn,
+        )
+        for priority, cursor in cursors.items()
+    }
+
+
 def oldest_bucket(cursors: Cursors) -> int:
     """The oldest bucket that any class has yet to finish."""
     return min(cursor.oldest_bucket for cursor in cursors.values())
@@ -109,7 +122,7 @@ def decode_cursors(text: str) -> Cursors:
     try:
         written = json.loads(text)
         return {priority: _read(written[str(priority.value)]) for priority in Priority}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not the cursors of a shard: {error!r}") from error
 
 

@@ -94,5 +94,5 @@ def decode_deletion(text: str, *, tenant: str) -> Deletion:
             after=said["after"],
             deleted=said["deleted"],
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a deletion: {error!r}") from error

@@ -10,11 +10,11 @@ import base64
 import json
 import zlib
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.domain.alarm import Alarm
-from functions.domain.errors import InvalidInput, Undecodable
+from functions.domain.errors import InvalidInput, NewerVersion, Undecodable
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.occurrence import Occurrence, Overlap
@@ -22,6 +22,7 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule import check_schedule_id
 from functions.domain.schedule_state import Link
 from functions.domain.target_options import USUAL, Method, TargetOptions
+from functions.domain.trace import Trace, parse_traceparent
 
 VERSION = 1
 INLINE_LIMIT = 8_192
@@ -37,6 +38,9 @@ _OVERLAPS = tuple(Overlap)
 _OCCURRENCE_PARTS = 9
 _DEFAULT_RETRY = RetryPolicy()
 _DEFAULT_TIMEOUT = timedelta(seconds=30)
+_MOST = 2**53
+_MOST_MS = 24 * 3_600_000
+_LAST_MS = to_ms(datetime(9999, 1, 1, tzinfo=UTC))
 
 
 def encode_timer(timer: Timer) -> str:
@@ -78,7 +82,7 @@ def decode_timer(record: str, *, tenant: str) -> Timer:
     try:
         return _read_record(json.loads(record), tenant=tenant)
     except _UNREADABLE as error:
-        raise Undecodable(f"not a timer record: {error!r}") from error
+        raise Undecodable(f"not a timer record: {type(error).__name__}") from error
 
 
 def encode_alarm(alarm: Alarm) -> str:
@@ -126,7 +130,7 @@ def decode_alarm(text: str, *, tenant: str) -> Alarm:
             ),
         )
     except _UNREADABLE as error:
-        raise Undecodable(f"not an alarm record: {error!r}") from error
+        raise Undecodable(f"not an alarm record: {type(error).__name__}") from error
 
 
 def encode_envelope(timers: Sequence[Timer]) -> str:
@@ -136,15 +140,24 @@ def encode_envelope(timers: Sequence[Timer]) -> str:
 
 
 def decode_envelope(body: str) -> list[Timer]:
-    """The timers of a message body. Raises Undecodable for a body that Tickwheel did not write."""
+    """The timers of a message body, at least one. Raises Undecodable for a body that Tickwheel did not write."""
     try:
         envelope = json.loads(body)
         if envelope["v"] != VERSION:
-            raise Undecodable(f"envelope version {envelope['v']!r} is not {VERSION}: written by a newer Tickwheel?")
+            raise _unknown_version(envelope["v"])
         tenant = envelope["t"]
-        return [_read_record(record, tenant=tenant) for record in envelope["j"]]
+        timers = [_read_record(record, tenant=tenant) for record in envelope["j"]]
     except _UNREADABLE as error:
-        raise Undecodable(f"not an envelope: {error!r}") from error
+        raise Undecodable(f"not an envelope: {type(error).__name__}") from error
+    if not timers:
+        raise Undecodable("not an envelope: it holds no job")
+    return timers
+
+
+def _unknown_version(version: object) -> Undecodable:
+    if isinstance(version, int) and version > VERSION:
+        return NewerVersion(f"an envelope of a newer Tickwheel: this one reads version {VERSION}")
+    return Undecodable(f"not an envelope: its version is not {VERSION}")
 
 
 def unpack(payload: Payload) -> str | None:
@@ -161,7 +174,7 @@ def unpack(payload: Payload) -> str | None:
             raise Undecodable("a packed payload is cut off")
         return text.decode()
     except (ValueError, zlib.error) as error:
-        raise Undecodable(f"not a packed payload: {error!r}") from error
+        raise Undecodable(f"not a packed payload: {type(error).__name__}") from error
 
 
 def written_size(payload: str) -> int:
@@ -183,7 +196,7 @@ _UNREADABLE = (
 
 
 def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
-    due_at = from_ms(record["d"])
+    due_at = _instant(record["d"])
     retry = _DEFAULT_RETRY
     if "r" in record:
         strategy, attempts, base, cap, *max_age = record["r"]
@@ -197,31 +210,32 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
     job = Job(
         tenant=tenant,
         identity=record["i"],
-        bucket=record["b"],
-        shard=record["h"],
-        target=record["g"],
+        bucket=_whole(record["b"]),
+        shard=_whole(record["h"]),
+        target=_written(record["g"]),
         payload=Payload(text=_text(record, "p"), packed=_text(record, "z"), pointer=_text(record, "u")),
-        scheduled_at=from_ms(record["s"]) if "s" in record else due_at,
+        scheduled_at=_instant(record["s"]) if "s" in record else due_at,
         priority=Priority(record.get("c", Priority.NORMAL)),
         delivery=_DELIVERIES[record.get("m", 0)],
         precision=Precision.EXACT if record.get("q") else Precision.DEFAULT,
         retry=retry,
-        timeout=record["o"] * MILLISECOND if "o" in record else _DEFAULT_TIMEOUT,
-        expires_at=from_ms(record["e"]) if "e" in record else None,
+        timeout=_whole(record["o"], most=_MOST_MS) * MILLISECOND if "o" in record else _DEFAULT_TIMEOUT,
+        expires_at=_instant(record["e"]) if "e" in record else None,
         occurrence=_read_occurrence(record["n"]) if "n" in record else None,
         options=_read_options(record["x"]) if "x" in record else USUAL,
         tags=tuple(record.get("l", ())),
+        trace=_read_trace(record["t"]) if "t" in record else None,
     )
     spent, counted_from = record.get("f", (0, None))
     return Timer(
         job=job,
         due_at=due_at,
-        attempt=record.get("a", 1),
-        backoff=record.get("k", 0) * MILLISECOND,
-        spent=spent,
-        counted_from=from_ms(counted_from) if counted_from is not None else None,
+        attempt=_whole(record.get("a", 1)),
+        backoff=_whole(record.get("k", 0), most=_MOST_MS) * MILLISECOND,
+        spent=_whole(spent),
+        counted_from=_instant(counted_from) if counted_from is not None else None,
         is_granted=not record.get("y"),
-        not_before=from_ms(record["w"]) if "w" in record else None,
+        not_before=_instant(record["w"]) if "w" in record else None,
     )
 
 
@@ -247,6 +261,8 @@ def _write_terms(job: Job) -> dict[str, Any]:
         record["x"] = _write_options(job.options)
     if job.tags:
         record["l"] = job.tags
+    if job.trace is not None:
+        record["t"] = str(job.trace)
     return record
 
 
@@ -275,6 +291,13 @@ def _read_options(record: dict[str, Any]) -> TargetOptions:
     )
 
 
+def _read_trace(text: str) -> Trace:
+    trace = parse_traceparent(text)
+    if trace is None:
+        raise Undecodable("'t' is not a trace")
+    return trace
+
+
 def _write_occurrence(fire: Occurrence) -> list[Any]:
     # What is usual stands at the end, and is left out there.
     values = [
@@ -299,13 +322,13 @@ def _read_occurrence(values: list[Any]) -> Occurrence:
     )
     return Occurrence(
         schedule_id=check_schedule_id(schedule_id),
-        fire_at=from_ms(fire_ms),
-        nominal_at=from_ms(fire_ms + moved),
-        version=version,
-        index=index,
-        previous_at=from_ms(previous) if previous else None,
+        fire_at=_instant(fire_ms),
+        nominal_at=_instant(fire_ms + moved),
+        version=_integer(version),
+        index=_whole(index),
+        previous_at=_instant(previous) if previous else None,
         overlap=_OVERLAPS[overlap],
-        pause_after=pause_after,
+        pause_after=_whole(pause_after),
         is_end_to_start=bool(is_end_to_start),
     )
 
@@ -331,4 +354,28 @@ def _text(record: dict[str, Any], name: str) -> str | None:
     text = record.get(name)
     if text is not None and not isinstance(text, str):
         raise Undecodable(f"{name!r} is not a text")
+    return text if text is None else _written(text)
+
+
+def _written(text: str) -> str:
+    """The text, if it can be written again: half of a surrogate pair can be read from JSON, and stored nowhere."""
+    text.encode()
     return text
+
+
+def _whole(number: object, *, most: int = _MOST) -> int:
+    """A count or a place: of another kind it could be read, and would stop whoever works with it."""
+    if 0 <= _integer(number) <= most:
+        return _integer(number)
+    raise Undecodable("a number is out of its range")
+
+
+def _integer(number: object) -> int:
+    if isinstance(number, int) and not isinstance(number, bool):
+        return number
+    raise Undecodable("what has to be a whole number is none")
+
+
+def _instant(milliseconds: object) -> datetime:
+    """Before the last year of the calendar, so that a wait after it is an instant too."""
+    return from_ms(_whole(milliseconds, most=_LAST_MS))

@@ -10,6 +10,7 @@ TickwheelError
 │   ├── InvalidJobId        a text is not a job id
 │   └── InvalidLetterId     a text is not the id of a dead letter
 ├── Undecodable             a stored or queued body was not written by Tickwheel
+│   └── NewerVersion        it was, but by a newer one
 ├── KeyReused               an idempotency key belongs to another job or operation
 ├── JobNotFound             no trace of a job
 ├── ScheduleNotFound        a tenant has no such schedule
@@ -108,7 +109,11 @@ class InvalidLetterId(InvalidInput):
 
 
 class Undecodable(TickwheelError):
-    """A stored or queued body was not written by Tickwheel, or by a newer one."""
+    """A stored or queued body was not written by Tickwheel, or by a newer one. Its text repeats nothing of the body."""
+
+
+class NewerVersion(Undecodable):
+    """A body was written by a newer Tickwheel: where two versions run side by side, another function can read it."""
 
 
 class KeyReused(TickwheelError):

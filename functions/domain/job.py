@@ -12,6 +12,7 @@ from functions.domain.instants import require_aware
 from functions.domain.occurrence import Occurrence
 from functions.domain.retry import MAX_BACKOFF, RetryPolicy
 from functions.domain.target_options import USUAL, TargetOptions
+from functions.domain.trace import Trace
 
 TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 IDENTITY = re.compile(r"[A-Za-z0-9._:+-]{1,200}", re.ASCII)
@@ -66,7 +67,7 @@ class Job:
     bucket, shard: where its first timer belongs; with tenant, priority and scheduled_at they make the job id.
     scheduled_at: the instant that was asked for, whatever the attempt. timeout: of one attempt.
     expires_at: from then on it settles as expired instead of running. occurrence: which fire of a schedule it is.
-    options: how the target is called. tags: what its tenant finds it by, in order.
+    options: how the target is called. tags: what its tenant finds it by, in order. trace: that its submission brought.
     """
 
     tenant: str
@@ -85,6 +86,7 @@ class Job:
     occurrence: Occurrence | None = None
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
+    trace: Trace | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
@@ -164,6 +166,12 @@ class Timer:
     def put_off(self, *, until: datetime, is_watchdog: bool) -> Timer:
         """The same attempt, after one before it that has a live lease until then."""
         return self.watching(due_at=until) if is_watchdog else replace(self, due_at=until)
+
+    def revived(self, *, attempt: int, due_at: datetime) -> Timer:
+        """An attempt that the policy has granted already, made anew from another of the same job."""
+        return replace(
+            self, due_at=due_at, attempt=attempt, backoff=self.job.retry.base, is_granted=True, not_before=None
+        )
 
     def replayed(self, *, due_at: datetime) -> Timer:
         """An attempt of a job that had failed for good, with a new budget; it does not expire any more.

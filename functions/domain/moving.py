@@ -187,6 +187,14 @@ class Course:
         return opening.start + _below(length, f"{self.schedule.uid}#defer#{to_ms(waits_for)}")
 
 
+def waited_for_opening(schedule: Schedule, *, nominal_at: datetime, at: datetime) -> timedelta:
+    """How long a fire waits because its rule's time was outside the windows, or excluded; none when it was not."""
+    hours = course_of(schedule).hours
+    if hours is None or hours.end_of(nominal_at, limit=nominal_at + MILLISECOND) is not None:
+        return _ZERO
+    return max(_ZERO, at - nominal_at)
+
+
 def course_of(schedule: Schedule) -> Course:
     """What moves the fires of this schedule."""
     hours = None

@@ -95,7 +95,7 @@ def decode_operation(record: OperationRecord, *, tenant: str, operation_id: str)
             progress=_progress(told),
             ended_at=_instant(told, "ended_at"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidInput) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
         raise Undecodable(f"not an operation: {error!r}") from error
 
 

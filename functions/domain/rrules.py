@@ -111,7 +111,10 @@ def _lists_of(rule: str, parts: Mapping[str, str], freq: int) -> dict[str, list[
             raise _refused(rule, f"{name} has no meaning with FREQ={parts['FREQ']} (RFC 5545, section 3.3.10)")
         items = parts[name].split(",")
         if name == "BYDAY":
-            lists["byweekday"] = _weekdays(rule, items, freq, has_weeks="BYWEEKNO" in parts)
+            is_of_months = freq == MONTHLY or "BYMONTH" in parts
+            lists["byweekday"] = _weekdays(
+                rule, items, freq, has_weeks="BYWEEKNO" in parts, most=5 if is_of_months else 53
+            )
             continue
         lowest, highest, from_the_end = _LISTS[name]
         numbers = [int(item) for item in items if _NUMBER.fullmatch(item)]
@@ -129,11 +132,14 @@ def _lists_of(rule: str, parts: Mapping[str, str], freq: int) -> dict[str, list[
     return lists
 
 
-def _weekdays(rule: str, items: list[str], freq: int, *, has_weeks: bool) -> list[weekday]:
+def _weekdays(rule: str, items: list[str], freq: int, *, has_weeks: bool, most: int) -> list[weekday]:
+    """most: times that a weekday may come in what the rule counts in; dateutil looks behind the year for a later one."""
     matches = [_BY_DAY.fullmatch(item) for item in items]
     found = [(match[2], int(match[1]) if match[1] else None) for match in matches if match]
-    if len(found) < len(items) or any(n == 0 for _, n in found):
-        raise _refused(rule, f"BYDAY={','.join(items)[:100]} must be days such as MO, or 2TU and -1FR")
+    if len(found) < len(items) or any(n is not None and not 1 <= abs(n) <= most for _, n in found):
+        raise _refused(
+            rule, f"BYDAY={','.join(items)[:100]} must be days such as MO, or 2TU and -1FR, numbered up to {most}"
+        )
     numbered = [n for _, n in found if n is not None]
     if numbered and (freq not in {YEARLY, MONTHLY} or has_weeks):
         raise _refused(rule, "numbered days, such as 2TU, need FREQ=MONTHLY, or YEARLY without BYWEEKNO")

@@ -75,7 +75,7 @@ def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedu
 def _decode(definition: str, tenant: str, schedule_id: str) -> Schedule:
     try:
         return _read_schedule(json.loads(definition), tenant=tenant, schedule_id=schedule_id)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidInput) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
         raise Undecodable(f"not a schedule: {error!r}") from error
 
 

@@ -11,6 +11,7 @@ from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.retry import RetryPolicy
 from functions.domain.target_options import USUAL, TargetOptions
+from functions.domain.trace import Trace
 from functions.domain.wheel import Wheel
 
 KEYED = "k"
@@ -37,6 +38,7 @@ class Submission:
     expires_after: timedelta | None
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
+    trace: Trace | None = None
 
 
 def job_of(submission: Submission, *, identity: str, wheel: Wheel, subshards: int = 1) -> Job:
@@ -58,6 +60,7 @@ def job_of(submission: Submission, *, identity: str, wheel: Wheel, subshards: in
         expires_at=due_at + submission.expires_after if submission.expires_after else None,
         options=submission.options,
         tags=submission.tags,
+        trace=submission.trace,
     )
 
 

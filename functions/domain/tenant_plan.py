@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from math import ceil, inf, isnan
+from math import ceil, inf
 from typing import Any
 
 from functions.domain.errors import InvalidInput, Undecodable
@@ -65,8 +65,9 @@ class Limit:
         return int(value) if self.is_whole else float(value)
 
     def _takes(self, value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int | float) or isnan(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return False
+        # No number that is none lies between two others.
         return self.lowest <= value <= self.highest and not (self.is_whole and value % 1)
 
 
@@ -258,7 +259,7 @@ def decode_tenant(text: str) -> Tenant:
             version=said.get("version", 0),
             changed_at=from_ms(said["changed_at"]) if "changed_at" in said else None,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidInput) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
         raise Undecodable(f"not a tenant: {error!r}") from error
 
 

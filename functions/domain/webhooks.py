@@ -49,7 +49,7 @@ def parse_master_keys(text: str) -> tuple[WebhookKey, ...]:
     """
     try:
         fields: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise MalformedWebhookSecret("is not JSON") from None
     if not isinstance(fields, dict):
         raise MalformedWebhookSecret("is not a JSON object")

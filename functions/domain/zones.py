@@ -47,6 +47,10 @@ def zone_names() -> frozenset[str]:
     return frozenset(name for name in names if name != "Factory" and not _OFFSET_LIKE.fullmatch(name))
 
 
+_LONGEST_MISSPELT = 40
+"""Characters; the longest name of a zone has 32. To compare takes time, and grows with what is compared."""
+
+
 @lru_cache(maxsize=1_000)
 def zone_of(name: str) -> ZoneInfo:
     """The zone of an IANA name. Raises InvalidSchedule for any other text, with the names that are like it."""
@@ -57,10 +61,7 @@ def zone_of(name: str) -> ZoneInfo:
             value=name,
         )
     if name not in zone_names():
-        known = {known.lower(): known for known in zone_names()}
-        places = {known.rsplit("/", 1)[-1].lower(): known for known in sorted(zone_names(), reverse=True)}
-        near = [known[match] for match in get_close_matches(name.lower()[:100], known, n=3, cutoff=0.75)]
-        near += [places[match] for match in get_close_matches(name.rsplit("/", 1)[-1].lower()[:100], places, n=3)]
+        near = _near(name) if len(name) <= _LONGEST_MISSPELT else []
         hint = f": did you mean {' or '.join(dict.fromkeys(near[:3]))}?" if near else ": use one such as Europe/Berlin"
         raise InvalidSchedule(f"{name[:100]!r} is not an IANA time zone{hint}", field="timezone", value=name)
     path = resources.files("tzdata") / "zoneinfo"
@@ -68,6 +69,14 @@ def zone_of(name: str) -> ZoneInfo:
         path /= part
     with path.open("rb") as rules:
         return ZoneInfo.from_file(rules, key=name)
+
+
+def _near(name: str) -> list[str]:
+    """Names that are like this one."""
+    known = {known.lower(): known for known in zone_names()}
+    places = {known.rsplit("/", 1)[-1].lower(): known for known in sorted(zone_names(), reverse=True)}
+    near = [known[match] for match in get_close_matches(name.lower(), known, n=3, cutoff=0.75)]
+    return near + [places[match] for match in get_close_matches(name.rsplit("/", 1)[-1].lower(), places, n=3)]
 
 
 def local_of(instant: datetime, zone: ZoneInfo) -> datetime:

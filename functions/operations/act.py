@@ -76,7 +76,7 @@ class Actor:
     def _act(self, met: Met, due_at: datetime | None) -> None:
         match self.operation.action:
             case Action.CANCEL:
-                self.canceller.cancel(met.job_id)
+                self.canceller.cancel(met.job_id, caller=self.operation.caller)
             case Action.RUN_NOW:
                 self._run_now(met, due_at)
             case _:

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from functions.auditing import UNAUDITED
+from functions.domain.audit import SCHEDULER, Deed, Deeds
 from functions.domain.deletion import Deletion, begins_at
+from functions.domain.faults import fault_of
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.tenant_change import with_status
 from functions.domain.tenant_plan import Tenant, TenantStatus
-from functions.ports import Clock, DeletionStore, Journal, Remains, TenantStore
+from functions.ports import Audit, Clock, DeletionStore, Journal, Remains, TenantStore
 
 LEASE = timedelta(minutes=2)
 """Prolonged by every step: a turn that dies holds its deletion no longer than this and SKEW."""
@@ -34,6 +37,7 @@ class Eraser:
     remains: Remains
     journal: Journal
     token: Callable[[], str]
+    audit: Audit = UNAUDITED
 
     def work(self, *, time_limit: timedelta) -> int:
         """Carry on what is open, each for its share of the time limit; how many have come to their end."""
@@ -47,7 +51,7 @@ class Eraser:
             try:
                 ended += self._carry_on(tenant, ends_at=self.clock.monotonic() + share)
             except Exception as error:  # noqa: BLE001  one must not hold up the others; its next turn goes on
-                self.journal.event("deletion_failed", tenant=tenant, error=f"{type(error).__name__}: {error}")
+                self.journal.event("deletion_failed", tenant=tenant, error=fault_of(error))
                 self.journal.count("operation_failures")
         return ended
 
@@ -94,5 +98,8 @@ class Eraser:
             self.deletions.save(deletion, lease_until=None)
             return False
         self.deletions.forget(deletion)
-        self.journal.event("tenant_deleted", tenant=deletion.tenant, deleted=dict(deletion.deleted))
+        told = {"deleted": dict(deletion.deleted)}
+        self.journal.event("tenant_deleted", tenant=deletion.tenant, **told)
+        name = deletion.tenant
+        self.audit.note(Deed(action=Deeds.TENANT_ERASE, caller=SCHEDULER, tenant=name, subject=name, after=told))
         return True

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from functions.domain.envelope import unpack
+from functions.domain.errors import Undecodable
 from functions.domain.instants import format_instant
 from functions.domain.job_description import describe_job
 from functions.domain.lifecycle import State
@@ -56,5 +57,8 @@ def describe(met: Met, payloads: PayloadStore) -> dict[str, Any]:
         "due_at": format_instant(due_at),
         **describe_job(job),
     }
-    text = unpack(job.payload) if job.payload.pointer is None else payloads.get(job.payload.pointer)
+    try:
+        text = unpack(job.payload) if job.payload.pointer is None else payloads.get(job.payload.pointer)
+    except Undecodable:
+        return described
     return described if text is None else {**described, "payload": json.loads(text)}

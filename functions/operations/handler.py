@@ -11,6 +11,7 @@ from functions.operations.erase import Eraser
 from functions.operations.work import Operator
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
+from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, identity, token
 
 settings = OperationsSettings.from_environment()
@@ -31,6 +32,7 @@ operator = Operator(
     token=token,
     identity=identity,
     side_by_side=wiring.map_side_by_side,
+    audit=wiring.audit,
 )
 
 eraser = Eraser(
@@ -42,16 +44,19 @@ eraser = Eraser(
     remains=wiring.remains,
     journal=wiring.journal,
     token=token,
+    audit=wiring.audit,
 )
 
 
 @logger.inject_lambda_context
+@without_texts
 def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     try:
         report = operator.work(time_limit=_left(context))
         eraser.work(time_limit=0.5 * _left(context))
     finally:
+        wiring.audit.flush()
         wiring.tally.flush()
         wiring.journal.flush()
     return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.auditing import UNAUDITED
 from functions.cancelling import Canceller
+from functions.domain.faults import fault_of
 from functions.domain.meant import has_more_rows, is_meant, waits
 from functions.domain.operation import (
     Action,
@@ -27,6 +29,7 @@ from functions.operations.act import NOT_PLACED, Actor, Met
 from functions.operations.export import Part, describe
 from functions.operations.walk import Finding, Walk
 from functions.ports import (
+    Audit,
     Clock,
     ExportStore,
     Journal,
@@ -87,6 +90,7 @@ class Operator:
     token: Callable[[], str]
     identity: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+    audit: Audit = UNAUDITED
 
     def work(self, *, time_limit: timedelta) -> WorkReport:
         """Carry on what is open, oldest first, each for its share of at most 80 % of the time limit."""
@@ -245,6 +249,8 @@ class _Turn:
         entries = list(zip(meant, self._staggered(len(meant)), strict=True))
         answers = operator.side_by_side(lambda entry: actor.act(*entry), entries)
         done = [str(met.job_id) for met, answer in zip(meant, answers, strict=True) if answer is None]
+        # A page at a time: a turn lasts minutes, and one that dies finds these jobs done and tells nothing of them.
+        operator.audit.flush()
         if done:
             operator.journal.event("operation_acted", **self._name(), jobs=done)
         refused = [answer for answer in answers if isinstance(answer, Example)]
@@ -360,4 +366,4 @@ class _Turn:
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:_MOST_TOLD]
+    return fault_of(error)[:_MOST_TOLD]

@@ -97,13 +97,17 @@ class _PlacingSettings(Settings):
     READY_QUEUE_URLS: _Urls
 
 
+class _AuditedSettings(Settings):
+    AUDIT_STREAM: str
+
+
 class _ScheduleSettings(_PlacingSettings):
     LEDGER_TABLE: str
     SCHEDULES_TABLE: str
     SCHEDULE_STATE_TABLE: str
 
 
-class ApiSettings(_ScheduleSettings):
+class ApiSettings(_ScheduleSettings, _AuditedSettings):
     """The submission API."""
 
     DEAD_LETTERS_TABLE: str
@@ -117,7 +121,7 @@ class ApiSettings(_ScheduleSettings):
     JWT_TENANT_CLAIM: str
 
 
-class WorkerSettings(_ScheduleSettings):
+class WorkerSettings(_ScheduleSettings, _AuditedSettings):
     """The worker."""
 
     DEAD_LETTERS_TABLE: str
@@ -128,7 +132,7 @@ class WorkerSettings(_ScheduleSettings):
     LAG_OBJECTIVE_MS: Annotated[int, Field(ge=1)]
 
 
-class ScannerSettings(_ScheduleSettings):
+class ScannerSettings(_ScheduleSettings, _AuditedSettings):
     """The scanner."""
 
     DEAD_LETTERS_TABLE: str
@@ -143,7 +147,7 @@ class SweeperSettings(_ScheduleSettings):
     SHED_AFTER_SECONDS: Annotated[int, Field(ge=60)]
 
 
-class OperationsSettings(_PlacingSettings):
+class OperationsSettings(_PlacingSettings, _AuditedSettings):
     """The executor of operations."""
 
     LEDGER_TABLE: str
@@ -154,7 +158,7 @@ class OperationsSettings(_PlacingSettings):
     LONGEST_TIMEOUT_SECONDS: Annotated[int, Field(ge=1, le=900)]
 
 
-class DeadLettersSettings(_PlacingSettings):
+class DeadLettersSettings(_PlacingSettings, _AuditedSettings):
     """The consumer of the dead-letter queues."""
 
     LEDGER_TABLE: str

@@ -18,6 +18,7 @@ from functions.adapters.dynamodb_deletions import DynamoDBDeletionStore
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.adapters.dynamodb_pending import DynamoDBPendingStore
+from functions.adapters.dynamodb_pulses import SPREAD, DynamoDBPulseStore
 from functions.adapters.dynamodb_rates import DynamoDBRateStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_seats import DynamoDBSeatStore
@@ -25,6 +26,7 @@ from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.dynamodb_usage import DynamoDBUsageStore
+from functions.adapters.firehose_audit_stream import FirehoseAuditStream
 from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.remains import StoredRemains, Tables
 from functions.adapters.s3_exports import S3ExportStore
@@ -36,15 +38,18 @@ from functions.adapters.targets.caller import TargetCaller
 from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
+from functions.auditing import UNAUDITED, Trail
 from functions.breakers import Breakers
 from functions.cancelling import Canceller
 from functions.conditions import KnownConditions
-from functions.domain.wheel import Wheel
+from functions.domain.wheel import Ring, Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.plans import KnownPlans
+from functions.ports import Audit
+from functions.pulse_tally import PulseTally
 from functions.rescheduling import Rescheduler
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
@@ -96,6 +101,12 @@ class Wiring:
         return SqsReadyQueue(client, self._setting("READY_QUEUE_URLS"), clock=self.clock, pool=self._senders)
 
     @cached_property
+    def promoted(self) -> SqsReadyQueue:
+        """The ready queues, for what comes from the far ring."""
+        client, urls = clients.sqs(attempts=1), self._setting("READY_QUEUE_URLS")
+        return SqsReadyQueue(client, urls, clock=self.clock, pool=self._senders, ring=Ring.FAR)
+
+    @cached_property
     def ledger(self) -> DynamoDBLedger:
         """The conditional-write table."""
         return DynamoDBLedger(
@@ -140,6 +151,25 @@ class Wiring:
     def tally(self) -> Tally:
         """Counts what tenants use."""
         return Tally(clock=self.clock, plans=self.plans, usage=self.usage, pending=self.pending, journal=self.journal)
+
+    @cached_property
+    def pulses(self) -> DynamoDBPulseStore:
+        """What goes on in the stage."""
+        slot = random.randrange(SPREAD)  # noqa: S311  it spreads, and keeps no secret
+        return DynamoDBPulseStore(self._dynamodb, self._setting("TENANTS_TABLE"), slot=slot)
+
+    @cached_property
+    def pulse(self) -> PulseTally:
+        """Counts what goes on in this process."""
+        return PulseTally(clock=self.clock, store=self.pulses, journal=self.journal)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Keeps what has happened; nothing where a function settles nothing."""
+        if not hasattr(self.settings, "AUDIT_STREAM"):
+            return UNAUDITED
+        stream = FirehoseAuditStream(clients.firehose(), self._setting("AUDIT_STREAM"), clock=self.clock)
+        return Trail(clock=self.clock, stream=stream, journal=self.journal, identity=identity)
 
     @cached_property
     def breakers(self) -> Breakers:
@@ -273,6 +303,7 @@ class Wiring:
             materialiser=self.materialiser,
             journal=self.journal,
             token=token,
+            audit=self.audit,
         )
 
     @cached_property
@@ -290,6 +321,8 @@ class Wiring:
             jitter=jitter,
             usage=self.tally,
             pending=self.tally,
+            pulse=self.pulse,
+            audit=self.audit,
         )
 
     @cached_property
@@ -304,6 +337,7 @@ class Wiring:
             placer=self.placer,
             token=token,
             pending=self.tally,
+            audit=self.audit,
         )
 
     @cached_property
@@ -321,6 +355,7 @@ class Wiring:
             identity=identity,
             token=token,
             pending=self.tally,
+            audit=self.audit,
         )
 
     def targets(self, handlers: Mapping[str, Handler]) -> AllowedCaller:

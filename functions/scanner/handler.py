@@ -1,4 +1,4 @@
-"""Scans one shard: the target of the scanner's rules, each minute."""
+"""Scans one shard: the target of the scanner's rules, each minute. Rewinds all of them, when an operator asks for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.domain.instants import parse_instant
 from functions.runtime.observability import logger
 from functions.runtime.settings import ScannerSettings
+from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, token
+from functions.scanner.rewind import Rewinder
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 
@@ -21,7 +24,7 @@ scanner = Scanner(
     clock=wiring.clock,
     shards=wiring.shards,
     timers=wiring.timers,
-    ready=wiring.ready,
+    ready=wiring.promoted,
     ledger=wiring.ledger,
     dead_letters=wiring.dead_letters,
     plans=wiring.plans,
@@ -37,16 +40,25 @@ scanner = Scanner(
     journal=wiring.journal,
     capacity=settings.READY_CAPACITY,
     token=token,
+    pulse=wiring.pulse,
+    audit=wiring.audit,
 )
+rewinder = Rewinder(wheel=wiring.wheel, clock=wiring.clock, shards=wiring.shards, journal=wiring.journal, token=token)
 
 
 @logger.inject_lambda_context
+@without_texts
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Entry point of the Lambda function; the rule's target gives `{"shard": n}`."""
+    """Entry point of the Lambda function; the rule's target gives `{"shard": n}`, an operator `{"rewind_to": instant}`."""
     try:
+        if "rewind_to" in event:
+            rewound = rewinder.rewind(parse_instant(event["rewind_to"]))
+            return {"rewound": rewound.rewound, "left": rewound.left}
         time_limit = timedelta(milliseconds=context.get_remaining_time_in_millis())
         report = scanner.scan(event["shard"], time_limit=time_limit)
     finally:
+        wiring.pulse.flush()
+        wiring.audit.flush()
         wiring.journal.flush()
     return {
         "shard": report.shard,

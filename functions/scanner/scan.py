@@ -11,25 +11,32 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from functions.auditing import UNAUDITED
 from functions.domain.alarm import Alarm
+from functions.domain.audit import Ending
 from functions.domain.claims import may_claim
 from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
 from functions.domain.fairness import budgets_of
+from functions.domain.faults import fault_of
 from functions.domain.instants import from_seconds
 from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
+from functions.domain.pulse import Figure
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import class_bounds, owner_of
 from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.ports import (
+    Audit,
     Clock,
     DeadLetter,
     DeadLetters,
     Journal,
     Ledger,
     Page,
+    PulseCounter,
     ReadyQueue,
     Refused,
     ShardLease,
@@ -39,6 +46,7 @@ from functions.ports import (
     TimerStore,
 )
 from functions.scanner.rounds import EVERYBODY_PAUSED, PAGE, ClassScan
+from functions.tally import UNCOUNTED
 
 CHECKPOINT_SENDS = 2_000
 CHECKPOINT_SECONDS = 5.0
@@ -92,6 +100,8 @@ class Scanner:
     journal: Journal
     capacity: int
     token: Callable[[], str]
+    pulse: PulseCounter = UNCOUNTED
+    audit: Audit = UNAUDITED
 
     @property
     def empty_budgets(self) -> Mapping[Priority, int]:
@@ -118,6 +128,7 @@ class Scanner:
 
     def _note(self, report: ScanReport) -> None:
         self.journal.count("promoted", report.sent)
+        self.pulse.count(Figure.PROMOTED, amount=report.sent)
         # While everybody is paused nothing is late.
         if report.cursors and report.stopped_by != EVERYBODY_PAUSED:
             age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(report.cursors))
@@ -269,6 +280,14 @@ class _Tick:
                 self._bury(row, rejection.reason)
             else:
                 unsent.add(row.key)
+        kept = {id(rejection.timer) for rejection in rejected}
+        sent_ids = [
+            str(job_id_of(row.timer.job))
+            for number, row in sendable.items()
+            if row.timer is not None and number not in kept
+        ]
+        if sent_ids:
+            self._scanner.journal.event("promoted", shard=self._report.shard, job_ids=sent_ids)
         sent = len(sendable) - len(rejected)
         self._report.sent += sent
         self._unrecorded += sent
@@ -297,7 +316,7 @@ class _Tick:
         try:
             return self._scanner.alarms.ring(alarms)
         except Exception as error:  # noqa: BLE001  a store failed: the timers before them can still be sent
-            self._scanner.journal.event("alarms_failed", error=f"{type(error).__name__}: {error}")
+            self._scanner.journal.event("alarms_failed", error=fault_of(error))
             return [False] * len(alarms)
 
     def _bury(self, row: StoredTimer, fault: str) -> None:
@@ -321,12 +340,31 @@ class _Tick:
             timer, job = row.timer, row.timer.job
             seen, owner = scanner.ledger.get(job.key), scanner.token()
             if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
+                if seen is not None and seen.state is State.FAILED:
+                    self._note_end(timer, letter, is_repeated=True)  # perhaps by a tick that died before it was told
                 return  # settled, or a worker has had this attempt by another message
             letter = replace(letter, fence=seen.fence if seen is not None else 0)
             if isinstance(scanner.ledger.bury(letter, job, row=seen, owner=owner, now=scanner.clock.now()), Refused):
                 return
         self._report.buried += 1
         scanner.journal.count("dead_lettered")
+        scanner.journal.event("dead_lettered", job_id=letter.job_id, tenant=tenant, error=letter.error_class)
+        if row.timer is not None:
+            self._note_end(row.timer, letter)
+
+    def _note_end(self, timer: Timer, letter: DeadLetter, *, is_repeated: bool = False) -> None:
+        self._scanner.audit.note(
+            Ending(
+                job_id=job_id_of(timer.job),
+                outcome=State.FAILED,
+                attempt=timer.attempt,
+                ended_at=letter.dead_at,
+                due_at=timer.due_at,
+                target=timer.job.target,
+                error_class=letter.error_class,
+                is_repeated=is_repeated,
+            )
+        )
 
     def _checkpoint(self, *, lease_until: datetime | None) -> bool:
         self._lease = replace(self._lease, sequence=self._lease.sequence + 1)

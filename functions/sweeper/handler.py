@@ -9,6 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.runtime.observability import logger
 from functions.runtime.settings import SweeperSettings
+from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
@@ -51,6 +52,7 @@ publisher = Publisher(
 
 
 @logger.inject_lambda_context
+@without_texts
 def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     try:

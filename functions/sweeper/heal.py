@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from functions.domain.claims import REQUEST_LIMIT
 from functions.domain.cursor import Cursors, SweepPosition, passed_for
+from functions.domain.faults import fault_of
 from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.wheel import Wheel
@@ -88,7 +89,7 @@ class Healer:
         try:
             is_healed = self.materialiser.revive(key)
         except Exception as error:  # noqa: BLE001  one that cannot be carried on must not hold up the others
-            self.journal.event("schedule_not_healed", schedule=key, error=f"{type(error).__name__}: {error}")
+            self.journal.event("schedule_not_healed", schedule=key, error=fault_of(error))
             is_healed = False
         if is_healed:
             report.healed += 1

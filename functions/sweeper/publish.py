@@ -40,7 +40,8 @@ class Publisher:
         depths = {priority: depth.held for priority, depth in found.items()}
         waiting = {priority: depth.waiting for priority, depth in found.items()}
         lags = lags_of(self.shards.cursors(range(self.wheel.scan_shards)), now=now)
-        lags_before = before.lags if before is not None and before.is_fresh(now) else {}
+        if before is None or not before.is_fresh(now):
+            before = Conditions(published_at=now)
         conditions = Conditions(
             published_at=now,
             budgets=budgets_of(depths, capacity=self.capacity, shards=self.wheel.scan_shards),
@@ -50,7 +51,7 @@ class Publisher:
             # While everybody is paused the scanners stand still on purpose.
             shed=frozenset()
             if self.plans.of_everybody().is_paused
-            else shed_at(lags, before=lags_before, limit=self.shed_after),
+            else shed_at(lags, before=before.lags, elapsed=now - before.published_at, limit=self.shed_after),
         )
         self.shards.publish(conditions)
         self.journal.event(
@@ -61,6 +62,9 @@ class Publisher:
             lags=_by_name(lags),
             shed=[priority.name.lower() for priority in sorted(conditions.shed)],
         )
+        for priority in Priority:
+            self.journal.observe("depth", depths.get(priority, 0))
+            self.journal.observe("budget", conditions.budgets[priority])
         if conditions.shed:
             self.journal.count("shedding")
         return conditions

@@ -1,7 +1,7 @@
 """Run the jobs of a batch of messages: claim, call, settle, each step safe against a death before or after it.
 
 What happens to a message is one of two things. It is acknowledged, when its job is settled, placed again, or has
-nothing left to do. Or it is returned: reported as failed, so that the queue delivers it again.
+nothing left to do, or when it is no message of Tickwheel's, and a dead letter by then. Or it is returned: reported as failed, so that the queue delivers it again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from functions.domain.claims import (
     Watch,
     judge_claim,
     lease_of,
+    overdue_attempt,
 )
 from functions.domain.envelope import decode_envelope
-from functions.domain.errors import Undecodable
+from functions.domain.errors import NewerVersion, Undecodable
+from functions.domain.faults import fault_of
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lateness import LAG_OBJECTIVE
 from functions.domain.lifecycle import Event, target
 from functions.domain.usage import Usage, attempt_units
-from functions.domain.wheel import HOLD, Wheel
+from functions.domain.wheel import HOLD, Ring, Wheel
+from functions.foreign import Keeper
 from functions.occurrences import Occurrences
 from functions.ports import (
     Claimed,
@@ -42,6 +45,7 @@ from functions.ports import (
     Outcome,
     PayloadStore,
     Pending,
+    PulseCounter,
     ReadyQueue,
     Receipt,
     Refused,
@@ -54,7 +58,7 @@ from functions.seating import Usher
 from functions.settling import Claim, Settler
 from functions.tally import UNCOUNTED
 from functions.worker.before import Entry, Gate
-from functions.worker.given import GONE, invocation_of, payload_of
+from functions.worker.given import GONE, UNREADABLE, invocation_of, payload_of
 from functions.worker.start import note_start
 
 _CLAIM_TRIES = 3
@@ -62,12 +66,17 @@ _CLAIM_TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One receive of one message of a ready queue. receive_count: 1 the first time."""
+    """One receive of one message of a ready queue.
+
+    receive_count: 1 the first time. seen_at: when that was, if known. ring: by which it came there.
+    """
 
     message_id: str
     body: str
     receipt: Receipt
     receive_count: int
+    ring: Ring = Ring.NEAR
+    seen_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,7 @@ class Worker:
     token: Callable[[], str]
     jitter: Callable[[], float]
     usage: UsageCounter = UNCOUNTED
+    pulse: PulseCounter = UNCOUNTED
     lag_objective: timedelta = LAG_OBJECTIVE
 
     def execute(self, messages: Sequence[Message], *, ends_at: datetime) -> list[str]:
@@ -124,17 +134,27 @@ class Worker:
 
     def _returns(self, message: Message, *, ends_at: datetime) -> bool:
         try:
+            timers = self._decoded(message)
             # Jobs of one envelope that are done already are dropped by the ledger when it comes back.
-            outcomes = [self._run(timer, message, ends_at=ends_at) for timer in decode_envelope(message.body)]
-        except Undecodable as error:
-            # Its dead-letter queue's consumer keeps what it says.
-            self.journal.event("message_undecodable", message_id=message.message_id, error=str(error))
-            return True
+            outcomes = [self._run(timer, message, ends_at=ends_at) for timer in timers]
         except Exception as error:  # noqa: BLE001  one job's fault must not send the others of its batch back
-            self.journal.event("job_returned", message_id=message.message_id, error=f"{type(error).__name__}: {error}")
+            self.journal.event("job_returned", message_id=message.message_id, error=fault_of(error))
             self.journal.count("returned")
             return True
         return any(outcomes)
+
+    def _decoded(self, message: Message) -> Sequence[Timer]:
+        """Its timers; none of a foreign message, which is a dead letter by then. Raises NewerVersion."""
+        try:
+            return decode_envelope(message.body)
+        except NewerVersion:
+            raise
+        except Undecodable as error:
+            # At once: no other receive would read it either.
+            keeper = Keeper(dead_letters=self.settler.dead_letters, journal=self.journal)
+            seen_at = message.seen_at or self.clock.now()
+            keeper.keep(message.body, message_id=message.message_id, seen_at=seen_at, error=error)
+            return ()
 
     def _run(self, timer: Timer, message: Message, *, ends_at: datetime) -> _Returned | None:
         gate = self._gate
@@ -190,19 +210,20 @@ class Worker:
         if not isinstance(claim, Claim):
             return claim
         is_settled = True
+        begun = replace(claim, began_at=self.clock.now())
         try:
-            outcome = entry.refusal or self._attempt(timer, payload, claim, entry)
+            outcome = entry.refusal or self._attempt(timer, payload, claim, entry, ring=message.ring)
             if isinstance(outcome, Failed):
-                is_settled = self.settler.fail(timer, claim, outcome)
+                is_settled = self.settler.fail(timer, begun, outcome)
         except Exception:
             self.settler.release(timer, claim)
             raise
         # An error from here on releases nothing: the effect has happened, and a released job could still be cancelled.
         if isinstance(outcome, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
-            is_settled = self.settler.hold(timer, claim)
+            is_settled = self.settler.hold(timer, begun)
         elif isinstance(outcome, Succeeded | Pending):
             # Without a row that its target could settle later, it has taken the job.
-            is_settled = self.settler.succeed(timer, claim, outcome.result if isinstance(outcome, Succeeded) else "")
+            is_settled = self.settler.succeed(timer, begun, outcome.result if isinstance(outcome, Succeeded) else "")
         # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
         return outcome if is_settled else _Returned("somebody else has settled it, or is at it")
 
@@ -238,7 +259,7 @@ class Worker:
             return False
         if is_expired:
             self.settler.forget_payload(timer)
-            self.settler.note_end(timer, str(target(event)))
+            self.settler.note_end(timer, target(event))
         return not is_expired
 
     def _claim_exactly_once(
@@ -259,6 +280,7 @@ class Worker:
                 is_granted=timer.is_granted,
             ):
                 case Drop(reason):
+                    self._revive(timer, row, now=now)
                     self.settler.note_drop(timer, row, reason)
                     return None
                 case Defer(until):
@@ -287,6 +309,13 @@ class Worker:
             return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
         return _Returned("its row kept changing")
 
+    def _revive(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> None:
+        """Place a later attempt again that should have come long ago: this message may be all that is left of its job."""
+        attempt = overdue_attempt(row, now=now)
+        if attempt is not None:
+            self.settler.place(timer.revived(attempt=attempt, due_at=now))
+            self.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=attempt)
+
     def _first_answer(self, timer: Timer, claim: Claim, *, now: datetime) -> Claimed | Refused:
         if not timer.is_granted:
             return Refused(self.ledger.get(timer.job.key))
@@ -299,7 +328,9 @@ class Worker:
         self.settler.end(timer, claim, Event.WITHDRAW)
         return None
 
-    def _attempt(self, timer: Timer, payload: str | None, claim: Claim, entry: Entry) -> Outcome | _Returned | None:
+    def _attempt(
+        self, timer: Timer, payload: str | None, claim: Claim, entry: Entry, *, ring: Ring
+    ) -> Outcome | _Returned | None:
         """Call the target; None when there was no reason to."""
         job = timer.job
         started_at = self.clock.now()
@@ -315,9 +346,12 @@ class Worker:
             return _Returned("too little of its lease is left")
         if payload is GONE:
             return self._miss_payload(timer)
+        if payload is UNREADABLE:
+            return Failed("its payload cannot be read", "payload_unreadable", is_permanent=True)
         plan = self.plans.of(job.tenant)
-        note_start(timer, plan, started_at=started_at, objective=self.lag_objective, journal=self.journal)
+        note_start(timer, plan, ring=ring, started_at=started_at, objective=self.lag_objective, journal=self.journal)
         self.usage.add(job.tenant, Usage(executed=1, units=attempt_units(timer)))
+        self.pulse.began(job, started_at - timer.due_at)
         return self.targets.call(
             job.target, payload, invocation_of(timer, claim), options=job.options, timeout=job.timeout
         )

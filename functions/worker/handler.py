@@ -7,9 +7,12 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.adapters.sqs_ready_queue import ring_of
+from functions.domain.instants import from_ms
 from functions.ports import Receipt
 from functions.runtime.observability import logger
 from functions.runtime.settings import WorkerSettings
+from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, jitter, token
 from functions.worker.execute import Message, Worker
 from functions.worker.handlers import HANDLERS
@@ -34,18 +37,22 @@ worker = Worker(
     token=token,
     jitter=jitter,
     usage=wiring.tally,
+    pulse=wiring.pulse,
     lag_objective=timedelta(milliseconds=settings.LAG_OBJECTIVE_MS),
 )
 
 
 @logger.inject_lambda_context
+@without_texts
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function; answers which messages must come back."""
     ends_at = wiring.clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
     try:
         returned = worker.execute([_message(record) for record in event["Records"]], ends_at=ends_at)
     finally:
+        wiring.audit.flush()
         wiring.tally.flush()
+        wiring.pulse.flush()
         wiring.journal.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 
@@ -56,4 +63,6 @@ def _message(record: dict[str, Any]) -> Message:
         body=record["body"],
         receipt=Receipt(record["eventSourceARN"], record["receiptHandle"]),
         receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
+        ring=ring_of(record.get("messageAttributes", {})),
+        seen_at=from_ms(int(record["attributes"]["ApproximateFirstReceiveTimestamp"])),
     )

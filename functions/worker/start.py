@@ -8,15 +8,22 @@ from functions.domain.instants import MILLISECOND
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lateness import is_late
+from functions.domain.measures import dimensions_of
 from functions.domain.tenant_plan import TenantPlan
+from functions.domain.wheel import Ring
 from functions.ports import Journal
 
 
-def note_start(timer: Timer, plan: TenantPlan, *, started_at: datetime, objective: timedelta, journal: Journal) -> None:
-    """Count the attempt with its lag, and name it in the log when it is early or later than the objective."""
+def note_start(
+    timer: Timer, plan: TenantPlan, *, ring: Ring, started_at: datetime, objective: timedelta, journal: Journal
+) -> None:
+    """Count the attempt with its lag, and name it in the log when it is early or later than the objective.
+
+    ring: by which it came to its ready queue.
+    """
     lag_ms = (started_at - timer.due_at) / MILLISECOND
     journal.count("attempts")
-    journal.observe("lag_ms", max(0.0, lag_ms))
+    journal.observe("lag_ms", max(0.0, lag_ms), **dimensions_of(timer, ring=ring))
     if lag_ms < 0:
         journal.count("early")
         journal.event("began_early", **_named(timer), early_ms=-lag_ms)

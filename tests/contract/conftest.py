@@ -19,6 +19,7 @@ from functions.adapters.dynamodb_deletions import DynamoDBDeletionStore
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.adapters.dynamodb_pending import DynamoDBPendingStore
+from functions.adapters.dynamodb_pulses import DynamoDBPulseStore
 from functions.adapters.dynamodb_rates import DynamoDBRateStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_seats import DynamoDBSeatStore
@@ -49,6 +50,7 @@ from functions.ports import (
     Ledger,
     OperationStore,
     PendingStore,
+    PulseStore,
     RateStore,
     ScheduleStore,
     SeatStore,
@@ -67,6 +69,7 @@ from tests.fakes import (
     InMemoryLedger,
     InMemoryOperationStore,
     InMemoryPendingStore,
+    InMemoryPulseStore,
     InMemoryRateStore,
     InMemoryScheduleStore,
     InMemorySeatStore,
@@ -433,6 +436,15 @@ def usage(dynamodb: "DynamoDBClient | None") -> Iterator[UsageStore]:
         for item in ("a", "usage", "usages", "z"):
             dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
         yield DynamoDBUsageStore(dynamodb, name)
+
+
+@pytest.fixture
+def pulses(dynamodb: "DynamoDBClient | None") -> Iterator[PulseStore]:
+    if dynamodb is None:
+        yield InMemoryPulseStore()
+        return
+    with _table(dynamodb, TENANTS) as name:
+        yield DynamoDBPulseStore(dynamodb, name, slot=2)
 
 
 @pytest.fixture

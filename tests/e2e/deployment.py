@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from functions.domain.timer_key import VERSION_MARK, key_of
 from tests.builders import LOCAL_WHEEL
 from tests.e2e.polling import eventually
 from tickwheel.local import Stack
+from tickwheel.local.checkout import Checkout
 
 STORAGE = "Tickwheel-local-Storage"
 SCHEDULER = "Tickwheel-local-Scheduler"
@@ -27,6 +29,14 @@ FUNCTIONS = ("Api", "Scanner", "Worker", "Sweeper", "Operations", "DeadLetters")
 _client: Callable[..., Any] = boto3.client
 
 
+@dataclass(frozen=True)
+class Identity:
+    """What tells one deployment from another: the hash of the worker's code, and where the API answers."""
+
+    code: str
+    api_endpoint: str
+
+
 class Deployment:
     """Resources by the names that the application gives them; CloudFormation adds the rest."""
 
@@ -34,6 +44,27 @@ class Deployment:
         self.stack = stack
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()  # a client may be used from several threads, but not made
+
+    def deploy(self, checkout: Checkout) -> None:
+        """Deploy what a checkout holds over what is deployed; state and jobs stay."""
+        self.stack = replace(self.stack, checkout=checkout).redeploy()
+        self.__dict__.pop("_resources", None)
+
+    def roll_back(self, checkout: Checkout) -> None:
+        """Deploy the scheduler of a checkout alone: what docs/upgrading.md tells to do."""
+        self.stack = replace(self.stack, checkout=checkout).redeploy_scheduler()
+        self.__dict__.pop("_resources", None)
+
+    def destroy_scheduler(self) -> None:
+        """What `make destroy` does."""
+        self.stack.destroy_scheduler()
+        self.__dict__.pop("_resources", None)
+
+    @property
+    def identity(self) -> Identity:
+        """Of what is deployed now."""
+        worker = self.client("lambda").get_function_configuration(FunctionName=self.function("Worker"))
+        return Identity(worker["CodeSha256"], self.stack.api_endpoint)
 
     def client(self, service: str) -> Any:
         """Of the account's root, like whoever deploys."""
@@ -70,6 +101,11 @@ class Deployment:
     @property
     def payloads(self) -> str:
         return self._physical("AWS::S3::Bucket", "Payloads")
+
+    @property
+    def audit(self) -> str:
+        """The bucket of the audit trail."""
+        return self._physical("AWS::S3::Bucket", "AuditBucket")
 
     def timer_row(self, job_id: str) -> dict[str, Any] | None:
         """The row of a far job's first attempt."""

@@ -5,14 +5,13 @@ import pytest
 from botocore.credentials import Credentials
 
 from tests.e2e.deployment import SCHEDULER, STORAGE, Deployment
+from tickwheel.endpoint import LoopbackTransport
 from tickwheel.signing import SigV4
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
 
-def test_destroy_removes_the_stage_and_leaves_the_rest_of_the_account_alone(
-    deployment: Deployment, http: httpx.Client
-) -> None:
+def test_destroy_removes_the_stage_and_leaves_the_rest_of_the_account_alone(deployment: Deployment) -> None:
     deployment.stack.destroy()
 
     stacks = deployment.client("cloudformation").describe_stacks()["Stacks"]
@@ -23,4 +22,6 @@ def test_destroy_removes_the_stage_and_leaves_the_rest_of_the_account_alone(
     assert deployment.client("sqs").list_queues().get("QueueUrls", []) == []
     assert deployment.client("lambda").list_functions()["Functions"] == []
     signed = SigV4(Credentials("test", "test"), region="us-east-1")
-    assert http.get("/openapi.json", auth=signed).status_code in (403, 404)
+    with httpx.Client(transport=LoopbackTransport(httpx.HTTPTransport()), timeout=30) as http:
+        address = f"{deployment.stack.api_endpoint}/openapi.json"
+        assert http.get(address, auth=signed).status_code in (403, 404)

@@ -65,9 +65,12 @@ def test_a_foreign_message_of_a_dead_letter_queue_is_kept_for_nobodys_tenant(dep
     sqs = deployment.client("sqs")
     message_id = sqs.send_message(QueueUrl=deployment.queue("HighDead"), MessageBody='{"not":"ours"}')["MessageId"]
 
-    [letter] = eventually(lambda: deployment.dead_letters("?"), bool, what="the foreign message is a dead letter")
+    [letter] = eventually(
+        lambda: [each for each in deployment.dead_letters("?") if each["s"]["S"].endswith(f"#{message_id}")],
+        bool,
+        what="the foreign message is a dead letter",
+    )
 
-    assert letter["s"]["S"].endswith(f"#{message_id}")
     assert letter["w"]["S"] == '{"not":"ours"}'
     assert letter["e"]["S"].startswith("undecodable: ")
 
@@ -80,4 +83,4 @@ def test_a_foreign_message_of_a_ready_queue_does_not_hold_up_the_jobs_behind_it(
 
     sent.target.wait()
 
-    eventually(lambda: deployment.events("Worker", "message_undecodable"), bool, what="the worker returns the message")
+    eventually(lambda: deployment.events("Worker", "message_undecodable"), bool, what="the worker keeps the message")

@@ -13,6 +13,7 @@ import pytest
 
 from functions.adapters.targets.aws import digest_of
 from functions.domain.job_id import parse_job_id
+from functions.domain.trace import attempt_trace
 from tests.e2e.deployment import Deployment
 from tests.e2e.polling import eventually
 from tests.e2e.waiting import reaches
@@ -121,6 +122,7 @@ def test_a_job_for_a_queue_arrives_there_once(client: Client, resources: Resourc
         "tickwheel-attempt": "1",
         "tickwheel-fence": "1",
         "tickwheel-scheduled-at": told["tickwheel-scheduled-at"],
+        "traceparent": str(attempt_trace(None, key=parse_job_id(job.id).key, attempt=1, fence=1)),
     }
     assert datetime.fromisoformat(told["tickwheel-scheduled-at"]) == job.due_at
     assert resources.messages(url) == []

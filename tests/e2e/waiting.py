@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
+from tests.e2e.deployment import Identity
 from tests.e2e.polling import eventually
+from tests.e2e.schedules import MINUTE, fires_of
 from tests.e2e.sink import Target
 from tickwheel.client import Client
 from tickwheel.jobs import Job, Submitted
-from tickwheel.local import Stack
+
+LONGEST_ABSENCE = 240.0
+"""Seconds. A message that was with a killed function comes back after 95 s, and a tick is a minute away."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +56,40 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
+class Ticking:
+    """A schedule of each minute, whose tenant has its name and no other work."""
+
+    name: str
+    target: Target
+    created_at: datetime
+
+    def concerns(self, event: Mapping[str, Any]) -> bool:
+        """Whether a line of a log tells of one of its fires."""
+        return str(event.get("job_id", "")).startswith(f"j1~{self.name}~")
+
+    def wait_for_fires(self, *, until: datetime, but: AbstractSet[datetime] = frozenset()) -> None:
+        """Until every fire that was owed up to an instant, but those, has arrived; fails where one does not."""
+        # What is waited for may be over within the minute in which the schedule was made.
+        until = max(until, self.created_at + timedelta(minutes=1))
+        owed = set(fires_of(MINUTE, timedelta(0), after=self.created_at, until=until)) - but
+        assert owed, f"no fire was owed from {self.created_at} to {until}"
+        eventually(
+            lambda: sorted(owed - {arrival.scheduled_at for arrival in self.target.arrivals}),
+            lambda missing: not missing,
+            within=LONGEST_ABSENCE,
+            what=f"every fire of {self.name} up to {until:%H:%M:%S} arrives",
+        )
+
+
+@dataclass(frozen=True)
 class Update:
-    """A deployment of changed code, while these near jobs waited or came due."""
+    """A deployment of another release, while these near jobs waited or came due."""
 
     began_at: datetime
+    ended_at: datetime
     near: list[Sent]
-    code: tuple[str, str]
-    stack: Stack
+    before: Identity
+    after: Identity
 
 
 @dataclass(frozen=True)
@@ -78,3 +112,15 @@ def reaches(client: Client, job_id: str, state: str, *, within: float = 60) -> J
     return eventually(
         lambda: client.get(job_id), lambda job: job.state == state, within=within, what=f"{job_id} is {state}"
     )
+
+
+def runs_to_its_end(client: Client, sent: Sent) -> None:
+    """It succeeds, was not begun early, and each call has a larger fence than the one before.
+
+    The local cloud kills functions that run while they are updated, which AWS lets finish. Then the attempt is rescued, and
+    its target can tell that by the fence.
+    """
+    reaches(client, sent.job.id, "succeeded", within=LONGEST_ABSENCE)
+    arrivals = sent.target.arrivals
+    assert arrivals[0].at >= sent.job.due_at
+    assert all(earlier.fence < later.fence for earlier, later in pairwise(arrivals))

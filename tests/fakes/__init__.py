@@ -3,6 +3,7 @@
 They hold rows, not references: what is written is encoded and decoded as the real stores would.
 """
 
+from tests.fakes.audit import InMemoryAuditStream, RecordingAudit
 from tests.fakes.breakers import InMemoryBreakerStore
 from tests.fakes.clock import FakeClock
 from tests.fakes.dead_letters import InMemoryDeadLetters
@@ -12,6 +13,7 @@ from tests.fakes.ledger import InMemoryLedger
 from tests.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
 from tests.fakes.payloads import InMemoryPayloadStore
 from tests.fakes.pending import InMemoryPendingStore
+from tests.fakes.pulses import InMemoryPulseStore
 from tests.fakes.rates import InMemoryRateStore
 from tests.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
 from tests.fakes.schedules import InMemoryScheduleStore
@@ -28,6 +30,7 @@ __all__ = [
     "FakeClock",
     "GivenPlans",
     "GivenWebhookKeys",
+    "InMemoryAuditStream",
     "InMemoryBreakerStore",
     "InMemoryDeadLetters",
     "InMemoryDeletionStore",
@@ -36,6 +39,7 @@ __all__ = [
     "InMemoryOperationStore",
     "InMemoryPayloadStore",
     "InMemoryPendingStore",
+    "InMemoryPulseStore",
     "InMemoryRateStore",
     "InMemoryReadyQueue",
     "InMemoryRemains",
@@ -46,6 +50,7 @@ __all__ = [
     "InMemoryTimerStore",
     "InMemoryUsageStore",
     "QueuedMessage",
+    "RecordingAudit",
     "RecordingJournal",
     "RecordingTargets",
 ]

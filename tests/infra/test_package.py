@@ -1,4 +1,6 @@
 import shutil
+import subprocess
+import zipfile
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -54,6 +56,37 @@ def test_the_layer_keeps_only_the_models_of_the_services_that_are_used(
     models = sorted(entry.name for entry in (tmp_path / "python" / "botocore" / "data").iterdir())
     assert models == sorted(["endpoints.json", *package.SERVICES])
     assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_a_layer_of_another_file_than_the_pinned_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wheel = tmp_path / "tampered-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tampered-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tampered\nVersion: 1.0\n")
+        archive.writestr("tampered-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr("tampered-1.0.dist-info/RECORD", "")
+    other = tmp_path / "requirements.txt"
+    other.write_text(f"tampered @ {wheel.as_uri()} --hash=sha256:{'0' * 64}\n")
+    monkeypatch.setattr(package, "REQUIREMENTS", other)
+
+    with pytest.raises(subprocess.CalledProcessError):
+        LayerBundler(host=True).try_bundle(str(tmp_path / "layer"))
+
+    assert "Hash mismatch" in capfd.readouterr().err
+
+
+def test_a_layer_of_a_pin_without_a_hash_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "requirements.txt"
+    other.write_text("xxhash==4.1.0\n")
+    monkeypatch.setattr(package, "REQUIREMENTS", other)
+
+    with pytest.raises(subprocess.CalledProcessError):
+        LayerBundler(host=True).try_bundle(str(tmp_path / "layer"))
+
+    assert "--require-hashes" in capfd.readouterr().err
 
 
 def test_the_layer_has_a_model_for_every_service_that_jobs_call() -> None:

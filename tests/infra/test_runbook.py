@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 import typer
 
+from functions.domain.events import EVENTS
+from functions.domain.measures import DIMENSIONS, VALUES
 from infra.alarms import PATIENCE_S
 from infra.metrics import EMITTED
 from infra.runbook import RUNBOOK
 from infra.stage import PRIORITIES
 from tests.infra.synthesis import ROOT, Templates
-from tests.infra.test_watching import EVENTS, events_in
+from tests.infra.test_watching import events_in
 from tickwheel.cli import app
 
 PAGE = (ROOT / RUNBOOK).read_text()
@@ -61,7 +63,7 @@ def test_links_within_the_runbook_lead_somewhere() -> None:
 
 def test_queries_of_the_runbook_look_for_events_that_are_logged() -> None:
     assert len(events_in(PAGE)) > 5
-    assert events_in(PAGE) - EVENTS == set()
+    assert events_in(PAGE) - set(EVENTS) == set()
 
 
 @pytest.mark.parametrize("line", sorted(set(re.findall(r"`(tickwheel [^`]+)`", PAGE))))
@@ -79,6 +81,21 @@ def test_every_metric_is_explained_with_the_functions_that_emit_it() -> None:
     names = {name for names in EMITTED.values() for name in names}
     assert len(rows) == len(explained)
     assert explained == {name: {service for service in EMITTED if name in EMITTED[service]} for name in names}
+
+
+def test_every_dimension_is_explained_with_all_that_it_says() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.+) \|$", METRICS_PAGE, flags=re.MULTILINE)
+    explained = {(name, dimension): set(re.findall(r"`(\w+)`", text)) for name, dimension, text in rows}
+    assert explained == {
+        (name, dimension): set(VALUES[dimension]) for name, dimensions in DIMENSIONS.items() for dimension in dimensions
+    }
+
+
+def test_the_page_tells_what_all_metrics_cost() -> None:
+    apart = sum(len(VALUES[dimension]) for dimensions in DIMENSIONS.values() for dimension in dimensions)
+    count = sum(len(names) for names in EMITTED.values()) + apart
+    told = " ".join(METRICS_PAGE.split())
+    assert f"{count} metrics: {0.3 * count:.2f} USD, and {0.3 * apart:.2f} USD of it for the dimensions" in told
 
 
 def test_the_runbook_tells_the_patience_of_each_class() -> None:

@@ -18,6 +18,11 @@ def table_of(schema: TableSchema, templates: Templates) -> Resource:
     )
 
 
+def bucket_of(name: str, templates: Templates) -> Resource:
+    """A bucket by the name of its construct."""
+    return next(each for key, each in templates.of_type("AWS::S3::Bucket").items() if key[:-8] == name)
+
+
 @pytest.mark.parametrize("schema", ALL_TABLES, ids=lambda schema: schema.name)
 def test_a_table_has_the_keys_of_its_schema(schema: TableSchema, dev: Templates) -> None:
     properties = table_of(schema, dev)["Properties"]
@@ -64,27 +69,31 @@ def test_the_keys_of_webhooks_are_generated_once_and_outlive_the_stack(any_stage
     assert parse_master_keys(text) == (WebhookKey("k1", b"a" * 64),)
 
 
-def test_payloads_are_private_encrypted_and_only_over_tls(templates: Templates) -> None:
-    (bucket,) = templates.of_type("AWS::S3::Bucket").values()
-    properties = bucket["Properties"]
-    assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
-    assert "BucketEncryption" in properties
-    assert "VersioningConfiguration" not in properties
-    (policy,) = templates.of_type("AWS::S3::BucketPolicy").values()
-    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
-    assert statement["Effect"] == "Deny"
-    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+def test_every_bucket_is_private_encrypted_and_only_over_tls(templates: Templates) -> None:
+    buckets = templates.of_type("AWS::S3::Bucket")
+    policies = templates.of_type("AWS::S3::BucketPolicy").values()
+    assert len(buckets) == 2
+    assert sorted(policy["Properties"]["Bucket"]["Ref"] for policy in policies) == sorted(buckets)
+    for bucket in buckets.values():
+        properties = bucket["Properties"]
+        assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
+        assert "BucketEncryption" in properties
+        assert "VersioningConfiguration" not in properties
+    for policy in policies:
+        (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+        assert statement["Effect"] == "Deny"
+        assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
 def test_uploads_that_were_given_up_are_removed(dev: Templates) -> None:
-    (bucket,) = dev.of_type("AWS::S3::Bucket").values()
+    bucket = bucket_of("Payloads", dev)
     abort, _ = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
     assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
     assert "ExpirationInDays" not in abort
 
 
 def test_only_exports_go_by_themselves_because_a_payload_is_deleted_with_its_job(dev: Templates) -> None:
-    (bucket,) = dev.of_type("AWS::S3::Bucket").values()
+    bucket = bucket_of("Payloads", dev)
     expiring = [rule for rule in bucket["Properties"]["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule]
     (rule,) = expiring
     assert (rule["Prefix"], rule["ExpirationInDays"], rule["Status"]) == ("exports/", 7, "Enabled")

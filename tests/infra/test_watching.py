@@ -4,16 +4,12 @@ from typing import Any
 
 import pytest
 
+from functions.domain.events import EVENTS
 from functions.domain.lifecycle import State
+from functions.domain.measures import DIMENSIONS, VALUES
 from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted
 from infra.stage import Stage
 from tests.infra.synthesis import ROOT, Templates
-
-EVENTS = {
-    name
-    for file in (ROOT / "functions").rglob("*.py")
-    for name in re.findall(r"(?:journal\.event\(\s*|\bevent = )\"(\w+)\"", file.read_text())
-}
 
 
 def events_in(query: str) -> set[str]:
@@ -36,7 +32,7 @@ def graphed(templates: Templates) -> set[tuple[str, ...]]:
         previous: list[str] = []
         for metric in widget["properties"].get("metrics", []):
             row = [part for part in metric if isinstance(part, str)]
-            row = [before if part == "." else part for part, before in zip(row, previous or row, strict=False)]
+            row = [previous[place] if part == "." else part for place, part in enumerate(row)]
             previous = row
             found.add(tuple(row))
     return found
@@ -60,13 +56,12 @@ def own_metrics(templates: Templates) -> list[tuple[str, str, list[dict[str, str
 def test_the_dashboard_shows_only_metrics_that_are_emitted(dev: Templates) -> None:
     own = [row for row in graphed(dev) if row[0] == "Tickwheel"]
     assert len(own) > 10
-    for _, name, dimension, service in own:
-        assert dimension == "service"
-        assert name in EMITTED[service]
+    for _, name, *dimensions in own:
+        check_emitted(name, dict(zip(dimensions[::2], dimensions[1::2], strict=True)))
 
 
 def test_the_dashboard_shows_every_metric_that_is_emitted(dev: Templates) -> None:
-    shown = {(row[3], row[1]) for row in graphed(dev) if row[0] == "Tickwheel"}
+    shown = {(row[3], row[1]) for row in graphed(dev) if row[0] == "Tickwheel" and len(row) == 4}
     assert shown == {(service, name) for service, names in EMITTED.items() for name in names}
 
 
@@ -113,16 +108,50 @@ def test_queries_of_the_dashboard_look_for_events_that_are_logged(dev: Templates
     queries = [widget["properties"]["query"] for widget in dashboard_of(dev)["widgets"] if widget["type"] == "log"]
     assert len(queries) == 3
     for query in queries:
-        assert events_in(query) - EVENTS == set()
+        assert events_in(query) - set(EVENTS) == set()
         assert events_in(query)
 
 
 def test_alarms_watch_only_metrics_that_are_emitted(dev: Templates) -> None:
     for namespace, name, dimensions in own_metrics(dev):
         assert namespace == "Tickwheel"
-        (dimension,) = dimensions
-        assert dimension["Name"] == "service"
-        assert name in EMITTED[dimension["Value"]]
+        check_emitted(name, {dimension["Name"]: dimension["Value"] for dimension in dimensions})
+
+
+def test_the_dashboard_shows_every_value_of_every_dimension(dev: Templates) -> None:
+    shown = {(row[1], *row[2:]) for row in graphed(dev) if row[0] == "Tickwheel" and len(row) > 4}
+    expected = {
+        (name, *(part for pair in sorted([("service", service), (dimension, value)]) for part in pair))
+        for service, names in EMITTED.items()
+        for name in set(names) & set(DIMENSIONS)
+        for dimension in DIMENSIONS[name]
+        for value in VALUES[dimension]
+    }
+    assert shown == expected
+
+
+def test_the_lag_is_shown_by_each_percentile_for_each_dimension(dev: Templates) -> None:
+    titles = {widget["properties"].get("title") for widget in dashboard_of(dev)["widgets"]}
+    wanted = {
+        f"Lag {share} by {name} (ms)" for share in ("p50", "p95", "p99", "p99.9") for name in DIMENSIONS["lag_ms"]
+    }
+    assert wanted <= titles
+
+
+def test_a_widget_over_a_dimension_that_nothing_emits_is_refused() -> None:
+    with pytest.raises(UnknownMetric, match="'lag_ms' is not told apart by tenant"):
+        emitted("lag_ms", service="worker", stage=Stage.named("dev"), by=("tenant", "acme"))
+    with pytest.raises(UnknownMetric, match="'lag_ms' is not told apart by ring 'middle'"):
+        emitted("lag_ms", service="worker", stage=Stage.named("dev"), by=("ring", "middle"))
+
+
+def check_emitted(name: str, dimensions: dict[str, str]) -> None:
+    service = dimensions.pop("service")
+    assert name in EMITTED[service]
+    assert len(dimensions) <= 1
+    for dimension, value in dimensions.items():
+        assert dimension in DIMENSIONS[name]
+        assert value in VALUES[dimension]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +167,7 @@ def test_alarms_watch_only_metrics_that_are_emitted(dev: Templates) -> None:
         "late",
         "clock_skewed",
         "shedding",
+        "audit_lines_lost",
     ],
 )
 def test_what_must_not_happen_has_an_alarm(name: str, dev: Templates) -> None:

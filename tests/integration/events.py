@@ -76,6 +76,10 @@ def an_sqs_event(messages: list[Any], *, queue: str, receive_count: int | None =
                     "SentTimestamp": message["Attributes"]["SentTimestamp"],
                     "ApproximateFirstReceiveTimestamp": message["Attributes"]["ApproximateFirstReceiveTimestamp"],
                 },
+                "messageAttributes": {
+                    name: {"stringValue": attribute["StringValue"], "dataType": attribute["DataType"]}
+                    for name, attribute in message.get("MessageAttributes", {}).items()
+                },
                 "eventSource": "aws:sqs",
                 "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
             }

@@ -28,16 +28,20 @@ from functions.domain.cursor import first_cursors
 from functions.domain.instants import SECOND, format_instant
 from tests.builders import LOCAL_WHEEL
 from tests.integration.events import Context, a_request, an_sqs_event
+from tests.least_privilege.plugin import recorder
 
 if TYPE_CHECKING:
     import pytest
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_firehose import FirehoseClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
 QUEUES = ("critical", "high", "normal", "low")
 BUCKET = "payloads"
+AUDIT_BUCKET = "audit-trail"
+AUDIT_STREAM = "audit"
 MASTER_KEYS = json.dumps({"current_id": "k1", "current": "m" * 64})
 CONSTANTS = {
     "STAGE": "local",
@@ -68,6 +72,7 @@ class Stage:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
+        self._heard: list[ModuleType] = []
         self.dynamodb: DynamoDBClient = boto3.client("dynamodb")
         self.sqs: SQSClient = boto3.client("sqs")
         self.s3: S3Client = boto3.client("s3")
@@ -75,6 +80,16 @@ class Stage:
             _create(self.dynamodb, schema)
         self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in QUEUES}
         self.s3.create_bucket(Bucket=BUCKET)
+        self.s3.create_bucket(Bucket=AUDIT_BUCKET)
+        self.firehose: FirehoseClient = boto3.client("firehose")
+        self.firehose.create_delivery_stream(
+            DeliveryStreamName=AUDIT_STREAM,
+            ExtendedS3DestinationConfiguration={
+                "RoleARN": "arn:aws:iam::123456789012:role/audit",
+                "BucketARN": f"arn:aws:s3:::{AUDIT_BUCKET}",
+                "Prefix": "lines/",
+            },
+        )
         self.secrets: SecretsManagerClient = boto3.client("secretsmanager")
         self.webhook_secret = self.secrets.create_secret(Name="webhooks", SecretString=MASTER_KEYS)["ARN"]
         environment = {
@@ -101,6 +116,7 @@ class Stage:
             "AUDIT_SAMPLE": "1.0",
             "READY_CAPACITY": "100000",
             "SHED_AFTER_SECONDS": "300",
+            "AUDIT_STREAM": AUDIT_STREAM,
             "POWERTOOLS_SERVICE_NAME": "tickwheel",
             "POWERTOOLS_METRICS_NAMESPACE": "Tickwheel",
         }
@@ -112,8 +128,13 @@ class Stage:
         self._scanned_until_now()
 
     def module(self, name: str) -> ModuleType:
-        """A Lambda's module, imported as at a cold start."""
-        return import_module(f"functions.{name}.handler")
+        """A Lambda's module, imported as at a cold start; what it asks of AWS is heard."""
+        with recorder.acting(name):
+            module = import_module(f"functions.{name}.handler")
+        if module not in self._heard:
+            self._patch.setattr(module, "handler", recorder.acting(name)(module.handler))
+            self._heard.append(module)
+        return module
 
     def travel(self, duration: timedelta) -> None:
         """Every clock of the stage moves on."""
@@ -136,6 +157,10 @@ class Stage:
         assert status == 202, accepted
         return accepted
 
+    def moment_ago(self) -> str:
+        """The time of a job that is due at once."""
+        return format_instant(self.now() - SECOND)
+
     def get(self, job_id: str) -> dict[str, Any]:
         status, found = self.call("GET", f"/v1/jobs/{job_id}")
         assert status == 200, found
@@ -147,11 +172,12 @@ class Stage:
 
     def receive(self, queue: str = "normal", *, within_seconds: int = 0) -> list[Any]:
         """What is visible; the queues' clocks do not travel, so a delayed message is waited for."""
-        names: Any = ["ApproximateReceiveCount", "SentTimestamp", "ApproximateFirstReceiveTimestamp"]
+        names: Any = ["ApproximateReceiveCount", "SentTimestamp", "ApproximateFirstReceiveTimestamp", "AWSTraceHeader"]
         answer = self.sqs.receive_message(
             QueueUrl=self.urls[queue],
             MaxNumberOfMessages=10,
             MessageSystemAttributeNames=names,
+            MessageAttributeNames=["All"],
             WaitTimeSeconds=within_seconds,
         )
         return answer.get("Messages", [])
@@ -165,6 +191,13 @@ class Stage:
             if message["MessageId"] not in returned:
                 self.sqs.delete_message(QueueUrl=self.urls[queue], ReceiptHandle=message["ReceiptHandle"])
         return answer
+
+    def audit_lines(self) -> list[dict[str, Any]]:
+        """The audit trail in the order in which it happened."""
+        listed = self.s3.list_objects_v2(Bucket=AUDIT_BUCKET).get("Contents", [])
+        bodies = [self.s3.get_object(Bucket=AUDIT_BUCKET, Key=each["Key"])["Body"].read().decode() for each in listed]
+        lines = [json.loads(line) for body in bodies for line in body.splitlines()]
+        return sorted(lines, key=lambda line: line["happened_at"])
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         return self.dynamodb.scan(TableName=table)["Items"]

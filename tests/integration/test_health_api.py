@@ -129,3 +129,45 @@ def test_open_breakers_of_all_tenants_are_told(running: Stage):
         running.call("POST", "/v1/breakers:reset", {"tenant": "acme", "destination": "https://example.com"})[0] == 200
     )
     assert health(running)["breakers"]["count"] == 1
+
+
+def test_what_goes_on_is_told_by_the_minute(running: Stage):
+    for _ in range(3):
+        running.submit(priority="high")
+    running.work("high")
+
+    told = health(running)["pulse"]
+
+    assert len(told["minutes"]) == 16
+    assert 0 < told["minutes"][-1]["seconds"] <= 60
+    assert {minute["seconds"] for minute in told["minutes"][:-1]} == {60}
+    sums = {name: sum(minute[name] for minute in told["minutes"]) for name in ("submitted", "started", "succeeded")}
+    # What came behind the first write of its process waits for the next.
+    assert sums == {"submitted": 1, "started": 3, "succeeded": 3}
+    by_class = {each["priority"]: each for each in told["lag"]}
+    assert by_class["high"]["attempts"] == 3
+    assert 900 < by_class["high"]["p50_ms"] <= by_class["high"]["p999_ms"] < 60_000
+    assert by_class["low"] == {
+        "priority": "low",
+        "attempts": 0,
+        **dict.fromkeys(("p50_ms", "p95_ms", "p99_ms", "p999_ms")),
+    }
+    assert told["tenants"] == {"executions": [{"tenant": "acme", "count": 3}], "failures": [], "refusals": []}
+
+
+def test_who_fails_stands_out(running: Stage):
+    running.submit(tenant="umbrella", target="handler:nobody", retry={"attempts": 2})
+    running.work()
+
+    told = health(running)["pulse"]
+
+    assert sum(minute["retried"] + minute["failed"] for minute in told["minutes"]) == 1
+    assert told["tenants"]["failures"] == [{"tenant": "umbrella", "count": 1}]
+
+
+def test_what_was_promoted_is_told(running: Stage):
+    running.submit(delay=200)
+    running.travel(timedelta(minutes=2))
+    running.scan()
+
+    assert sum(minute["promoted"] for minute in health(running)["pulse"]["minutes"]) == 1

@@ -11,11 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from functions.domain.instants import parse_instant
+from functions.plans import KNOWN_FOR
 from tests.integration.events import Context
 from tests.integration.stage import BUCKET, Stage
 
 ANN = "arn:aws:iam::123456789012:user/ann"
 HOUR = 3_600
+LARGE = {str(number): f"{number * 7919 % 104_729:x}" for number in range(5_000)}
 CANCEL = {"tenant": "acme", "action": "cancel", "tag": "eu"}
 
 
@@ -50,6 +52,27 @@ def test_jobs_are_rescheduled_and_go_on_answering_to_their_ids(stage: Stage):
     assert parse_instant(moved["due_at"]) - parse_instant(job["due_at"]) == timedelta(hours=2)
 
 
+def test_the_large_payload_of_a_job_is_kept_when_it_is_rescheduled_and_exported(stage: Stage):
+    job = stage.submit(delay=HOUR, tags=["eu"], payload=LARGE)
+
+    carried_out(stage, {**CANCEL, "action": "reschedule", "by": "PT2H"})
+    done = carried_out(stage, {**CANCEL, "action": "export"})
+
+    assert stage.get(job["id"])["id"] != job["id"]
+    assert [told["payload"] for told in exported(stage, done)] == [LARGE]
+
+
+def test_the_large_payload_of_a_schedule_is_exported_with_a_fire_that_waits(stage: Stage):
+    schedule = {"every": 20, "job": {"target": "handler:echo", "payload": LARGE}}
+    stage.call("PATCH", "/v1/tenants/acme", {"limits": {"execution_rate": 0.01}})
+    stage.travel(KNOWN_FOR)
+    assert stage.call("PUT", "/v1/schedules/often", schedule, query={"tenant": "acme"})[0] == 201
+
+    done = carried_out(stage, {"tenant": "acme", "action": "export", "schedule": "often"})
+
+    assert LARGE in [told["payload"] for told in exported(stage, done)]
+
+
 def test_jobs_are_run_now(stage: Stage):
     job = stage.submit(delay=HOUR, tags=["eu"])
 
@@ -67,9 +90,7 @@ def test_an_export_s_files_hold_the_jobs_and_may_be_downloaded_for_15_minutes(st
 
     [url] = done["parts"]
     signed = parse_qs(urlsplit(url).query)
-    key = urlsplit(url).path.lstrip("/").removeprefix(f"{BUCKET}/")
-    [line] = gzip.decompress(stage.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()).decode().splitlines()
-    told = json.loads(line)
+    [told] = exported(stage, done)
     assert (told["id"], told["payload"], told["tags"]) == (job["id"], {"invoice": 7}, ["eu"])
     assert "Expires" in signed or signed["X-Amz-Expires"] == ["900"]
 
@@ -152,6 +173,14 @@ def carried_out(stage: Stage, asked: dict[str, Any]) -> dict[str, Any]:
     _, told = call(stage, "GET", f"/acme/{accepted['id']}")
     assert told["state"] == "done", told
     return told
+
+
+def exported(stage: Stage, done: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines of the only file of an export."""
+    [url] = done["parts"]
+    key = urlsplit(url).path.lstrip("/").removeprefix(f"{BUCKET}/")
+    text = gzip.decompress(stage.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()).decode()
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def states(stage: Stage, job_ids: list[str]) -> list[str]:

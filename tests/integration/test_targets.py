@@ -23,6 +23,28 @@ def test_a_job_for_a_queue_arrives_there(stage: Stage) -> None:
     assert stage.get(accepted["id"])["state"] == "succeeded"
 
 
+@pytest.mark.parametrize(
+    ("arn", "state"),
+    [
+        ("arn:aws:lambda:us-east-1:123456789012:function:nobody", "failed"),
+        ("arn:aws:sns:us-east-1:123456789012:nothing", "failed"),
+        ("arn:aws:states:us-east-1:123456789012:stateMachine:nothing", "failed"),
+        ("arn:aws:events:us-east-1:123456789012:event-bus/default", "succeeded"),
+    ],
+)
+def test_a_job_asks_for_what_its_target_names_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, arn: str, state: str
+) -> None:
+    monkeypatch.setenv("ALLOWED_TARGETS", json.dumps([arn]))
+    stage.forget_modules()
+    job_id = stage.submit(target=arn, retry={"attempts": 2})["id"]
+
+    stage.work()
+
+    told = stage.get(job_id)
+    assert (told["state"], told["attempt"]) == (state, 1)
+
+
 def test_a_submission_for_another_target_is_refused(stage: Stage) -> None:
     status, problem = stage.call("POST", "/v1/jobs", {"tenant": "acme", "target": FOREIGN})
 

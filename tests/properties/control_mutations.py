@@ -111,7 +111,7 @@ def completes_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     """And takes no notice of a settlement that was refused."""
 
     class _Trusts(Finisher):
-        def complete(self, job_id: Any, *, fence: int, result: str) -> None:
+        def complete(self, job_id: Any, *, fence: int, result: str, caller: str = "") -> None:
             row = self.ledger.get(job_id.key)
             if row is not None and isinstance(
                 self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now()), Applied

@@ -197,10 +197,10 @@ class _ParksAfterItsClaim(Worker):
         gate = super()._gate
         return _LetsInWhatIsToBeParked(**{part.name: getattr(gate, part.name) for part in fields(gate)})
 
-    def _attempt(self, timer: Any, payload: Any, claim: Any, entry: Any) -> Any:
+    def _attempt(self, timer: Any, payload: Any, claim: Any, entry: Any, *, ring: Any) -> Any:
         until = _PARKED.pop(timer.job.key, None)
         if until is None:
-            return super()._attempt(timer, payload, claim, entry)
+            return super()._attempt(timer, payload, claim, entry, ring=ring)
         self.settler.place(replace(timer, due_at=until))
         return None
 

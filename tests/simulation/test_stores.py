@@ -181,6 +181,7 @@ def test_a_call_is_noted_with_its_class_and_its_lag() -> None:
         fence=1,
         scheduled_at=instant_of(12.0),
         deadline=instant_of(60.0),
+        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     )
 
     outcome = targets.call("https://shop.example.com/high", None, asked, options=USUAL, timeout=timedelta(seconds=1))
@@ -202,6 +203,7 @@ def test_a_call_before_its_instant_is_early() -> None:
         fence=1,
         scheduled_at=instant_of(12.0),
         deadline=instant_of(60.0),
+        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     )
     for at in (11.9, 12.0):
         calls.note(asked, host="host", priority=Priority.LOW, at=at, outcome=Succeeded())

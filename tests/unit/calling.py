@@ -24,6 +24,7 @@ INVOCATION = Invocation(
     fence=7,
     scheduled_at=NOON,
     deadline=NOON + 10 * SECOND,
+    traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
 
 

@@ -9,7 +9,14 @@ from tests.builders import NOON
 from tests.fakes import FakeClock, RecordingTargets
 
 INVOCATION = Invocation(
-    job_id="j1", tenant="acme", idempotency_key="acme#x", attempt=1, fence=1, scheduled_at=NOON, deadline=NOON
+    job_id="j1",
+    tenant="acme",
+    idempotency_key="acme#x",
+    attempt=1,
+    fence=1,
+    scheduled_at=NOON,
+    deadline=NOON,
+    traceparent="",
 )
 
 

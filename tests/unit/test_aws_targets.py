@@ -26,6 +26,7 @@ INVOCATION = Invocation(
     fence=7,
     scheduled_at=NOON,
     deadline=NOON + 10 * SECOND,
+    traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
 TOLD = {
     "job_id": "j1~acme~2e~a0~1~b0~x",
@@ -34,8 +35,11 @@ TOLD = {
     "attempt": 2,
     "fence": 7,
     "scheduled_at": "2027-03-01T12:00:00.000Z",
+    "traceparent": INVOCATION.traceparent,
 }
-IN_ATTRIBUTES = {f"tickwheel-{name.replace('_', '-')}": str(value) for name, value in TOLD.items()}
+IN_ATTRIBUTES = {
+    name if name == "traceparent" else f"tickwheel-{name.replace('_', '-')}": str(value) for name, value in TOLD.items()
+}
 _WITHOUT_A_NEW_SESSION: Any = {"core": {"reset_boto3_session": False}}
 
 _client: Callable[..., Any] = boto3.client

@@ -94,33 +94,6 @@ def test_json_has_all_of_it_with_instants_and_seconds() -> None:
     assert told["tenants"][0]["since"] == "2030-01-31T08:00:00Z"
 
 
-def test_watching_looks_again_and_again() -> None:
-    with ApiServer(Answer(200, troubled_json()), Answer(200, health_json()), PROBLEM) as server:
-        result = run("--watch", "--every", "0.1", server=server)
-
-    assert result.exit_code == 1
-    assert len(server.requests) == 3
-    assert [line.split()[0] for line in result.output.splitlines() if " at 2030" in line] == ["behind", "ok"]
-
-
-def test_watching_as_json_prints_a_line_a_look() -> None:
-    with ApiServer(Answer(200, health_json()), Answer(200, troubled_json()), PROBLEM) as server:
-        result = run("--watch", "--every", "0.1", "--json", server=server)
-
-    first, second, refused = map(json.loads, result.output.splitlines())
-    assert (first["status"], second["status"], refused["error"]["code"]) == ("ok", "behind", "forbidden")
-
-
-def test_watching_ends_with_the_last_look_when_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(_: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tickwheel.status_command.time.sleep", interrupt)
-
-    assert status(health_json(), "--watch").exit_code == 0
-    assert status(troubled_json(), "--watch").exit_code == 1
-
-
 def test_who_is_no_operator_is_told_so() -> None:
     with ApiServer(PROBLEM) as server:
         result = run(server=server)

@@ -92,7 +92,7 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
     assert set(NewJob.__dataclass_fields__) - {"_"} == set(JobBody.model_fields)
     assert set(RetryPolicy.__dataclass_fields__) == set(RetryBody.model_fields)
     assert set(Http.__dataclass_fields__) == set(HttpBody.model_fields)
-    assert set(inspect.signature(Client.submit).parameters) - {"self"} == set(JobBody.model_fields)
+    assert set(inspect.signature(Client.submit).parameters) - {"self", "traceparent"} == set(JobBody.model_fields)
 
 
 @pytest.mark.parametrize(

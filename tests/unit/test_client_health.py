@@ -10,8 +10,10 @@ from tests.unit.test_client_tenants import a_client
 from tickwheel.breakers import Breaker
 from tickwheel.errors import ApiProblem, Unreachable
 from tickwheel.health import ClassHealth, Listed, ShardHealth, ShardsHealth, SweeperHealth, UnservedTenant
+from tickwheel.pulse import FIGURES, Lag, Standout
 
 AT = "2030-01-31T12:00:00.000Z"
+LAST_MINUTE = "2030-01-31T11:59:00.000Z"
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 
 
@@ -26,6 +28,29 @@ def class_json(priority: str, **changes: Any) -> dict[str, Any]:
         "oldest_bucket_at": "2030-01-31T12:02:00.000Z",
         "age_seconds": 0,
         **changes,
+    }
+
+
+def lag_json(*milliseconds: float | None, attempts: int = 0) -> dict[str, Any]:
+    names = ("p50_ms", "p95_ms", "p99_ms", "p999_ms")
+    return {"attempts": attempts, **dict(zip(names, milliseconds or (None,) * len(names), strict=True))}
+
+
+def minute_json(at: str, *, seconds: float = 60, lag: dict[str, Any] | None = None, **counts: int) -> dict[str, Any]:
+    return {"at": at, "seconds": seconds, **dict.fromkeys(FIGURES, 0), **counts, "lag": lag or lag_json()}
+
+
+def pulse_json(
+    *, last: dict[str, Any] | None = None, lag: dict[str, dict[str, Any]] | None = None, **tenants: Any
+) -> dict[str, Any]:
+    """Of a stage in which nothing went on but in the minute before noon. last: what went on there."""
+    minutes = [minute_json(f"2030-01-31T11:{minute}:00.000Z") for minute in range(45, 59)]
+    minutes += [last or minute_json(LAST_MINUTE), minute_json(AT, seconds=0)]
+    priorities = ("critical", "high", "normal", "low")
+    return {
+        "minutes": minutes,
+        "lag": [{"priority": name, **(lag or {}).get(name, lag_json())} for name in priorities],
+        "tenants": {"executions": [], "failures": [], "refusals": [], **tenants},
     }
 
 
@@ -52,6 +77,7 @@ def health_json(**changes: Any) -> dict[str, Any]:
         "breakers": {"count": 0, "first": []},
         "pause": {"is_paused": False, "note": "", "since": None},
         "tenants": {"count": 0, "first": []},
+        "pulse": pulse_json(),
         **changes,
     }
 
@@ -205,3 +231,30 @@ def test_an_answer_that_is_none_is_not_taken_for_one(answer: Any) -> None:
 def test_the_question_is_asked_again_when_its_answer_was_lost() -> None:
     with ApiServer(Answer(503, {}), Answer(200, health_json())) as server, a_client(server) as client:
         assert client.health().status == "ok"
+
+
+def test_what_goes_on_is_read() -> None:
+    counts = {name: number for number, name in enumerate(FIGURES, start=1)}
+    last = minute_json(LAST_MINUTE, lag=lag_json(10, 200, 1_500, 4_000.5, attempts=4), **counts)
+    told = pulse_json(
+        last=last,
+        lag={"low": lag_json(1, 2, 3, 4, attempts=1)},
+        executions=[{"tenant": "acme", "count": 4}],
+        failures=[{"tenant": "umbrella", "count": 2}],
+        refusals=[{"tenant": "whale", "count": 9}],
+    )
+    with ApiServer(Answer(200, health_json(pulse=told))) as server, a_client(server) as client:
+        found = client.health().pulse
+
+    assert len(found.minutes) == 16
+    assert (found.last.at, found.last.elapsed) == (NOON - timedelta(minutes=1), timedelta(minutes=1))
+    assert {name: getattr(found.last, name) for name in FIGURES} == counts
+    assert found.last.rate("failed") == 7 / 60
+    seconds = timedelta(seconds=1)
+    assert found.last.lag == Lag(
+        attempts=4, p50=0.01 * seconds, p95=0.2 * seconds, p99=1.5 * seconds, p999=4.0005 * seconds
+    )
+    assert (found.lags["low"].attempts, found.lags["high"].p50) == (1, None)
+    assert found.executions == (Standout(tenant="acme", count=4),)
+    assert found.failures == (Standout(tenant="umbrella", count=2),)
+    assert found.refusals == (Standout(tenant="whale", count=9),)

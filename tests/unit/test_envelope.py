@@ -19,7 +19,7 @@ from functions.domain.envelope import (
     unpack,
     written_size,
 )
-from functions.domain.errors import Undecodable
+from functions.domain.errors import NewerVersion, Undecodable
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Payload, Priority, Timer
 from functions.domain.occurrence import Occurrence, Overlap
@@ -104,8 +104,20 @@ def test_a_body_holds_no_character_that_sqs_refuses():
 
 
 def test_an_envelope_of_a_newer_version_says_so():
-    with pytest.raises(Undecodable, match="version 2 is not 1: written by a newer Tickwheel"):
+    with pytest.raises(NewerVersion, match="this one reads version 1"):
         decode_envelope('{"v":2,"t":"acme","j":[]}')
+
+
+@pytest.mark.parametrize("version", ["0", "-1", "null", '"2"', "1.5", "[1]"])
+def test_what_is_no_version_is_of_no_newer_tickwheel(version: str):
+    with pytest.raises(Undecodable) as caught:
+        decode_envelope(f'{{"v":{version},"t":"acme","j":[]}}')
+    assert type(caught.value) is Undecodable
+
+
+def test_an_envelope_without_a_job_is_none():
+    with pytest.raises(Undecodable, match="it holds no job"):
+        decode_envelope('{"v":1,"t":"acme","j":[]}')
 
 
 def test_a_packed_payload_that_would_not_fit_into_memory_is_refused():
@@ -421,3 +433,28 @@ def row_size(key: str, record: str) -> int:
     """Bytes of a far row, names included: a number takes no more than its digits."""
     row = {"p": "1803902400#0001", "s": key, "j": record, "w": "1803902400000", "x": "1803902400"}
     return sum(len(name) + len(value.encode()) for name, value in row.items())
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"b": -1},  # an id of it would never come to its end
+        {"b": {}},
+        {"h": 1.5},
+        {"a": "2"},
+        {"a": -1},
+        {"o": 10**15},
+        {"o": True},
+        {"k": -5},
+        {"d": 10**15},
+        {"f": [[], None]},
+        {"g": "handler:\ud800"},
+        {"n": ["s", 1_803_902_400_000, "1"]},
+    ],
+    ids=str,
+)
+def test_a_record_with_a_forged_part_is_refused_before_anybody_works_with_it(forged: dict[str, Any]):
+    body = json.loads(encode_envelope([a_timer()]))
+    body["j"][0] |= forged
+    with pytest.raises(Undecodable):
+        decode_envelope(json.dumps(body))

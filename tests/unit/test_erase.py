@@ -266,7 +266,11 @@ def test_a_store_that_fails_holds_up_nobody_else(scene: Scene):
     assert scene.work() == 1
 
     assert scene.remains.of("acme2") == set()
-    assert ("deletion_failed", {"tenant": "acme", "error": "TimeoutError: s3"}) in scene.journal.events
+    ((tenant, error),) = [
+        (keys["tenant"], str(keys["error"])) for name, keys in scene.journal.events if name == "deletion_failed"
+    ]
+    assert tenant == "acme"
+    assert error.startswith("TimeoutError at functions.operations.erase:")
     scene.clock.tick(LEASE + 2 * SKEW)
     assert scene.work() == 1
 

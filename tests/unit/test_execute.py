@@ -16,10 +16,10 @@ from functions.domain.occurrence import Overlap
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Cut, SkipReason, Status
 from functions.domain.wheel import Ring
-from functions.ports import Applied, Failed, Receipt, Refused, Rejected, Succeeded
+from functions.ports import Applied, DeadLetter, Failed, Receipt, Refused, Rejected, Succeeded
 from functions.worker.execute import Message
 from tests.builders import NOON, a_link, a_schedule, a_template, a_timer, an_occurrence_timer, every
-from tests.fakes import FakeClock, InMemoryLedger
+from tests.fakes import FakeClock, InMemoryDeadLetters, InMemoryLedger
 from tests.unit.world import TIME_LIMIT, CrashError, DeathError, Watched, World
 
 
@@ -78,13 +78,41 @@ def test_one_bad_job_does_not_return_the_others_of_its_batch(world: World):
     assert world.journal.counts["returned"] == 1
 
 
-def test_a_message_that_cannot_be_decoded_is_returned_until_its_dead_letter_queue_takes_it(world: World):
-    timer = a_timer()
+@pytest.mark.parametrize("body", ["hello", "{}", '{"v":1,"t":"acme","j":[{"i":"x"}]}', '{"v":1,"t":"acme","j":[]}'])
+def test_a_foreign_message_is_a_dead_letter_at_its_first_receive_and_gone(world: World, body: str):
+    foreign = replace(a_message(a_timer()), body=body, message_id="m1", seen_at=NOON)
 
-    returned = world.work(replace(a_message(timer), body="hello", message_id="m1"), a_message(timer, "m2"))
+    assert world.work(foreign, a_message(a_timer(), "m2")) == []
+    assert world.work(foreign) == []
 
-    assert returned == ["m1"]
-    assert world.events("message_undecodable")[0]["message_id"] == "m1"
+    (letter,) = world.buried
+    assert (letter.tenant, letter.identity, letter.raw, letter.dead_at) == ("?", "m1", body, NOON)
+    assert letter.error_class == "undecodable"
+    assert len(world.targets.effects) == 1
+    assert world.events("message_undecodable")[0] == {"message_id": "m1", "letter": str(letter.letter_id)}
+    assert world.journal.counts["dead_lettered"] == 2
+
+
+def test_a_foreign_message_that_cannot_be_kept_comes_back(world: World):
+    worker = world.worker()
+    broken = replace(worker, settler=replace(worker.settler, dead_letters=_Full()))
+    foreign = replace(a_message(a_timer()), body="hello", message_id="m1")
+
+    assert broken.execute([foreign], ends_at=NOON + HOUR) == ["m1"]
+
+
+class _Full(InMemoryDeadLetters):
+    def put(self, letter: DeadLetter) -> None:
+        raise ConnectionError
+
+
+def test_a_message_of_a_newer_version_comes_back_for_a_worker_that_can_read_it(world: World):
+    newer = replace(a_message(a_timer()), body='{"v":2,"t":"acme","j":[1]}', message_id="m1")
+
+    assert world.work(newer) == ["m1"]
+
+    assert world.buried == []
+    assert str(world.events("job_returned")[0]["error"]).startswith("NewerVersion at functions.domain.envelope:")
 
 
 def test_a_message_that_was_received_before_runs_alone_after_the_rest_of_its_batch(world: World):
@@ -823,13 +851,17 @@ class TestPayloads:
 
         assert world.ready.sent[0].job == decode_envelope(message.body)[0].job
 
-    def test_a_payload_that_cannot_be_unpacked_is_returned_before_any_claim(self, world: World):
-        timer = a_timer(payload=Payload(packed="hello"))
+    @pytest.mark.parametrize("delivery", Delivery)
+    def test_a_payload_that_cannot_be_unpacked_is_no_reason_to_try_again(self, world: World, delivery: Delivery):
+        timer = a_timer(payload=Payload(packed="hello"), delivery=delivery)
 
-        assert world.work(a_message(timer, "m1")) == ["m1"]
+        assert world.work(a_message(timer, "m1")) == []
 
-        assert world.ledger.rows == {}
-        assert world.events("message_undecodable")[0]["message_id"] == "m1"
+        assert world.targets.effects == []
+        assert world.ready.sent == []
+        assert world.events("job_settled")[0]["error"] == "payload_unreadable"
+        if delivery is not Delivery.AT_MOST_ONCE:
+            assert [letter.error_class for letter in world.buried] == ["payload_unreadable"]
 
     def test_a_payload_in_the_store_is_fetched_and_forgotten_when_its_job_has_succeeded(self, world: World):
         timer = a_stored(world, '{"large":true}')

@@ -12,6 +12,9 @@ from functions.api.health_answers import MOST_TENANTS
 from functions.api.health_openapi import SCHEMAS
 from functions.domain.conditions import FRESH
 from functions.domain.health import AUDIT_BEHIND_AFTER, BEHIND_AFTER, MOST_WORST, UNSCANNED_AFTER, HealthStatus
+from functions.domain.lag_histogram import RELATIVE_ERROR
+from functions.domain.pulse import LAG_WINDOW, WINDOW
+from functions.pulse_tally import NAMED_EVERY, WRITTEN_EVERY
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_client_health import health_json
 from tickwheel.cli import app
@@ -21,7 +24,7 @@ MINUTE = 60
 
 
 def commands() -> list[list[str]]:
-    lines = re.findall(r"^tickwheel (status.*)$", PAGE, re.MULTILINE)
+    lines = re.findall(r"^tickwheel ((?:status|top).*)$", PAGE, re.MULTILINE)
     return [shlex.split(line, comments=True) for line in lines]
 
 
@@ -35,13 +38,12 @@ def fields(schema: dict[str, Any]) -> set[str]:
 
 def test_every_command_is_taken() -> None:
     found = commands()
-    assert len(found) == 3
+    assert len(found) == 4
     for command in found:
         problem = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbidden"})
         with ApiServer(Answer(200, health_json()), problem) as server:
-            every = ["--every", "0.1"] if "--watch" in command else []
-            result = CliRunner().invoke(app, [*command, *every], env={"TICKWHEEL_ENDPOINT": server.url})
-        assert '"ok"' in result.output or result.output.startswith("ok"), result.output
+            result = CliRunner().invoke(app, command, env={"TICKWHEEL_ENDPOINT": server.url})
+        assert '"ok"' in result.output or result.output.startswith(("ok", "✔ ok")), result.output
 
 
 def test_every_status_has_a_row() -> None:
@@ -69,4 +71,9 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert text.format(int(length.total_seconds() // MINUTE)) in PAGE
     assert f"the `first` {MOST_BREAKERS}, as" in PAGE
     assert f"the `first` {MOST_TENANTS} with" in PAGE
+    assert f"| the last {WINDOW} and the one that runs" in PAGE
+    assert f"over the last {LAG_WINDOW} minutes" in PAGE
+    assert f"at most once in {WRITTEN_EVERY.total_seconds():g} seconds" in PAGE
+    assert f"once in {NAMED_EVERY.total_seconds():g} seconds" in PAGE
+    assert f"off by {RELATIVE_ERROR:.0%} at most".replace("%", " %") in PAGE
     assert f"up to {('one', 'two', 'three', 'four', 'five')[MOST_WORST - 1]} shards" in PAGE

@@ -33,7 +33,9 @@ def test_a_target_gets_the_payload_and_all_it_needs_to_deduplicate(sink: HttpSin
 
     request = sink.requests[0]
     assert (request.method, request.path, request.body) == ("POST", "/hook?a=b", '{"n":"é"}')
-    told = {name: value for name, value in request.headers.items() if name.startswith(("tickwheel", "idempotency"))}
+    told = {
+        name: value for name, value in request.headers.items() if name.startswith(("tickwheel", "idempotency", "trace"))
+    }
     assert told == {
         "idempotency-key": "acme#x",
         "tickwheel-job-id": "j1~acme~2e~a0~1~b0~x",
@@ -42,6 +44,7 @@ def test_a_target_gets_the_payload_and_all_it_needs_to_deduplicate(sink: HttpSin
         "tickwheel-fence": "7",
         "tickwheel-scheduled-at": "2027-03-01T12:00:00.000Z",
         "tickwheel-key-ids": "k1",
+        "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     }
     assert request.headers["content-type"] == "application/json"
     assert request.headers["user-agent"] == "Tickwheel/1"

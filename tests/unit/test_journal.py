@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools import Metrics
 
+from functions.domain.measures import DIMENSIONS
 from functions.runtime import observability
 from functions.runtime.observability import PowertoolsJournal
 
@@ -27,6 +28,14 @@ def test_an_event_is_one_line_with_its_name_for_a_message_and_its_keys(
     assert (vars(record)["job_id"], vars(record)["attempt"]) == ("j1~x", 2)
 
 
+def test_a_key_that_is_declared_nowhere_is_not_written(journal: PowertoolsJournal, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO", logger=observability.logger.name)
+
+    journal.event("job_settled", job_id="j1~x", payload="4111")
+
+    assert "4111" not in str(vars(caplog.records[-1]))
+
+
 def test_counters_and_values_are_handed_over_with_their_units(
     journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
 ):
@@ -45,7 +54,7 @@ def test_counters_and_values_are_handed_over_with_their_units(
     assert units == {"attempts": "Count", "lag_ms": "Milliseconds", "oldest_bucket_age_s": "Seconds"}
 
 
-def test_metrics_have_the_service_for_their_only_dimension(
+def test_a_metric_without_dimensions_of_its_own_has_the_service(
     journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
 ):
     journal.count("attempts")
@@ -55,6 +64,53 @@ def test_metrics_have_the_service_for_their_only_dimension(
     blob = blobs(capsys)[0]
     assert blob["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
     assert blob["service"] == "worker"
+
+
+def test_each_dimension_is_a_set_of_its_own_beside_the_service(
+    journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+):
+    journal.observe("lag_ms", 5, ring="far", priority="high", kind="retry")
+
+    journal.flush()
+
+    (blob,) = blobs(capsys)
+    assert blob["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [
+        ["service"],
+        *(["service", dimension] for dimension in DIMENSIONS["lag_ms"]),
+    ]
+    assert {name: blob[name] for name in ("service", "ring", "priority", "kind", "lag_ms")} == {
+        "service": "worker",
+        "ring": "far",
+        "priority": "high",
+        "kind": "retry",
+        "lag_ms": [5.0],
+    }
+
+
+def test_values_with_different_dimensions_do_not_mix(journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+    journal.count("attempts", 3)
+    journal.observe("lag_ms", 1, ring="near", priority="high", kind="job")
+    journal.observe("lag_ms", 2, ring="far", priority="high", kind="job")
+    journal.observe("lag_ms", 3, ring="near", priority="high", kind="job")
+
+    journal.flush()
+
+    plain, near, far = blobs(capsys)
+    assert (plain["attempts"], plain["_aws"]["CloudWatchMetrics"][0]["Dimensions"]) == ([3.0], [["service"]])
+    assert (near["ring"], near["lag_ms"]) == ("near", [1.0, 3.0])
+    assert (far["ring"], far["lag_ms"]) == ("far", [2.0])
+
+
+def test_a_hundred_values_leave_no_dimension_behind(journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+    for value in range(100):
+        journal.observe("lag_ms", value, priority="low")
+    journal.flush()
+    journal.count("attempts")
+    journal.flush()
+
+    full, plain = blobs(capsys)
+    assert (len(full["lag_ms"]), full["priority"]) == (100, "low")
+    assert plain["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
 
 
 def test_a_flush_begins_anew(journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):

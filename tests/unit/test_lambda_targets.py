@@ -32,6 +32,7 @@ INVOCATION = Invocation(
     fence=7,
     scheduled_at=NOON,
     deadline=NOON + 10 * SECOND,
+    traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
 _WITHOUT_DOCKER: Any = {"core": {"reset_boto3_session": False}, "lambda": {"use_docker": False}}
 
@@ -63,6 +64,7 @@ def test_a_function_gets_the_payload_for_its_event_and_the_rest_in_its_client_co
             "fence": 7,
             "scheduled_at": "2027-03-01T12:00:00.000Z",
             "deadline": "2027-03-01T12:00:10.000Z",
+            "traceparent": INVOCATION.traceparent,
         }
     }
 
@@ -76,6 +78,7 @@ def test_the_longest_context_is_one_that_lambda_takes(aws: HttpSink):
         fence=10**12,
         scheduled_at=NOON,
         deadline=NOON,
+        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     )
 
     AwsCaller().call(FUNCTION, None, longest, options=USUAL, timeout=10 * SECOND)

@@ -8,6 +8,7 @@ from functions.domain.job import Priority
 from functions.domain.job_id import job_id_of
 from functions.domain.lateness import is_late
 from functions.domain.tenant_plan import TenantPlan
+from functions.domain.wheel import Ring
 from functions.worker.start import note_start
 from tests.builders import NOON, a_timer
 from tests.fakes import RecordingJournal
@@ -77,7 +78,7 @@ def test_a_late_attempt_is_named_in_the_log_with_its_tenant_and_its_lag():
 def test_an_attempt_that_began_early_is_counted_and_named():
     journal = RecordingJournal()
 
-    note_start(a_timer(), PLAN, started_at=NOON - 5 * MILLISECOND, objective=OBJECTIVE, journal=journal)
+    note_start(a_timer(), PLAN, ring=Ring.NEAR, started_at=NOON - 5 * MILLISECOND, objective=OBJECTIVE, journal=journal)
 
     assert journal.counts == {"attempts": 1, "early": 1}
     assert [(name, keys["early_ms"]) for name, keys in journal.events] == [("began_early", 5.0)]

@@ -59,6 +59,14 @@ def test_the_account_is_bootstrapped_and_then_every_stack_deployed_as_the_local_
     assert " ".join(deployment).find("deploy --all --require-approval never --context stage=local") >= 0
 
 
+def test_a_single_stack_is_deployed_without_those_that_it_needs(checkout: Checkout) -> None:
+    deploy(checkout, LOOPBACK, folder=checkout.root, bootstrap=False, stack="local/Scheduler")
+
+    (deployment,) = (call["arguments"] for call in calls(checkout))
+    assert "--all" not in deployment
+    assert " ".join(deployment).find("deploy local/Scheduler --exclusively --require-approval never") >= 0
+
+
 def test_each_line_of_the_cli_is_progress(checkout: Checkout) -> None:
     lines: list[str] = []
 

@@ -74,7 +74,7 @@ def test_a_lag_that_lasts_sheds_low_first_and_then_all_but_critical():
     publisher = a_publisher(world)
     behind(world, minutes=6)
 
-    assert not publisher.publish().shed  # the first tick of a new shard begins a day back
+    assert not publisher.publish().shed  # it may be gone in a minute
     assert publisher.publish().shed == {Priority.LOW}
     behind(world, minutes=11)
     assert publisher.publish().shed == {Priority.LOW}
@@ -86,6 +86,30 @@ def test_a_lag_that_lasts_sheds_low_first_and_then_all_but_critical():
 
     behind(world, minutes=0)
     assert not publisher.publish().shed
+
+
+def test_a_shard_that_hastens_through_the_day_before_it_was_first_scanned_refuses_nobody():
+    world = World()
+    publisher = a_publisher(world)
+    for hours in (24, 17, 10, 3):
+        behind(world, minutes=60 * hours)
+        assert not publisher.publish().shed
+        world.clock.tick(timedelta(minutes=1))
+
+
+@pytest.mark.parametrize(("minutes", "is_shed"), [(35, False), (36, True)])
+def test_a_lag_that_is_caught_up_within_the_limit_at_its_pace_sheds_nothing(minutes: int, is_shed: bool):
+    # From 43 minutes to 36 in one: seven of those a minute are 35 in five minutes.
+    world = World()
+    publisher = a_publisher(world)
+    behind(world, minutes=43)
+    publisher.publish()
+    world.clock.tick(timedelta(minutes=1))
+    behind(world, minutes=minutes - 1)
+
+    conditions = publisher.publish()
+    assert conditions.lags[Priority.NORMAL] == 60 * minutes
+    assert bool(conditions.shed) is is_shed
 
 
 def test_low_that_waits_sheds_nothing_but_low():

@@ -1,5 +1,6 @@
 """How many jobs of a tenant may wait: what is refused, what a count costs, and how it goes down again."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -12,12 +13,14 @@ from functions.api.submit import Accepted
 from functions.domain.errors import QuotaExceeded, TickwheelError
 from functions.domain.job import Delivery
 from functions.domain.job_id import parse_job_id
+from functions.domain.pulse import Figure
 from functions.domain.submission import Submission
 from functions.domain.tenant_plan import TenantPlan
 from functions.ports import Failed
+from functions.pulse_tally import PulseTally
 from functions.rescheduling import Edited
 from tests.builders import NOON, a_submission, an_occurrence_timer
-from tests.fakes import InMemoryPendingStore
+from tests.fakes import InMemoryPendingStore, InMemoryPulseStore
 from tests.unit.world import World
 
 HOUR = timedelta(hours=1)
@@ -235,3 +238,15 @@ def test_the_fires_of_a_schedule_do_not_count():
 
     world.tally.flush()
     assert world.waiting.rows == {}
+
+
+def test_what_comes_in_and_what_is_refused_is_in_the_pulse():
+    world = Limited()
+    store = InMemoryPulseStore()
+    pulse = PulseTally(clock=world.clock, store=store, journal=world.journal)
+
+    world.hand_in(*(far() for _ in range(LIMIT + 2)), by=replace(world.quota, pulse=pulse))
+    pulse.flush()
+
+    assert store.rows[NOON].counts == {Figure.SUBMITTED: LIMIT, Figure.REFUSED: 2}
+    assert store.names == {(NOON, "acme"): {Figure.REFUSED: 2}}

@@ -45,6 +45,7 @@ API = CONSTANTS | {
     "SCHEDULE_STATE_TABLE": "schedule_state",
     "TENANTS_TABLE": "tenants",
     "READY_QUEUE_URLS": json.dumps(["u0", "u1", "u2", "u3"]),
+    "AUDIT_STREAM": "audit",
 }
 
 WORKER = API | {"DEAD_LETTERS_TABLE": "dead_letters", "ALLOWED_NETWORKS": "[]", "LAG_OBJECTIVE_MS": "2000"}

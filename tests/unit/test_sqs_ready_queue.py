@@ -14,6 +14,8 @@ from functions.adapters.sqs_ready_queue import ATTEMPTS, SqsReadyQueue
 from functions.domain.envelope import decode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.job import Payload, Priority
+from functions.domain.trace import Trace
+from functions.domain.wheel import Ring
 from functions.ports import Receipt, Rejected
 from tests.builders import NOON, a_timer
 from tests.fakes import FakeClock
@@ -73,6 +75,32 @@ def test_a_message_belongs_to_the_group_of_its_tenant_so_that_sqs_is_fair(queue:
     assert [entry["MessageGroupId"] for entry in sqs.entries()] == ["acme", "globex"]
 
 
+def test_only_what_is_promoted_says_where_it_comes_from(queue: SqsReadyQueue, sqs: ScriptedSqs, clock: FakeClock):
+    queue.send([a_timer()])
+    with ThreadPoolExecutor(1) as pool:
+        SqsReadyQueue(cast("Any", sqs), URLS, clock=clock, pool=pool, ring=Ring.FAR).send([a_timer()])
+
+    near, far = sqs.entries()
+    assert "MessageAttributes" not in near
+    assert far["MessageAttributes"] == {"ring": {"DataType": "String", "StringValue": "far"}}
+    assert "MessageSystemAttributes" not in far
+
+
+def test_a_promoted_job_goes_on_in_the_trace_that_its_submission_brought(sqs: ScriptedSqs, clock: FakeClock):
+    trace = Trace(trace_id="4bf92f3577b34da6a3ce929d0e0e4736", span_id="00f067aa0ba902b7", flags=1)
+    with ThreadPoolExecutor(1) as pool:
+        SqsReadyQueue(cast("Any", sqs), URLS, clock=clock, pool=pool, ring=Ring.FAR).send([a_timer(trace=trace)])
+
+    (entry,) = sqs.entries()
+    assert entry["MessageSystemAttributes"] == {"AWSTraceHeader": {"DataType": "String", "StringValue": trace.xray}}
+
+
+def test_what_is_near_goes_on_in_the_trace_of_whoever_sends_it(queue: SqsReadyQueue, sqs: ScriptedSqs):
+    queue.send([a_timer(trace=Trace(trace_id="4bf92f3577b34da6a3ce929d0e0e4736", span_id="00f067aa0ba902b7", flags=1))])
+
+    assert "MessageSystemAttributes" not in sqs.entries()[0]
+
+
 def test_a_message_carries_the_timer_and_the_delay_that_is_left(queue: SqsReadyQueue, sqs: ScriptedSqs):
     timer = a_timer(due_at=NOON + timedelta(seconds=12.3))
 
@@ -95,7 +123,7 @@ def test_a_sender_fault_is_permanent_and_not_tried_again(queue: SqsReadyQueue, s
     timers = [a_timer(), a_timer(), a_timer()]
     sqs.script = [refusing("1", sender_fault=True)]
 
-    assert queue.send(timers) == [Rejected(timers[1], "InvalidMessageContents: why", is_permanent=True)]
+    assert queue.send(timers) == [Rejected(timers[1], "InvalidMessageContents", is_permanent=True)]
     assert len(sqs.requests) == 1
 
 
@@ -118,7 +146,7 @@ def test_a_fault_that_stays_is_given_back_as_transient(queue: SqsReadyQueue, sqs
     timers = [a_timer(), a_timer()]
     sqs.script = [refusing("0", sender_fault=False)] * ATTEMPTS
 
-    assert queue.send(timers) == [Rejected(timers[0], "InvalidMessageContents: why", is_permanent=False)]
+    assert queue.send(timers) == [Rejected(timers[0], "InvalidMessageContents", is_permanent=False)]
     assert [len(request["Entries"]) for request in sqs.requests] == [2, 1, 1]
 
 
@@ -157,7 +185,10 @@ def test_a_call_without_an_answer_is_tried_again_and_then_given_back(
     assert queue.send([timer]) == []
 
     sqs.script = [fail] * ATTEMPTS
-    assert queue.send([timer]) == [Rejected(timer, str(error), is_permanent=False)]
+    (rejected,) = queue.send([timer])
+    assert (rejected.timer, rejected.is_permanent) == (timer, False)
+    assert rejected.reason.startswith(type(error).__name__)
+    assert str(error) not in rejected.reason
 
 
 def test_a_call_that_is_wrong_is_an_error(queue: SqsReadyQueue, sqs: ScriptedSqs):

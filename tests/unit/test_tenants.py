@@ -192,8 +192,8 @@ def test_every_change_leaves_one_line_of_who_what_before_and_after():
 
     assert [(line["caller"], line["tenant"], line["what"]) for line in api.audit()] == [
         (OPERATOR, "acme", "put"),
-        (OPERATOR, "acme", "paused"),
-        (OPERATOR, EVERYBODY, "paused"),
+        (OPERATOR, "acme", "pause"),
+        (OPERATOR, EVERYBODY, "pause"),
     ]
     put, paused, _ = api.audit()
     assert (put["before"], put["after"]["limits"]) == ({}, {"weight": 2})

@@ -747,11 +747,12 @@ class TestFailing:
         first = standing(world, operation)
 
         assert (first.state, first.lease_until) == (OperationState.RUNNING, None)
-        assert (first.progress.failures, first.progress.error) == (1, "OSError: ledger.cancel has failed")
+        assert first.progress.failures == 1
+        assert first.progress.error.startswith("OSError at functions.cancelling:")
         assert first.progress.done == 3
         assert world.journal.counts["operation_failures"] == 1
         (line,) = world.events("operation_failed")
-        assert (line["operation"], line["error"]) == (operation.operation_id, "OSError: ledger.cancel has failed")
+        assert (line["operation"], line["error"]) == (operation.operation_id, first.progress.error)
         assert world.operate().ended == 1
         last = standing(world, operation).progress
         assert (last.done, last.failures, last.error) == (5, 1, "")
@@ -833,13 +834,14 @@ class TestFailing:
         assert standing(world, first).progress.failures == 1
         assert standing(world, second).state is OperationState.DONE
 
-    def test_what_is_told_of_an_error_is_short(self, world: World):
+    def test_what_an_error_says_is_told_to_nobody(self, world: World):
         placed(world)
         operation = accepted(world, Action.CANCEL)
 
         failing(world, lambda call: call == "ledger.cancel", told="x" * 10_000).operate()
 
-        assert len(standing(world, operation).progress.error) == 400
+        assert "xx" not in standing(world, operation).progress.error
+        assert "xx" not in str(world.journal.events)
 
     @pytest.mark.parametrize("beside", [0, 5])
     def test_a_job_that_cannot_be_stored_does_not_hold_up_the_others(self, world: World, beside: int):

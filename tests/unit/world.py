@@ -76,6 +76,7 @@ from tests.fakes import (
     InMemoryShardStore,
     InMemoryTimerStore,
     InMemoryUsageStore,
+    RecordingAudit,
     RecordingJournal,
     RecordingTargets,
 )
@@ -226,6 +227,7 @@ class World:
         self.seats = InMemorySeatStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
+        self.trail = RecordingAudit()
         self.used = InMemoryUsageStore()
         self.waiting = InMemoryPendingStore()
         self.tally = self.a_tally()
@@ -299,6 +301,7 @@ class World:
             materialiser=self.materialiser,
             journal=self.journal,
             token=self.token,
+            audit=self.trail,
         )
 
     def ringer(self) -> Ringer:
@@ -391,6 +394,7 @@ class World:
             jitter=lambda: self.jitter,
             usage=self.tally,
             pending=self.tally,
+            audit=self.trail,
         )
 
     def work(self, *messages: Message, ledger: Ledger | None = None) -> list[str]:
@@ -430,6 +434,7 @@ class World:
             capacity=self.capacity,
             journal=self.journal,
             token=self.token,
+            audit=self.trail,
         )
 
     def scan(self, shard: int = 0, *, time_limit: timedelta = TIME_LIMIT) -> ScanReport:
@@ -479,6 +484,7 @@ class World:
             token=self.token,
             usage=self.tally,
             pending=self.tally,
+            audit=self.trail,
         )
 
     def submitter(self) -> Submitter:
@@ -512,13 +518,16 @@ class World:
             placer=self.placer,
             token=self.token,
             pending=self.tally,
+            audit=self.trail,
         )
 
     def finder(self) -> Finder:
         return Finder(wheel=self.wheel, clock=self.clock, ledger=self.ledger, timers=self.timers)
 
     def finisher(self, *, ledger: Ledger | None = None) -> Finisher:
-        return Finisher(clock=self.clock, ledger=ledger or self.ledger, settler=self.settler(ledger=ledger))
+        return Finisher(
+            clock=self.clock, ledger=ledger or self.ledger, settler=self.settler(ledger=ledger), audit=self.trail
+        )
 
     def explainer(self) -> Explainer:
         return Explainer(
@@ -545,6 +554,7 @@ class World:
             identity=lambda: f"random-{next(self._tokens)}",
             token=self.token,
             pending=self.tally,
+            audit=self.trail,
         )
 
     def operator(self) -> Operator:
@@ -563,6 +573,7 @@ class World:
             token=self.token,
             identity=lambda: f"random-{next(self._tokens)}",
             side_by_side=lambda rule, items: [rule(item) for item in items],
+            audit=self.trail,
         )
 
     def operate(self, *, time_limit: timedelta = TIME_LIMIT) -> WorkReport:

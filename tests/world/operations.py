@@ -25,10 +25,10 @@ class _Told:
     promises: Promises
     process: Process
 
-    def cancel(self, job_id: JobId) -> bool:
+    def cancel(self, job_id: JobId, *, caller: str = "") -> bool:
         expected = self.promises.jobs.get(str(job_id))
         try:
-            is_cancelled = self.canceller.cancel(job_id)
+            is_cancelled = self.canceller.cancel(job_id, caller=caller)
         except (AlreadySettled, TooLate):
             if expected is not None:
                 expected.removed_by.discard(self.process.name)

@@ -33,10 +33,11 @@ def deploy(
     progress: Progress = quietly,
     app_folder: Path | None = None,
     bootstrap: bool = True,
+    stack: str | None = None,
 ) -> Mapping[str, str]:
-    """Bootstraps and deploys every stack with the context `stage=local`; returns the outputs of all stacks by name.
+    """Bootstraps and deploys every stack with the context `stage=local`; returns the outputs of all of them by name.
 
-    `folder` takes the synthesised app and the CDK's own files; `app_folder` is where cdk.json is, the checkout
+    stack: only that one, by the path that the application gives it, and not those that it needs. `folder` takes the synthesised app and the CDK's own files; `app_folder` is where cdk.json is, the checkout
     unless told. Raises NotLoopback before anything runs, or DeployFailed with the last lines of the CLI.
     """
     refuse_other_machines(aws.endpoint_url)
@@ -49,17 +50,52 @@ def deploy(
     progress("deploying the stacks")
     outputs = folder / "outputs.json"
     outputs.unlink(missing_ok=True)
-    command = [*cdk, "deploy", "--all", "--require-approval", "never", "--context", "stage=local"]
+    command = [
+        *cdk,
+        "deploy",
+        *(["--all"] if stack is None else [stack, "--exclusively"]),
+        "--require-approval",
+        "never",
+        "--context",
+        "stage=local",
+    ]
     command += ["--output", str(folder / "cdk.out"), "--outputs-file", str(outputs), "--progress", "events"]
     _run(command, environment, app_folder or checkout.root, progress)
     return _read_outputs(outputs)
 
 
-def destroy(checkout: Checkout, aws: AwsSettings, *, folder: Path, progress: Progress = quietly) -> None:
-    """Deletes every stack that was deployed from `folder`; what the stacks retain stays. Errors as `deploy`."""
+def diff(checkout: Checkout, aws: AwsSettings, *, folder: Path, progress: Progress = quietly) -> None:
+    """Raises DeployFailed, with what the CLI prints last, where a deployment from here would change anything."""
+    refuse_other_machines(aws.endpoint_url)
+    progress("comparing the stacks")
+    command = [
+        *_cdk(checkout),
+        "diff",
+        "--all",
+        "--fail",
+        "--context",
+        "stage=local",
+        "--output",
+        str(folder / "cdk.out"),
+    ]
+    _run(command, _environment(checkout, aws, folder), checkout.root, progress)
+
+
+def destroy(
+    checkout: Checkout,
+    aws: AwsSettings,
+    *,
+    folder: Path,
+    progress: Progress = quietly,
+    stacks: Sequence[str] = ("--all",),
+) -> None:
+    """Deletes the stacks that were deployed from `folder`; what they retain stays. Errors as `deploy`.
+
+    stacks: only those, by the paths that the application gives them.
+    """
     refuse_other_machines(aws.endpoint_url)
     progress("deleting the stacks")
-    command = [*_cdk(checkout), "destroy", "--all", "--force", "--context", "stage=local"]
+    command = [*_cdk(checkout), "destroy", *stacks, "--force", "--context", "stage=local"]
     _run([*command, "--app", str(folder / "cdk.out")], _environment(checkout, aws, folder), checkout.root, progress)
 
 

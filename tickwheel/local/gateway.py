@@ -11,6 +11,11 @@ AWS does not name one.
 It looks for messages whose delay has passed as promptly as SQS delivers them; ministack alone would look once a second,
 and a second is what our lag is measured against.
 
+It lets the process of a function die alone. ministack alone would then end all processes of that function, in the middle
+of whatever they do, those included that are about to start in its place.
+
+It throttles DynamoDB while it is told to (throttling.py).
+
 With `--lifeline` it ends when its standard input does. The kernel closes that pipe when the parent dies, however it
 dies, so no cloud and no Lambda outlives a demo, benchmark or test that was killed.
 """
@@ -24,8 +29,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import ministack.app as ministack
-from ministack.core import iam_actions
+from ministack.core import iam_actions, lambda_runtime
 from ministack.core.concurrency import esm_wake
+
+from tickwheel.local.throttling import Throttling
 
 _TLS = (b"x-forwarded-proto", b"https")
 _POLL_SECONDS = 0.05
@@ -44,8 +51,9 @@ def main() -> None:
     # Every Lambda unpacks a layer of its own: what it compiled would never be read again, only deleted.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.argv = sys.argv[:1]  # ministack reads the arguments too
-    ministack.app = _behind_tls(ministack.app)  # pyright: ignore[reportAttributeAccessIssue]
+    ministack.app = Throttling(_behind_tls(ministack.app))  # pyright: ignore[reportAttributeAccessIssue]
     iam_actions.extract_iam_action = _as_aws_names_it(iam_actions.extract_iam_action)
+    lambda_runtime.Worker.invoke = _dying_alone(lambda_runtime.Worker.invoke)
     ministack.main()
 
 
@@ -64,6 +72,20 @@ def _as_aws_names_it(extract: Callable[..., str | None]) -> Callable[..., str | 
         return _ACTION_OF_BATCH.get(action or "", action)
 
     return action_of
+
+
+def _dying_alone(invoke: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    def invoke_alone(worker: Any, *arguments: Any, **named: Any) -> dict[str, Any]:
+        try:
+            return invoke(worker, *arguments, **named)
+        except Exception as error:  # noqa: BLE001  however it died, its invocation has failed, and the next starts another
+            process, worker._proc = worker._proc, None  # noqa: SLF001
+            if process is not None:
+                process.kill()
+                process.wait()
+            return {"status": "error", "error": f"{type(error).__name__}: {error}"}
+
+    return invoke_alone
 
 
 def _poll_queues() -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from tickwheel.local.checkout import Checkout, find_checkout
 from tickwheel.local.cloud import LocalCloud, stop_group
-from tickwheel.local.deploy import Progress, api_endpoint_of, deploy, destroy, quietly
+from tickwheel.local.deploy import Progress, api_endpoint_of, deploy, destroy, diff, quietly
 from tickwheel.local.settings import AwsSettings
 from tickwheel.local.state import Running, forget_running, read_running, write_running
+
+_SCHEDULER = "local/Scheduler"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +31,24 @@ class Stack:
         outputs = deploy(self.checkout, self.aws, folder=self.folder, progress=progress, bootstrap=False)
         return replace(self, outputs=outputs, api_endpoint=api_endpoint_of(outputs))
 
+    def redeploy_scheduler(self, *, progress: Progress = quietly) -> "Stack":
+        """As `redeploy`, but leaves the storage stack as it is: outputs are those of the scheduler."""
+        outputs = deploy(
+            self.checkout, self.aws, folder=self.folder, progress=progress, bootstrap=False, stack=_SCHEDULER
+        )
+        return replace(self, outputs=outputs, api_endpoint=api_endpoint_of(outputs))
+
+    def diff(self, *, progress: Progress = quietly) -> None:
+        """Raises DeployFailed where deploying the checkout as it is now would change anything."""
+        diff(self.checkout, self.aws, folder=self.folder, progress=progress)
+
     def destroy(self, *, progress: Progress = quietly) -> None:
         """Deletes the stacks as `cdk destroy` does in an account; the cloud stays."""
         destroy(self.checkout, self.aws, folder=self.folder, progress=progress)
+
+    def destroy_scheduler(self, *, progress: Progress = quietly) -> None:
+        """Deletes what `make destroy` does in an account: the scheduler, and not the data."""
+        destroy(self.checkout, self.aws, folder=self.folder, progress=progress, stacks=(_SCHEDULER,))
 
 
 @contextmanager

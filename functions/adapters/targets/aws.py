@@ -136,6 +136,7 @@ def told(invocation: Invocation) -> dict[str, Any]:
         "attempt": invocation.attempt,
         "fence": invocation.fence,
         "scheduled_at": format_instant(invocation.scheduled_at),
+        "traceparent": invocation.traceparent,
     }
 
 
@@ -225,7 +226,11 @@ def _start_execution(sending: _Sending) -> Outcome:
 
 def _attributes(invocation: Invocation) -> dict[str, dict[str, str]]:
     return {
-        f"tickwheel-{name.replace('_', '-')}": {"DataType": "String", "StringValue": str(value)}
+        # Under the name that libraries of W3C Trace Context look for.
+        name if name == "traceparent" else f"tickwheel-{name.replace('_', '-')}": {
+            "DataType": "String",
+            "StringValue": str(value),
+        }
         for name, value in told(invocation).items()
     }
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
+from functions.domain.faults import fault_of
 from functions.ports import Failed, Outcome
 
 TIMEOUT = "timeout"
@@ -45,7 +46,8 @@ class Call:
             try:
                 outcome = function()
             except BaseException as error:  # noqa: BLE001  whatever ends it, a handler's sys.exit too, ends the attempt
-                outcome = Failed(f"{type(error).__name__}: {error}")
+                # Its text may hold what was sent: a header that cannot be written, a payload that cannot be read.
+                outcome = Failed(fault_of(error))
             self.hear(lambda: outcome)
 
         thread = threading.Thread(target=run, name="target", daemon=True)

@@ -17,6 +17,8 @@ from urllib3.exceptions import (
     LocationValueError,
     NameResolutionError,
     NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
     SSLError,
 )
 from urllib3.exceptions import TimeoutError as OverrunError
@@ -36,6 +38,7 @@ BODY_LIMIT = 16_384
 logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
 
 _CONNECT_SECONDS = 5.0
+_ABOUT_HOSTS = (NewConnectionError, ConnectTimeoutError, ReadTimeoutError, SSLError)
 _WITHOUT_BODY = frozenset({Method.GET, Method.DELETE})
 
 
@@ -81,9 +84,9 @@ class HttpCaller:
         except RefusedAddressError as error:
             return Failed(f"RefusedAddress: {error}", error_class="refused_address", is_permanent=True)
         except (LocationValueError, UnicodeError) as error:
-            return Failed(f"{type(error).__name__}: {error}", error_class="invalid", is_permanent=True)
+            return Failed(_told_of(error), error_class="invalid", is_permanent=True)
         except HTTPError as error:
-            return Failed(f"{type(error).__name__}: {error}", error_class=_class_of(error))
+            return Failed(_told_of(error), error_class=_class_of(error))
         judgement = judge(response.status, response.headers.get("Retry-After"), options=options, now=self._clock.now())
         answer = _Answer(response, judgement)
         # The status is the answer: what comes or does not come of the body changes nothing about the effect.
@@ -213,7 +216,17 @@ def _told(invocation: Invocation) -> dict[str, str]:
         "Tickwheel-Attempt": str(invocation.attempt),
         "Tickwheel-Fence": str(invocation.fence),
         "Tickwheel-Scheduled-At": format_instant(invocation.scheduled_at),
+        "traceparent": invocation.traceparent,
     }
+
+
+def _told_of(error: Exception) -> str:
+    """Its kind, and its text where that names a host at most: others repeat the whole URL, or what the target sent."""
+    name = type(error).__name__
+    if isinstance(error, _ABOUT_HOSTS):
+        return f"{name}: {error}"
+    cause = error.args[-1] if isinstance(error, ProtocolError) and error.args else None
+    return f"{name}: {type(cause).__name__}" if isinstance(cause, Exception) else name
 
 
 def _class_of(error: HTTPError) -> str:

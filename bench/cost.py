@@ -1,0 +1,447 @@
+"""What a month of a stage costs, line by line, beside EventBridge Scheduler with the same guarantees: arithmetic alone.
+
+A month is 30 days. Free tiers are left out, and so are taxes, support, what targets cost, and the network between regions.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from bench.budgets import Units
+
+DAYS = 30
+MINUTES = DAYS * 24 * 60
+SECONDS = MINUTES * 60
+GB = 1e9
+
+TIMER_DAYS = 14
+"""A far row is kept so long after it was due."""
+LEDGER_DAYS = 15
+"""A ledger row, after its last change."""
+STORED_OVERHEAD = 100
+"""Bytes that DynamoDB bills for each row beside what it holds."""
+
+FULL_BATCH = 10
+INLINE = 8_192
+"""A larger payload is an object of S3."""
+UNIT = 1_024
+BILLED_MESSAGE = 65_536
+READ_UNIT = 4_096
+AUDIT_STEP = 5_120
+"""Bytes: Firehose bills a record as if it were a multiple of this."""
+AUDIT_DAYS = 400
+
+SWEEPS = MINUTES / 5
+"""Passes over the states of all schedules."""
+
+KNOWLEDGE_SECONDS = 30
+PULSE_WRITES = 6
+"""Of a process that is busy, a minute: functions/pulse_tally.py."""
+TALLIED = 200
+"""Jobs of a tenant that are counted by one write: functions/tally.py."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What is asked of a stage.
+
+    batch: jobs a request. far_share: of jobs that are due in more than GUARD. keyed_share: with an idempotency key. wait_days:
+    how long a far job waits, about. retries: attempts beside the first, a job. payload: bytes, as they are stored.
+    """
+
+    jobs_a_day: float
+    schedules: float = 0
+    fires_a_schedule_day: float = 1
+    payload: int = 512
+    batch: float = 25
+    far_share: float = 0.8
+    keyed_share: float = 0
+    delivery: str = "exactly_once"
+    wait_days: float = 1
+    retries: float = 0.02
+    look_ups: float = 0.1
+    tenants: int = 20
+
+    @property
+    def jobs(self) -> float:
+        """A month."""
+        return self.jobs_a_day * DAYS
+
+    @property
+    def fires(self) -> float:
+        """A month."""
+        return self.schedules * self.fires_a_schedule_day * DAYS
+
+    @property
+    def executions(self) -> float:
+        """Jobs and fires a month, which is what a cost is told for a million of."""
+        return self.jobs + self.fires
+
+    @property
+    def attempts(self) -> float:
+        """A month, of all executions."""
+        return self.executions * (1 + self.retries)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumed:
+    """What is not measured, and can be said. Durations of Lambdas in seconds, billed ones.
+
+    fill: messages of a batch that a worker gets; None: as many as come within a second, one to ten. pollers: of an event
+    source that has nothing to do, which asks SQS every 20 seconds.
+    """
+
+    fill: float | None = None
+    pollers: int = 2
+    target_s: float = 0.1
+    batch_s: float = 0.03
+    request_s: float = 0.02
+    submission_s: float = 0.002
+    tick_s: float = 0.05
+    sweep_s: float = 0.3
+    ledger_row: int = 300
+    state_row: int = 600
+    definition_row: int = 1_500
+    log_line_of_lambda: int = 300
+    access_log_line: int = 450
+    traced: float = 0.05
+
+    def fill_at(self, a_second: float) -> float:
+        """Messages in a batch, at so many a second."""
+        return self.fill if self.fill is not None else min(FULL_BATCH, max(1.0, a_second))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the benchmarks have measured. paths: units of a job by `{ring}, {delivery}` and with `, keyed`, in full batches.
+
+    fire: of an occurrence. log_bytes: that an execution writes, of a near and of a far one, and a tick. promoted_a_second: jobs, by one vCPU.
+    audit_line, audit_line_kept: bytes of a line of the audit trail, as it is sent and as it is compressed.
+    """
+
+    paths: Mapping[str, Units]
+    fire: Units
+    tick: Units
+    mark: Units
+    payload: int
+    log_bytes: Mapping[str, float]
+    promoted_a_second: float
+    audit_line: float
+    audit_line_kept: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """What a stage consists of. memory: MB by function. log_days: how long lines are kept."""
+
+    name: str
+    shards: int
+    memory: Mapping[str, int]
+    audit_sample: float
+    log_days: float
+    sources: int
+    metrics: int
+    alarm_metrics: int
+    composite_alarms: int
+    dashboards: int
+    keys: int
+    secrets: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of the bill: so many units of one kind. is_assumed: an assumption goes into it."""
+
+    service: str
+    what: str
+    quantity: float
+    unit: str
+    usd: float
+    is_assumed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bill:
+    """A month."""
+
+    lines: tuple[Line, ...]
+    executions: float
+
+    @property
+    def usd(self) -> float:
+        """All lines."""
+        return sum(line.usd for line in self.lines)
+
+    @property
+    def usd_a_million(self) -> float | None:
+        """Of a million executions; None where there are none."""
+        return self.usd / self.executions * 1e6 if self.executions else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Both systems under the same work. prices: USD of one unit."""
+
+    deployed: Deployed
+    measured: Measured
+    prices: Mapping[str, float]
+    assumed: Assumed = Assumed()
+
+    def bill(self, work: Workload) -> Bill:
+        """What Tickwheel costs."""
+        lines = [
+            *self._tables(work),
+            *self._storage(work),
+            *self._queues(work),
+            *self._functions(work),
+            self._line("API Gateway", "requests", self._requests(work), "http_api_request"),
+            self._line("EventBridge", "ticks by rules on the default bus", self._ticks, None),
+            *self._watching(work),
+            self._line("Secrets Manager", "the secret of webhooks", self.deployed.secrets, "secret"),
+            self._line("KMS", "the key of the topics", self.deployed.keys, "kms_key"),
+            *self._payloads(work),
+            *self._audit(work),
+        ]
+        return Bill(lines=tuple(line for line in lines if line.quantity), executions=work.executions)
+
+    def eventbridge(self, work: Workload) -> Bill:
+        """What EventBridge Scheduler costs, with a queue, a worker and an idempotency table behind it."""
+        fill = self._fill(work)
+        stored = work.executions / DAYS * LEDGER_DAYS * (self.assumed.ledger_row + STORED_OVERHEAD) / GB
+        writes = 0 if work.delivery == "at_least_once" else 2 * work.attempts
+        logged = (
+            work.executions * self.measured.log_bytes["near"] + work.attempts / fill * self.assumed.log_line_of_lambda
+        )
+        lines = [
+            self._line("EventBridge Scheduler", "invocations", work.executions, "eventbridge_schedule"),
+            self._line("SQS", "sends, one message each", work.executions, "sqs_request"),
+            self._line("SQS", "receives and deletes", 2 * work.attempts / fill, "sqs_request", is_assumed=True),
+            self._line("SQS", "receives of nothing", self._empty_receives(sources=1), "sqs_request", is_assumed=True),
+            self._line("DynamoDB", "writes: an idempotency record put and completed", writes, "dynamodb_write_unit"),
+            self._line("DynamoDB", "storage of them", stored if writes else 0, "dynamodb_gb_month", is_assumed=True),
+            self._line(
+                "DynamoDB",
+                "their point-in-time recovery",
+                stored if writes else 0,
+                "dynamodb_pitr_gb_month",
+                is_assumed=True,
+            ),
+            self._line("DynamoDB", "reads: look-ups", work.look_ups * work.jobs, "dynamodb_read_unit"),
+            *self._worker(work),
+            self._line("CloudWatch", "logs in", logged / GB, "log_gb", is_assumed=True),
+            self._line(
+                "CloudWatch", "logs kept", logged / GB * self.deployed.log_days / DAYS, "log_gb_month", is_assumed=True
+            ),
+            self._line(
+                "CloudWatch", "alarms: dead letters, age, errors, throttles", 4, "alarm_metric", is_assumed=True
+            ),
+            self._line("X-Ray", "traces", self.assumed.traced * work.attempts / fill, "xray_trace", is_assumed=True),
+        ]
+        return Bill(lines=tuple(line for line in lines if line.quantity), executions=work.executions)
+
+    def crossover(self, work: Workload) -> float | None:
+        """The jobs a day from which on Tickwheel costs less; None where it never does, below a thousand million."""
+
+        def gap(jobs_a_day: float) -> float:
+            changed = replace(work, jobs_a_day=jobs_a_day)
+            return self.bill(changed).usd - self.eventbridge(changed).usd
+
+        low, high = 1.0, 1e9
+        if gap(low) <= 0:
+            return low
+        if gap(high) > 0:
+            return None
+        while high / low > 1.001:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if gap(middle) > 0 else (low, middle)
+        return high
+
+    def _line(self, service: str, what: str, quantity: float, unit: str | None, *, is_assumed: bool = False) -> Line:
+        """unit: of which there is a price; None for what is free."""
+        usd = quantity * self.prices[unit] if unit else 0.0
+        return Line(service=service, what=what, quantity=quantity, unit=unit or "free", usd=usd, is_assumed=is_assumed)
+
+    @property
+    def _ticks(self) -> float:
+        """Of all shards, the sweeper and the operations."""
+        return (self.deployed.shards + 2) * MINUTES
+
+    def _fill(self, work: Workload) -> float:
+        return self.assumed.fill_at(work.attempts / SECONDS)
+
+    def _requests(self, work: Workload) -> float:
+        return work.jobs / work.batch + work.look_ups * work.jobs
+
+    def _units(self, work: Workload) -> Units:
+        """Of an average job."""
+        paths, far, keyed = self.measured.paths, work.far_share, work.keyed_share
+        total = Units(0, 0, 0)
+        for ring, share in (("far", far), ("near", 1 - far)):
+            for suffix, part in ((", keyed", keyed), ("", 1 - keyed)):
+                units = paths[f"{ring}, {work.delivery}{suffix}"]
+                scale = share * part
+                total += Units(units.writes * scale, units.reads * scale, units.sqs_requests * scale)
+        return total
+
+    def _row(self, work: Workload) -> float:
+        """Bytes of a far row: what a job's share of a page was, with another payload."""
+        measured = self.measured.paths["far, at_least_once"].reads * 2 * READ_UNIT
+        return measured - self.measured.payload + (work.payload if work.payload <= INLINE else 0)
+
+    def _tables(self, work: Workload) -> list[Line]:
+        units, row, far = self._units(work), self._row(work), work.jobs * work.far_share
+        larger = max(0, math.ceil(row / UNIT) - 1)
+        longer = max(0.0, row - self._row(replace(work, payload=self.measured.payload))) / READ_UNIT / 2
+        ledgered = 2 if work.delivery == "exactly_once" else 0
+        shards, marked = self.deployed.shards * MINUTES, work.tenants * DAYS
+        processes = max(1.0, work.attempts / SECONDS / self._fill(work) * self._batch_s)
+        tallied = min(2 * work.executions, max(2 * work.executions / TALLIED, work.tenants * MINUTES))
+        audited = self.deployed.audit_sample * (far * (row / READ_UNIT / 2 + 0.5) + shards / 2)
+        swept = SWEEPS * work.schedules * self.assumed.state_row / READ_UNIT / 2
+        writes = [
+            ("jobs", work.jobs * units.writes + far * larger, False),
+            ("fires of schedules", work.fires * self.measured.fire.writes, False),
+            ("retries", work.executions * work.retries * ledgered, False),
+            ("idle shards: leases and checkpoints", shards * self.measured.tick.writes, False),
+            ("the sweeper: conditions and places", 3 * MINUTES, False),
+            ("marks of tenants' days", marked * self.measured.mark.writes, False),
+            ("usage by tenant", tallied, True),
+            ("the pulse", min(work.executions, processes * PULSE_WRITES * MINUTES), True),
+        ]
+        reads = [
+            ("jobs", work.jobs * units.reads + far * longer, False),
+            ("fires of schedules", work.fires * self.measured.fire.reads, False),
+            ("idle shards", shards * self.measured.tick.reads, False),
+            ("the audit of ended buckets", audited, False),
+            ("the sweep of schedules", swept, True),
+            ("the sweeper: cursors", shards / 2, False),
+            ("what processes know", min(work.executions, processes * SECONDS / KNOWLEDGE_SECONDS), True),
+            ("look-ups", work.look_ups * work.jobs, False),
+        ]
+        return [
+            *(
+                self._line("DynamoDB", f"writes: {what}", count, "dynamodb_write_unit", is_assumed=assumed)
+                for what, count, assumed in writes
+            ),
+            *(
+                self._line("DynamoDB", f"reads: {what}", count, "dynamodb_read_unit", is_assumed=assumed)
+                for what, count, assumed in reads
+            ),
+        ]
+
+    def _storage(self, work: Workload) -> list[Line]:
+        far, assumed = work.jobs_a_day * work.far_share, self.assumed
+        fires = work.fires / DAYS
+        ledgered = 0 if work.delivery == "at_least_once" else work.jobs_a_day
+        held = {
+            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * TIMER_DAYS, self._row(work)),
+            "ledger": ((ledgered + fires) * LEDGER_DAYS, assumed.ledger_row),
+            "schedules": (work.schedules, assumed.definition_row + assumed.state_row + STORED_OVERHEAD),
+        }
+        gb = {what: rows * (size + STORED_OVERHEAD) / GB for what, (rows, size) in held.items()}
+        return [
+            *(
+                self._line("DynamoDB", f"storage: {what}", held, "dynamodb_gb_month", is_assumed=what != "far rows")
+                for what, held in gb.items()
+            ),
+            self._line(
+                "DynamoDB", "point-in-time recovery of all", sum(gb.values()), "dynamodb_pitr_gb_month", is_assumed=True
+            ),
+        ]
+
+    def _queues(self, work: Workload) -> list[Line]:
+        fill = self._fill(work)
+        chunks = math.ceil(fill * min(self._row(work), INLINE + UNIT) / BILLED_MESSAGE)
+        far_a_minute = (work.jobs * work.far_share + work.fires) / MINUTES / self.deployed.shards
+        near, far = work.jobs * (1 - work.far_share), work.jobs * work.far_share + work.fires
+        sends = near / min(FULL_BATCH, work.batch) + far / min(FULL_BATCH, max(1.0, far_a_minute))
+        retries = work.executions * work.retries
+        return [
+            self._line("SQS", "sends", (sends + retries) * chunks, "sqs_request"),
+            self._line(
+                "SQS", "receives and deletes", 2 * work.attempts / fill * chunks, "sqs_request", is_assumed=True
+            ),
+            self._line(
+                "SQS",
+                "receives of nothing",
+                self._empty_receives(self.deployed.sources),
+                "sqs_request",
+                is_assumed=True,
+            ),
+        ]
+
+    def _empty_receives(self, sources: int) -> float:
+        return sources * self.assumed.pollers * SECONDS / 20
+
+    @property
+    def _batch_s(self) -> float:
+        return self.assumed.batch_s + self.assumed.target_s
+
+    def _worker(self, work: Workload) -> list[Line]:
+        batches = work.attempts / self._fill(work)
+        memory = self.deployed.memory["worker"] / UNIT
+        return [
+            self._line("Lambda", "requests: worker", batches, "lambda_request", is_assumed=True),
+            self._line("Lambda", "GB-s: worker", batches * self._batch_s * memory, "lambda_gb_second", is_assumed=True),
+        ]
+
+    def _functions(self, work: Workload) -> list[Line]:
+        memory = {name: megabytes / UNIT for name, megabytes in self.deployed.memory.items()}
+        promoted = (work.jobs * work.far_share + work.fires) / self.measured.promoted_a_second
+        requests, assumed = self._requests(work), self.assumed
+        api_s = requests * assumed.request_s + work.jobs * assumed.submission_s
+        # A vCPU is 1,769 MB: with less a tick takes longer, and costs the same.
+        vcpu = max(memory["scanner"], 1_769 / UNIT)
+        scanner = self.deployed.shards * MINUTES * assumed.tick_s * memory["scanner"] + promoted * vcpu
+        ticked = MINUTES * (assumed.sweep_s * memory["sweeper"] + assumed.tick_s * memory["operations"])
+        return [
+            *self._worker(work),
+            self._line("Lambda", "requests: API", requests, "lambda_request"),
+            self._line("Lambda", "GB-s: API", api_s * memory["api"], "lambda_gb_second", is_assumed=True),
+            self._line("Lambda", "requests: ticks", self._ticks, "lambda_request"),
+            self._line("Lambda", "GB-s: scanner", scanner, "lambda_gb_second", is_assumed=True),
+            self._line("Lambda", "GB-s: sweeper, operations", ticked, "lambda_gb_second", is_assumed=True),
+        ]
+
+    def _watching(self, work: Workload) -> list[Line]:
+        deployed, log = self.deployed, self.measured.log_bytes
+        far = work.jobs * work.far_share + work.fires
+        invocations = work.attempts / self._fill(work) + self._requests(work) + self._ticks
+        logged = (
+            far * log["far"]
+            + (work.executions - far) * log["near"]
+            + self._ticks * log["tick"]
+            + self._requests(work) * (log["request"] + self.assumed.access_log_line)
+            + invocations * self.assumed.log_line_of_lambda
+        ) / GB
+        return [
+            self._line("CloudWatch", "logs in", logged, "log_gb", is_assumed=True),
+            self._line("CloudWatch", "logs kept", logged * deployed.log_days / DAYS, "log_gb_month", is_assumed=True),
+            self._line("CloudWatch", "metrics", deployed.metrics, "metric"),
+            self._line("CloudWatch", "alarms, by their metrics", deployed.alarm_metrics, "alarm_metric"),
+            self._line("CloudWatch", "composite alarms", deployed.composite_alarms, "composite_alarm"),
+            self._line("CloudWatch", "dashboard", deployed.dashboards, "dashboard"),
+            self._line("X-Ray", "traces", self.assumed.traced * invocations, "xray_trace", is_assumed=True),
+        ]
+
+    def _audit(self, work: Workload) -> list[Line]:
+        fill = self._fill(work)
+        steps = math.ceil(fill * self.measured.audit_line / AUDIT_STEP)
+        kept = work.executions / DAYS * AUDIT_DAYS * self.measured.audit_line_kept / GB
+        return [
+            self._line(
+                "Firehose", "the audit trail, in 5 KB", work.executions / fill * steps, "firehose_5_kb", is_assumed=True
+            ),
+            self._line("S3", "the audit trail, once it is 400 days old", kept, "s3_gb_month"),
+        ]
+
+    def _payloads(self, work: Workload) -> list[Line]:
+        if work.payload <= INLINE:
+            return []
+        objects = work.jobs
+        kept = work.jobs_a_day * (work.far_share * work.wait_days) * work.payload / GB
+        return [
+            self._line("S3", "payloads put", objects, "s3_put"),
+            self._line("S3", "payloads read", work.attempts - work.fires, "s3_get"),
+            self._line("S3", "payloads kept", kept, "s3_gb_month"),
+        ]

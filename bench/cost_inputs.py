@@ -1,0 +1,85 @@
+"""What goes into a bill: units that were measured, prices with their sources, and what a stage consists of."""
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.audit import a_job
+from bench.budgets import Units
+from bench.cost import Assumed, Deployed, Measured, Model
+from bench.prices import read_prices_of_one
+from bench.results import FOLDER
+from functions.domain.audit import encode_ending
+from functions.domain.job import Priority
+from infra.metrics import EMITTED
+from infra.stage import Stage
+
+TEMPLATES = Path(__file__).resolve().parent.parent / "tests" / "infra" / "templates"
+"""What a stage deploys, which tests hold to what is synthesised. Every stage has the same alarms, queues and keys."""
+
+_LINES = 1_000
+"""Lines of the audit trail that are compressed together."""
+
+_OF_A_STAGE = "dev"
+_LOG_DAYS = {"ONE_DAY": 1, "ONE_WEEK": 7, "TWO_WEEKS": 14, "ONE_MONTH": 30, "THREE_MONTHS": 90, "ONE_YEAR": 365}
+_FUNCTIONS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
+
+
+def model_of(stage: Stage, assumed: Assumed) -> Model:
+    """The model of a stage."""
+    return Model(deployed=deployed_of(stage), measured=read_measured(), prices=read_prices_of_one(), assumed=assumed)
+
+
+def read_measured() -> Measured:
+    """The results of the benchmarks, as they were last written."""
+    units, promotion, logs = (_read(name) for name in ("units.json", "promotion.json", "logs.json"))
+    lines = [f"{encode_ending(a_job(number))}\n".encode() for number in range(_LINES)]
+    return Measured(
+        paths={name: _units(found) for name, found in units["paths"].items()},
+        fire=_units(units["occurrences"]["allow"]),
+        tick=_units(units["idle_tick_of_a_shard"]),
+        mark=_units(units["mark"]),
+        payload=units["payload_bytes"],
+        log_bytes=logs["bytes"],
+        promoted_a_second=promotion["jobs_a_cpu_second"],
+        audit_line=sum(map(len, lines)) / len(lines),
+        audit_line_kept=len(gzip.compress(b"".join(lines))) / len(lines),
+    )
+
+
+def deployed_of(stage: Stage) -> Deployed:
+    """What it consists of."""
+    kinds: Counter[str] = Counter()
+    alarm_metrics = 0
+    for part in ("storage", "scheduler"):
+        template = json.loads((TEMPLATES / f"{_OF_A_STAGE}-{part}.json").read_text())
+        for resource in template["Resources"].values():
+            kinds[resource["Type"]] += 1
+            if resource["Type"] == "AWS::CloudWatch::Alarm":
+                listed = resource["Properties"].get("Metrics", ())
+                alarm_metrics += sum("MetricStat" in metric for metric in listed) or 1
+    return Deployed(
+        name=stage.name,
+        shards=stage.wheel.scan_shards,
+        memory={name: getattr(stage, name).memory_mb for name in _FUNCTIONS},
+        audit_sample=stage.audit_sample,
+        log_days=_LOG_DAYS[stage.log_retention.name],
+        sources=2 * len(Priority),
+        metrics=sum(map(len, EMITTED.values())),
+        alarm_metrics=alarm_metrics,
+        composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],
+        dashboards=kinds["AWS::CloudWatch::Dashboard"],
+        keys=kinds["AWS::KMS::Key"],
+        secrets=kinds["AWS::SecretsManager::Secret"],
+    )
+
+
+def _read(name: str) -> Mapping[str, Any]:
+    return json.loads((FOLDER / name).read_text())
+
+
+def _units(found: Mapping[str, Any]) -> Units:
+    return Units(found["writes"], found["reads"], found["sqs_requests"])

@@ -1,0 +1,141 @@
+"""How many bytes of log an execution writes, its metrics included: what CloudWatch bills by the GB.
+
+The services run on stores in memory, with the journal, the logger and the metrics that are deployed; each batch, tick and
+request is an invocation. What Lambda writes of its own (START, END, REPORT) is not in it.
+"""
+
+import io
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from bench.results import write_result
+from functions.runtime.observability import PowertoolsJournal, logger, metrics
+from tests.builders import NOON, a_submission
+from tests.integration.events import Context
+from tests.unit.world import World
+
+BATCHES = 20
+BATCH = 10
+_FUNCTION = "Tickwheel-prod-Scheduler-WorkerFunctionF9ECBA95-0123456789ab"
+
+
+def run(console: Console) -> list[str]:
+    """Measure, print, write logs.json; nothing is held to a budget."""
+    found = measure()
+    table = Table(title="Bytes of log", box=SIMPLE)
+    table.add_column("of")
+    table.add_column("bytes", justify="right")
+    for what, count in found.items():
+        table.add_row(what, f"{count:,.0f}")
+    console.print(table)
+    write_result(
+        "logs.json", {"jobs": BATCHES * BATCH, "batch": BATCH, "bytes": {k: round(v) for k, v in found.items()}}
+    )
+    return []
+
+
+def measure() -> Mapping[str, float]:
+    """Bytes: of a near and of a far execution, of a tick that promotes nothing, and of a request."""
+    with _capturing() as taken:
+        return {
+            "near": _execution(taken, delay=timedelta(seconds=30)),
+            "far": _execution(taken, delay=timedelta(minutes=10)),
+            "tick": _tick(taken),
+            "request": _request(taken),
+        }
+
+
+def _execution(taken: Callable[[], int], *, delay: timedelta) -> float:
+    """Of one of many in full batches: its share of the tick that promotes it, less an idle one, and of its batch."""
+    idle = _tick(taken)
+    world, invoke = _world()
+    for _ in range(BATCHES * BATCH):
+        world.submit(a_submission(due_at=NOON + delay))
+    taken()
+    if delay >= world.wheel.guard:
+        world.clock.tick(delay - world.wheel.lookahead)
+        for shard in range(world.wheel.scan_shards):
+            invoke(lambda shard=shard: world.scan(shard))
+        count = taken() - world.wheel.scan_shards * idle
+    else:
+        count = 0
+    world.clock.tick(NOON + delay + timedelta(seconds=1) - world.clock.now())
+    for _ in range(BATCHES):
+        invoke(world.receive_and_work)
+    assert len(world.calls) == BATCHES * BATCH
+    return (count + taken()) / (BATCHES * BATCH)
+
+
+def _tick(taken: Callable[[], int]) -> float:
+    world, invoke = _world()
+    world.scan()
+    world.clock.tick(timedelta(minutes=1))
+    taken()
+    invoke(world.scan)
+    return taken()
+
+
+def _request(taken: Callable[[], int]) -> float:
+    """Of a submission, whatever it holds."""
+    world, invoke = _world()
+    taken()
+    invoke(lambda: world.submit(a_submission(due_at=NOON + timedelta(hours=1))))
+    return taken()
+
+
+def _world() -> tuple[World, Callable[[Callable[[], Any]], None]]:
+    """And what runs a function as an invocation of a Lambda."""
+    world, journal = World(), PowertoolsJournal()
+    world.journal = cast("Any", journal)
+    requests = itertools.count(1)
+
+    def invoke(work: Callable[[], Any]) -> None:
+        @logger.inject_lambda_context
+        def handler(_: Any, __: Any) -> None:
+            work()
+            journal.flush()
+
+        context = Context(
+            function_name=_FUNCTION,
+            invoked_function_arn=f"arn:aws:lambda:us-east-1:123456789012:function:{_FUNCTION}",
+            aws_request_id=str(UUID(int=next(requests))),
+        )
+        handler({}, cast("Any", context))
+
+    return world, invoke
+
+
+@contextmanager
+def _capturing() -> Iterator[Callable[[], int]]:
+    """Bytes since it was asked last."""
+    text = io.StringIO()
+    streams = [handler for handler in logger.handlers if isinstance(handler, logging.StreamHandler)]
+    before = [handler.stream for handler in streams]
+
+    def taken() -> int:
+        count = len(text.getvalue().encode())
+        text.seek(0)
+        text.truncate()
+        return count
+
+    provider = metrics.provider
+    named = provider.namespace, provider.service
+    provider.namespace, provider.service = "Tickwheel", "worker"
+    for handler in streams:
+        handler.setStream(text)
+    try:
+        with redirect_stdout(text):
+            yield taken
+    finally:
+        provider.namespace, provider.service = named
+        for handler, stream in zip(streams, before, strict=True):
+            handler.setStream(stream)

@@ -1,0 +1,94 @@
+"""The audit trail on Firehose, which writes what it gets to S3 some minutes later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.adapters.clients import is_transient
+from functions.domain.audit import Record
+from functions.domain.faults import fault_of
+from functions.ports import Clock, Untaken
+
+if TYPE_CHECKING:
+    from mypy_boto3_firehose import FirehoseClient
+
+MOST_RECORDS = 500
+MOST_BYTES = 4_000_000
+"""Of a batch: Firehose takes 4 MiB."""
+
+ATTEMPTS = 2
+
+_PAUSE = timedelta(milliseconds=100)
+
+
+class FirehoseAuditStream:
+    """Sends in full batches, and what was refused of a batch once more.
+
+    client: makes one attempt a call, and waits a second at most. A call without an answer is not repeated: it may have
+    been taken, and the jobs of this invocation wait.
+    """
+
+    def __init__(self, client: FirehoseClient, stream: str, *, clock: Clock) -> None:
+        self._client = client
+        self._stream = stream
+        self._clock = clock
+
+    def put(self, records: Sequence[Record]) -> Untaken:
+        """After a batch without an answer, those behind it are not tried."""
+        left: list[Record] = []
+        reason = ""
+        batches = list(_batches(records))
+        for number, batch in enumerate(batches):
+            waiting, fault, has_answered = self._put_batch(batch)
+            left += waiting
+            reason = fault or reason
+            if not has_answered:
+                left += [record for behind in batches[number + 1 :] for record in behind]
+                break
+        return Untaken(left, reason)
+
+    def _put_batch(self, batch: Sequence[Record]) -> tuple[Sequence[Record], str, bool]:
+        """What is left of it, why, and whether the service answered."""
+        waiting, reason = batch, ""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self._clock.sleep(_PAUSE)
+            try:
+                answer = self._client.put_record_batch(
+                    DeliveryStreamName=self._stream, Records=[{"Data": _data_of(record)} for record in waiting]
+                )
+            except ClientError as error:
+                reason = fault_of(error)
+                if not is_transient(error):
+                    break
+                continue
+            except BotoCoreError as error:
+                return waiting, fault_of(error), False
+            outcomes = list(zip(waiting, answer["RequestResponses"], strict=True))
+            waiting = [record for record, outcome in outcomes if "ErrorCode" in outcome]
+            if not waiting:
+                return (), "", True
+            reason = next(outcome["ErrorCode"] for _, outcome in outcomes if "ErrorCode" in outcome)
+        return waiting, reason, True
+
+
+def _data_of(record: Record) -> bytes:
+    return "".join(f"{line}\n" for line in record).encode()
+
+
+def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    size = 0
+    for record in records:
+        length = len(_data_of(record))
+        if batch and (len(batch) == MOST_RECORDS or size + length > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += length
+    if batch:
+        yield batch

@@ -1,0 +1,97 @@
+"""Collects the lines of an invocation for the audit trail, and sends them in one request at its end.
+
+What is not taken goes to the log, whole, so that it can be loaded later: a job never waits for its line.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+
+from functions.domain.audit import LINE_LIMIT, Ending, Entry, Record, encode_deed, encode_ending, packed
+from functions.domain.faults import fault_of
+from functions.ports import AuditStream, Clock, Journal, Untaken
+
+SLOW = timedelta(seconds=1)
+"""A stream that fails only after this holds jobs up."""
+
+REST = timedelta(seconds=30)
+"""How long such a stream is left alone: its lines go to the log at once."""
+
+
+class Unaudited:
+    """For where nobody asks what has happened."""
+
+    def note(self, entry: Entry) -> None:
+        """Forgotten."""
+
+    def flush(self) -> None:
+        """Nothing to send."""
+
+
+UNAUDITED = Unaudited()
+
+
+class Trail:
+    """The lines of a process, for many threads. identity: a fresh random name, for the line of a deed."""
+
+    def __init__(self, *, clock: Clock, stream: AuditStream, journal: Journal, identity: Callable[[], str]) -> None:
+        self._clock = clock
+        self._stream = stream
+        self._journal = journal
+        self._identity = identity
+        self._lock = threading.Lock()
+        self._lines: list[str] = []
+        self._rests_until = 0.0
+
+    def note(self, entry: Entry) -> None:
+        """A deed is stamped with the time of this."""
+        if isinstance(entry, Ending):
+            line = encode_ending(entry)
+        else:
+            line = encode_deed(entry, line_id=self._identity(), happened_at=self._clock.now())
+        with self._lock:
+            self._lines.append(line)
+
+    def flush(self) -> None:
+        """One request where anything was noted, none otherwise. Never raises."""
+        with self._lock:
+            lines, self._lines = self._lines, []
+        if not lines:
+            return
+        untaken = self._put(list(packed(lines)))
+        for part in _parts_of(untaken.records):
+            # As values and not as texts: a log event holds twice as many of them.
+            told = [json.loads(line) for line in part]
+            self._journal.event("audit_lines_lost", reason=untaken.reason, lines=told)
+            self._journal.count("audit_lines_lost", len(part))
+
+    def _put(self, records: Sequence[Record]) -> Untaken:
+        began_at = self._clock.monotonic()
+        if began_at < self._rests_until:
+            return Untaken(records, "the stream was slow to fail, and is left alone")
+        try:
+            untaken = self._stream.put(records)
+        except Exception as error:  # noqa: BLE001  the lines are in the log then, and the jobs go on
+            untaken = Untaken(records, fault_of(error))
+        ended_at = self._clock.monotonic()
+        if untaken.records and ended_at - began_at >= SLOW.total_seconds():
+            self._rests_until = ended_at + REST.total_seconds()
+        return untaken
+
+
+def _parts_of(records: Sequence[Record]) -> Iterator[list[str]]:
+    """The lines, as many at a time as a log event holds."""
+    part: list[str] = []
+    size = 0
+    for line in (line for record in records for line in record):
+        length = len(line.encode())
+        if part and size + length > LINE_LIMIT:
+            yield part
+            part, size = [], 0
+        part.append(line)
+        size += length
+    if part:
+        yield part

@@ -1,0 +1,272 @@
+"""The audit trail: one line of JSON for each execution that ended, and for each deed of somebody who manages jobs.
+
+A line has ids, instants, outcomes and classes of errors; never a payload, the value of a header, or more of a target than
+its destination. What is not known is left out. `COLUMNS` is the table that lines are read as.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from functions.domain.claims import LedgerRow
+from functions.domain.instants import MILLISECOND, format_instant, from_ms, require_aware, to_ms
+from functions.domain.job import Delivery, Job
+from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.lifecycle import State
+from functions.domain.occurrence import fire_of
+from functions.domain.targets import destination_of
+
+VERSION = 1
+"""Of a line: raised when a field changes its meaning, not when one is added."""
+
+LINE_LIMIT = 128_000
+"""Bytes of a line; half of what a log event holds, which is where it goes when nothing else takes it."""
+
+RECORD_LIMIT = 1_000_000
+"""Bytes of a record: what Firehose takes, 1,000 KiB, less what is not worth counting."""
+
+SCHEDULER = "tickwheel"
+"""The caller of what the scheduler does by itself."""
+
+_LONGEST_TEXT = 1_000
+_ID_BYTES = 12
+
+COLUMNS: Mapping[str, str] = {
+    "v": "int",
+    "kind": "string",
+    "line_id": "string",
+    "happened_at": "string",
+    "tenant": "string",
+    "job_id": "string",
+    "schedule_id": "string",
+    "outcome": "string",
+    "attempt": "int",
+    "priority": "string",
+    "delivery": "string",
+    "target": "string",
+    "scheduled_at": "string",
+    "due_at": "string",
+    "began_at": "string",
+    "lag_ms": "bigint",
+    "duration_ms": "bigint",
+    "error_class": "string",
+    "reason": "string",
+    "again": "boolean",
+    "action": "string",
+    "caller": "string",
+    "subject": "string",
+    "before": "string",
+    "after": "string",
+    "cut": "int",
+}
+"""Every field of a line, with its type in the Glue catalogue."""
+
+
+class Deeds(StrEnum):
+    """What somebody does who manages jobs, tenants or the stage."""
+
+    JOB_CANCEL = "job.cancel"
+    JOB_RUN_NOW = "job.run_now"
+    JOB_CHANGE = "job.change"
+    JOB_COMPLETE = "job.complete"
+    """A target that went on by itself tells that it is done."""
+    JOB_FAIL = "job.fail"
+    SCHEDULE_PUT = "schedule.put"
+    SCHEDULE_PATCH = "schedule.patch"
+    SCHEDULE_PAUSE = "schedule.pause"
+    SCHEDULE_RESUME = "schedule.resume"
+    SCHEDULE_DELETE = "schedule.delete"
+    SCHEDULE_TRIGGER = "schedule.trigger"
+    SCHEDULE_BACKFILL = "schedule.backfill"
+    LETTERS_REPLAY = "dead_letters.replay"
+    LETTERS_PURGE = "dead_letters.purge"
+    BREAKER_RESET = "breaker.reset"
+    OPERATION_ACCEPT = "operation.accept"
+    OPERATION_STOP = "operation.stop"
+    TENANT_PUT = "tenant.put"
+    TENANT_PATCH = "tenant.patch"
+    TENANT_PAUSE = "tenant.pause"
+    TENANT_DRAIN = "tenant.drain"
+    TENANT_RESUME = "tenant.resume"
+    TENANT_DELETE = "tenant.delete"
+    TENANT_ERASE = "tenant.erase"
+    """All that there was of it is gone."""
+    STAGE_PAUSE = "stage.pause"
+    STAGE_RESUME = "stage.resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How an execution came to its end.
+
+    attempt: with which; 0 where it ended before its first. due_at, began_at: of that attempt, where they are known.
+    target: whatever its job calls, of which only the destination is told. reason: of a skip. is_repeated: it is told
+    again, from its ledger row, because the first line may have been lost.
+    """
+
+    job_id: JobId
+    outcome: State
+    attempt: int
+    ended_at: datetime
+    due_at: datetime | None = None
+    began_at: datetime | None = None
+    target: str = ""
+    error_class: str = ""
+    reason: str = ""
+    is_repeated: bool = False
+
+    def __post_init__(self) -> None:
+        for instant in (self.ended_at, self.due_at, self.began_at):
+            if instant is not None:
+                require_aware(instant)
+
+    @property
+    def line_id(self) -> str:
+        """The same whenever this end is told. A job that failed may be replayed and end again, no other."""
+        is_one_of_many = self.outcome is State.FAILED and self.job_id.delivery is not Delivery.AT_MOST_ONCE
+        name = f"{self.job_id}#{self.attempt if is_one_of_many else ''}"
+        return hashlib.blake2b(name.encode(), digest_size=_ID_BYTES).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """What somebody has done. caller: who. tenant: whose, empty for the stage. subject: the id of what it was done to.
+
+    before, after: what is said of the subject; None where nothing is known or was there. Equal: nothing changed.
+    """
+
+    action: Deeds
+    caller: str
+    tenant: str
+    subject: str = ""
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+
+Entry = Ending | Deed
+"""What becomes a line."""
+
+Record = tuple[str, ...]
+"""Lines that are sent together, each ended by a line feed."""
+
+
+def told_again(job_id: JobId, row: LedgerRow, *, now: datetime, attempt: int = 0, target: str = "") -> Ending | None:
+    """The end of an execution as its ledger row tells it; None for one that has not ended, or goes on under another id.
+
+    attempt: of whoever met the row, for one that was never claimed. Neither its start nor its class of error is known.
+    """
+    if not row.is_settled or row.state is State.MOVED:
+        return None
+    return Ending(
+        # As it was first called: a request that was repeated may have another due time in its id.
+        job_id=parse_job_id(row.job_id) if row.job_id else job_id,
+        outcome=row.state,
+        attempt=row.attempt or attempt,
+        ended_at=row.updated_at or now,
+        due_at=row.due_at,
+        target=target,
+        reason=row.error.partition(":")[0] if row.state is State.SKIPPED else "",
+        is_repeated=True,
+    )
+
+
+def described(job: Job) -> dict[str, Any]:
+    """A job for the before and after of a deed: nothing of its payload or its headers."""
+    return {
+        "id": str(job_id_of(job)),
+        "scheduled_at": _told(job.scheduled_at),
+        "target": destination_of(job.target),
+        "priority": job.priority.name.lower(),
+        "delivery": job.delivery.value,
+        **({"tags": list(job.tags)} if job.tags else {}),
+    }
+
+
+def encode_ending(ending: Ending) -> str:
+    """The line of an execution, without a line feed."""
+    job_id, fire = ending.job_id, fire_of(ending.job_id.identity)
+    return _line(
+        {
+            "kind": "execution",
+            "line_id": ending.line_id,
+            "happened_at": _told(ending.ended_at),
+            "tenant": job_id.tenant,
+            "job_id": str(job_id),
+            "schedule_id": fire[0] if fire else None,
+            "outcome": ending.outcome.value,
+            "attempt": ending.attempt,
+            "priority": job_id.priority.name.lower(),
+            "delivery": job_id.delivery.value,
+            "target": destination_of(ending.target) or None,
+            "scheduled_at": _told(job_id.due_at),
+            "due_at": _told(ending.due_at),
+            "began_at": _told(ending.began_at),
+            "lag_ms": _ms_between(ending.due_at, ending.began_at),
+            "duration_ms": _ms_between(ending.began_at, ending.ended_at),
+            "error_class": ending.error_class or None,
+            "reason": ending.reason or None,
+            "again": ending.is_repeated,
+        }
+    )
+
+
+def encode_deed(deed: Deed, *, line_id: str, happened_at: datetime) -> str:
+    """The line of a deed, without a line feed. One that would be too long tells how many bytes were left out of it."""
+    told = {
+        "kind": "action",
+        "line_id": line_id,
+        "happened_at": _told(happened_at),
+        "tenant": deed.tenant or None,
+        "again": False,
+        "action": deed.action.value,
+        "caller": deed.caller,
+        "subject": deed.subject or None,
+    }
+    changed = {"before": _text(deed.before), "after": _text(deed.after)}
+    line = _line({**told, **changed})
+    if (size := len(line.encode())) <= LINE_LIMIT:
+        return line
+    return _line({**told, "cut": size})
+
+
+def packed(lines: Sequence[str]) -> Iterator[Record]:
+    """The lines in as few records as they fit into: a record costs as if it were a multiple of 5 KB."""
+    record: list[str] = []
+    size = 0
+    for line in lines:
+        length = len(line.encode()) + 1
+        if record and size + length > RECORD_LIMIT:
+            yield tuple(record)
+            record, size = [], 0
+        record.append(line)
+        size += length
+    if record:
+        yield tuple(record)
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    said = {name: _bounded(name, value) for name, value in values.items() if value is not None}
+    return json.dumps({"v": VERSION, **said}, separators=(",", ":"), ensure_ascii=False)
+
+
+def _bounded(name: str, value: Any) -> Any:
+    return value[:_LONGEST_TEXT] if isinstance(value, str) and name not in ("before", "after") else value
+
+
+def _text(values: Mapping[str, Any] | None) -> str | None:
+    return None if values is None else json.dumps(values, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+
+def _told(instant: datetime | None) -> str | None:
+    """As the stores keep it: to the millisecond, rounded up."""
+    return None if instant is None else format_instant(from_ms(to_ms(instant)))
+
+
+def _ms_between(start: datetime | None, end: datetime | None) -> int | None:
+    return None if start is None or end is None else round((end - start) / MILLISECOND)

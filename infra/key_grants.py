@@ -1,0 +1,109 @@
+"""Who may use a customer's key: each function through the services, and for the very things, that it may use anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+
+from infra.package import Function
+
+_READS = frozenset(
+    {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:ConditionCheckItem"}
+)
+_TABLE_WRITES = (
+    "kms:Encrypt",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+)
+
+
+def unlock(functions: Sequence[Function], *, key: kms.IKey | None) -> None:
+    """Let each function use the key through the services, and for the very things, that it may use anyway."""
+    if key is None:
+        return
+    for function in functions:
+        for statement in _statements(function, key=key):
+            function.role.add_to_principal_policy(statement)
+
+
+def _statements(function: Function, *, key: kms.IKey) -> list[iam.PolicyStatement]:
+    needed: dict[tuple[str, str], dict[str, None]] = {}
+    for action, arn in function.granted:
+        service = action.partition(":")[0]
+        # Of this app. A target that a stage allows by a pattern has a key of its own, whose policy says who may use it.
+        if service not in _CONTEXTS or not cdk.Token.is_unresolved(arn):
+            continue
+        for use in _uses(action):
+            needed.setdefault((service, use), {})[arn.removesuffix("/*")] = None
+    stack = cdk.Stack.of(function)
+    statements = [
+        iam.PolicyStatement(
+            actions=uses,
+            resources=[key.key_arn],
+            conditions={
+                "StringEquals": {
+                    "kms:ViaService": _via(service, stack),
+                    f"kms:EncryptionContext:{_CONTEXTS[service]}": [_told(service, arn) for arn in arns],
+                }
+            },
+        )
+        for (service, arns), uses in _by_arns(needed).items()
+    ]
+    if any(service == "dynamodb" for service, _ in needed):
+        # A description has no encryption context.
+        statements.append(
+            iam.PolicyStatement(
+                actions=["kms:DescribeKey"],
+                resources=[key.key_arn],
+                conditions={"StringEquals": {"kms:ViaService": _via("dynamodb", stack)}},
+            )
+        )
+    return statements
+
+
+def _by_arns(needed: Mapping[tuple[str, str], Mapping[str, None]]) -> dict[tuple[str, tuple[str, ...]], list[str]]:
+    """What is allowed of the same ARNs goes into one statement: a role's policies have 10,240 characters."""
+    grouped: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (service, use), arns in needed.items():
+        grouped.setdefault((service, tuple(sorted(arns))), []).append(use)
+    return grouped
+
+
+_CONTEXTS = {
+    "dynamodb": "aws:dynamodb:tableName",
+    "s3": "aws:s3:arn",
+    "secretsmanager": "SecretARN",
+    "sqs": "aws:sqs:arn",
+}
+"""What each service tells KMS of the thing that it opens."""
+
+
+def _uses(action: str) -> tuple[str, ...]:
+    """What a service does with the key when it is asked for this."""
+    match action:
+        case "sqs:SendMessage":
+            return ("kms:Decrypt", "kms:GenerateDataKey")
+        case "s3:PutObject":
+            return ("kms:GenerateDataKey",)
+        case "sqs:ReceiveMessage" | "s3:GetObject" | "secretsmanager:GetSecretValue":
+            return ("kms:Decrypt",)
+        case _ if action in _READS:
+            return ("kms:Decrypt",)
+        case _ if action.startswith("dynamodb:"):
+            return ("kms:Decrypt", *_TABLE_WRITES)
+        case _:
+            return ()
+
+
+def _told(service: str, arn: str) -> str:
+    """What stands in the encryption context: a table's name, else the ARN itself; of an object, its bucket's."""
+    return cdk.Fn.select(1, cdk.Fn.split("/", arn)) if service == "dynamodb" else arn
+
+
+def _via(service: str, stack: cdk.Stack) -> str:
+    return f"{service}.{stack.region}.amazonaws.com"

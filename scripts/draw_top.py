@@ -1,0 +1,107 @@
+"""Draws docs/pictures/top.svg: the screen of `tickwheel top`, of a stage whose quarter of an hour is made up.
+
+Its processes count as the deployed ones do, in memory; what is told of it is worked out by the API's own code, and read and
+shown by the command's. The figures are drawn from one seed.
+"""
+
+import io
+import math
+import random
+from datetime import timedelta
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+
+from functions.api.health import HealthReader
+from functions.api.health_answers import health_body
+from functions.api.pulse import PulseReader
+from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.domain.instants import SECOND
+from functions.domain.job import Priority
+from functions.domain.pulse import MINUTE, WINDOW, Figure
+from functions.domain.tenant_plan import DEFAULT_PLAN
+from functions.plans import KnownPlans
+from functions.pulse_tally import WRITTEN_EVERY, PulseTally
+from tests.builders import a_job, a_submission
+from tests.fakes import InMemoryPulseStore, InMemoryTenantStore
+from tests.unit.world import World
+from tickwheel.health import Health
+from tickwheel.top_screen import top_of
+
+PICTURE = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "top.svg"
+
+_WIDTH = 80
+_TENANTS = {"acme": 12, "globex": 5, "initech": 2, "umbrella": 1}
+_FAILING = "umbrella"
+_CLASSES = {Priority.CRITICAL: 1, Priority.HIGH: 3, Priority.NORMAL: 10, Priority.LOW: 5}
+_HERD_AT = 9
+_OFTEN, _MOSTLY, _SELDOM = 0.6, 0.7, 0.2
+"""The minute in which three times as many come."""
+
+
+def draw() -> str:
+    """The picture."""
+    console = Console(file=io.StringIO(), width=_WIDTH, record=True, force_terminal=True, color_system="truecolor")
+    console.print(top_of(Health.from_json(_told())))
+    return console.export_svg(title="tickwheel top", theme=MONOKAI, unique_id="top")
+
+
+def _told() -> dict[str, object]:
+    world, store, chance = World(), InMemoryPulseStore(), random.Random(3)
+    process = PulseTally(clock=world.clock, store=store, journal=world.journal)
+    for minute in range(WINDOW + 1):
+        for _ in range(3 if minute < WINDOW else 1):
+            _pass(process, chance, jobs=chance.randrange(280, 340) * (3 if minute == _HERD_AT else 1))
+            process.flush()
+            world.clock.tick(WRITTEN_EVERY)
+    for number in range(60):
+        world.submit(a_submission(due_at=world.clock.now() + number * SECOND))
+    for shard in range(world.wheel.scan_shards):
+        world.scan(shard)
+    world.publish()
+    opened_at = world.clock.now() - 7 * MINUTE
+    world.breaker_store.put(
+        Breaker(
+            tenant=_FAILING,
+            destination="https://hooks.example.com",
+            state=BreakerState.OPEN,
+            owner="o",
+            opened_at=opened_at,
+            until=opened_at + OPEN_FOR,
+            open_for=OPEN_FOR,
+            error_class="timeout",
+        ),
+        seen=None,
+    )
+    reader = HealthReader(
+        wheel=world.wheel,
+        clock=world.clock,
+        shards=world.shards,
+        breakers=world.breaker_store,
+        plans=KnownPlans(
+            clock=world.clock, store=InMemoryTenantStore(), journal=world.journal, stage={DEFAULT_PLAN: {}}
+        ),
+        pulse=PulseReader(clock=world.clock, pulses=store),
+    )
+    return health_body(reader.read())
+
+
+def _pass(process: PulseTally, chance: random.Random, *, jobs: int) -> None:
+    """A third of a minute."""
+    for _ in range(jobs):
+        tenant = chance.choices(list(_TENANTS), list(_TENANTS.values()))[0]
+        priority = chance.choices(list(_CLASSES), list(_CLASSES.values()))[0]
+        process.count(Figure.SUBMITTED, tenant)
+        process.count(Figure.PROMOTED, amount=int(chance.random() < _OFTEN))
+        late = timedelta(seconds=chance.lognormvariate(math.log(0.5), 0.5))
+        process.began(a_job(tenant=tenant, priority=priority), late * (1 + priority / 2))
+        fails = tenant == _FAILING and chance.random() < _MOSTLY
+        failure = Figure.FAILED if chance.random() < _SELDOM else Figure.RETRIED
+        process.count(failure if fails else Figure.SUCCEEDED, tenant)
+    process.count(Figure.REFUSED, "globex", amount=chance.randrange(3))
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(draw())
+    print(PICTURE)

@@ -1,0 +1,107 @@
+"""Back to the release before, and then without a scheduler at all: what docs/upgrading.md promises of both."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from functions.domain.instants import format_instant
+from tests.builders import LOCAL_WHEEL
+from tests.e2e.deployment import Deployment, Identity
+from tests.e2e.releases import Releases
+from tests.e2e.sink import Sink
+from tests.e2e.waiting import Sent, send
+from tickwheel.client import Client
+from tickwheel.jobs import NewJob, Submitted
+
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """The release before, deployed over this one while jobs of this one waited in both rings and one ran.
+
+    far: one a bucket. Those whose bucket opened later than the rollback ended are the ones that its scanner promoted.
+    """
+
+    began_at: datetime
+    ended_at: datetime
+    near: Sequence[Sent]
+    running: Sent
+    far: Sequence[Sent]
+    before: Identity
+    after: Identity
+
+    @property
+    def promoted_after(self) -> Sequence[Sent]:
+        return [sent for sent in self.far if opens_at(sent) > self.ended_at]
+
+
+@dataclass(frozen=True)
+class Return:
+    """The scheduler was destroyed, with jobs in its queues, and this release deployed.
+
+    refused: what `make destroy` said of it. near: known to a message alone, under a key. rows: of the far jobs, while
+    there was no scheduler.
+    """
+
+    destroyed_at: datetime
+    deployed_at: datetime
+    refused: subprocess.CompletedProcess[str]
+    near: Sent
+    rows: int
+    queues: Sequence[str]
+    rewound: dict[str, Any]
+
+
+def opens_at(sent: Sent) -> datetime:
+    """When the scanner may promote a far job."""
+    return datetime.fromtimestamp(LOCAL_WHEEL.bucket_of(sent.job.due_at), UTC) - LOCAL_WHEEL.lookahead
+
+
+def roll_back(deployment: Deployment, client: Client, sink: Sink, releases: Releases) -> Rollback:
+    margin = timedelta(seconds=6)  # for the request
+    first = datetime.fromtimestamp(LOCAL_WHEEL.bucket_of(datetime.now(UTC) + LOCAL_WHEEL.guard + margin) + 60, UTC)
+    targets = [sink.target() for _ in range(4)]
+    jobs = [NewJob(target.url, tenant="acme", run_at=first + MINUTE * n) for n, target in enumerate(targets)]
+    submitted = [answer for answer in client.submit_many(jobs) if isinstance(answer, Submitted)]
+    assert [job.ring for job in submitted] == ["far"] * len(jobs)
+    near = [send(client, sink.target(), seconds=seconds) for seconds in (1, 5, 12, 30, 60, 90)]
+    running = send(client, sink.target(holds=True), seconds=0)
+    running.target.wait()
+    began_at, before = datetime.now(UTC), deployment.identity
+    deployment.roll_back(releases.previous)
+    running.target.released.set()
+    far = [Sent(job, target) for job, target in zip(submitted, targets, strict=True)]
+    return Rollback(began_at, datetime.now(UTC), near, running, far, before, deployment.identity)
+
+
+def destroy_and_deploy(
+    deployment: Deployment, client: Client, sink: Sink, releases: Releases, rollback: Rollback
+) -> Return:
+    near = send(client, sink.target(), seconds=140, idempotency_key="near and keyed")
+    refused = _refuse_to_strand(deployment)
+    destroyed_at = datetime.now(UTC)
+    tables = {name: deployment.table(name) for name in ("Timers",)}
+    deployment.destroy_scheduler()
+    found = deployment.client("dynamodb").scan(TableName=tables["Timers"], ConsistentRead=True)["Items"]
+    rows = sum(any(sent.job.id.rpartition("~")[2] in row["s"]["S"] for sent in rollback.far) for row in found)
+    queues = deployment.client("sqs").list_queues().get("QueueUrls", [])
+    deployment.deploy(releases.this)
+    scanner = {"FunctionName": deployment.function("Scanner")}
+    payload = json.dumps({"rewind_to": format_instant(rollback.began_at)}).encode()
+    answer = deployment.client("lambda").invoke(**scanner, Payload=payload)
+    rewound = json.loads(answer["Payload"].read())
+    return Return(destroyed_at, datetime.now(UTC), refused, near, rows, queues, rewound)
+
+
+def _refuse_to_strand(deployment: Deployment) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | deployment.stack.aws.as_environment()
+    command = [sys.executable, "-m", "scripts.refuse_to_strand", "local"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -1,0 +1,400 @@
+"""Each alarm goes off by a fault: the real handlers meet it, and the alarm is evaluated on what they emit.
+
+`FAULTS` is the list of all alarms and of what sets each off; `tests/e2e/test_alarms.py` sets some off on the local cloud
+besides. What AWS counts itself is counted here from the same things: Lambda's errors from invocations
+that end in one, SQS's numbers from the queues.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.sqs_ready_queue import SqsReadyQueue
+from functions.domain.instants import SECOND
+from functions.domain.job import Timer
+from functions.ports import Rejected
+from functions.worker.handlers import HANDLERS
+from infra.metrics import AUDITED
+from infra.stage import Stage as StageValue
+from tests.cloudwatch.alarms import Alarms, short_name
+from tests.cloudwatch.datapoints import metric
+from tests.infra.synthesis import FUNCTIONS, Templates
+from tests.infra.watched import MINUTE, Watched
+from tests.integration.events import Context, an_sqs_event
+from tests.integration.stage import AUDIT_STREAM, QUEUES, Stage, TravellingClock
+from tests.integration.test_operation_turns import accept_cancel
+from tests.integration.test_whole_way import claim_and_die
+
+CAPACITY = 2_000
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def alarms(templates_of: Callable[[StageValue], Templates]) -> Alarms:
+    """Of the local stage, whose constants the handlers have here; with the alarms that the local cloud cannot keep."""
+    stage = dataclasses.replace(StageValue.named("local"), emulated=False, ready_capacity=CAPACITY)
+    return Alarms(templates_of(stage).scheduler["Resources"])
+
+
+@pytest.fixture
+def watched(alarms: Alarms, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
+    config: Any = {"core": {"reset_boto3_session": False}}
+    with mock_aws(config=config):
+        # It stands still but for what a test travels, or a slow machine would make jobs late.
+        begun_at = datetime.now(UTC)
+        monkeypatch.setattr(TravellingClock, "now", lambda _: begun_at + TravellingClock.ahead)
+        watched = Watched(Stage(monkeypatch), alarms, monkeypatch, capsys)
+        for _ in range(3):
+            be_well(watched)
+        watched.went_off.clear()  # before its first tick, a scanner was silent
+        yield watched
+
+
+def be_well(watched: Watched) -> None:
+    """A minute in which a job is submitted and runs, and every function does its part."""
+    watched.next_minute()
+    watched.scan()
+    watched.run("api", watched.stage.submit)
+    watched.work()
+    watched.handle("sweeper", {}, Context())
+    watched.handle("operations", {}, Context())
+    watched.look_at_queues()
+
+
+def submitted_far(watched: Watched, **job: Any) -> str:
+    """A job that the scanner is to promote."""
+    return watched.run("api", lambda: watched.stage.submit(delay=200, **job))["id"]
+
+
+def a_job_is_passed_over(watched: Watched) -> None:
+    """Its message is lost after its promotion."""
+    submitted_far(watched)
+    watched.stage.travel(timedelta(seconds=201))
+    watched.scan()
+    watched.stage.sqs.purge_queue(QueueUrl=watched.stage.urls["normal"])
+    watched.stage.travel(timedelta(minutes=7))
+    for _ in range(2):
+        watched.next_minute()
+        watched.scan()
+        watched.handle("sweeper", {}, Context())
+
+
+def a_schedule_loses_its_time_zone(watched: Watched) -> None:
+    """It was known when the schedule was put."""
+    definition = {"cron": "*/5 * * * *", "timezone": "Europe/Berlin", "job": {"target": "handler:echo"}}
+    watched.run(
+        "api",
+        lambda: watched.stage.call("PUT", "/v1/schedules/nightly", definition, query={"tenant": "acme"}),
+    )
+    (row,) = watched.stage.rows("schedules")
+    text = row["d"]["S"].replace("Europe/Berlin", "Mars/Olympus")
+    watched.stage.dynamodb.put_item(TableName="schedules", Item={**row, "d": {"S": text}})
+    watched.stage.travel(8 * MINUTE)
+    for _ in range(3):
+        watched.next_minute()
+        watched.scan()
+        watched.handle("sweeper", {}, Context())
+
+
+def a_clock_is_set_back(watched: Watched) -> None:
+    """While a worker claims an attempt."""
+    claim = DynamoDBLedger.claim
+
+    def claim_and_set_back(*arguments: Any, **named: Any) -> Any:
+        answer = claim(*arguments, **named)
+        watched.stage.travel(-20 * SECOND)
+        return answer
+
+    watched.run("api", watched.stage.submit)
+    with watched.patch.context() as patched:
+        patched.setattr(DynamoDBLedger, "claim", claim_and_set_back)
+        watched.work()
+    watched.stage.travel(20 * SECOND)
+
+
+def a_clock_is_wrong(watched: Watched) -> None:
+    """The scanner's, by more than half of SKEW."""
+    with watched.patch.context() as patched:
+        patched.setattr(TravellingClock, "offset", lambda *_: 4 * SECOND)
+        for _ in range(2):
+            watched.next_minute()
+            watched.scan()
+
+
+def a_job_fails_for_good(watched: Watched) -> None:
+    """It has a handler that is not there."""
+    watched.run("api", lambda: watched.stage.submit(target="handler:none", retry={"attempts": 1}))
+    watched.work()
+
+
+def a_target_tells_that_it_failed(watched: Watched) -> None:
+    """Through the API, for good."""
+    watched.patch.setitem(HANDLERS, "long", lambda payload, invocation: {"statusCode": 202})
+    job_id = watched.run("api", lambda: watched.stage.submit(target="handler:long"))["id"]
+    watched.work()
+    body = {"fence": 1, "error": "no", "permanent": True}
+    watched.run("api", lambda: watched.stage.call("POST", f"/v1/jobs/{job_id}/fail", body))
+
+
+def a_row_cannot_be_read(watched: Watched) -> None:
+    """Of the far ring, so that it cannot be promoted."""
+    submitted_far(watched)
+    (row,) = watched.stage.rows("timers")
+    watched.stage.dynamodb.put_item(TableName="timers", Item={**row, "j": {"S": "no record"}})
+    watched.stage.travel(timedelta(seconds=201))
+    watched.scan()
+
+
+def a_foreign_message_is_dead(watched: Watched) -> None:
+    """The consumer of the dead-letter queues gets it."""
+    watched.stage.sqs.send_message(QueueUrl=watched.stage.urls["normal"], MessageBody="hello")
+    event = an_sqs_event(watched.stage.receive(), queue="normal-dead", receive_count=10)
+    watched.handle("dead_letters", event, Context())
+
+
+def nobody_consumes_dead_letters(watched: Watched) -> None:
+    """Messages that crash workers stay where they are."""
+    for queue in QUEUES:
+        url = watched.stage.sqs.create_queue(QueueName=f"{queue}-dead")["QueueUrl"]
+        watched.stage.sqs.send_message(QueueUrl=url, MessageBody="hello")
+    watched.look_at_queues()
+
+
+def workers_do_not_come(watched: Watched) -> None:
+    """More than half of what a queue may hold waits in each."""
+    for url in watched.stage.urls.values():
+        for _ in range(CAPACITY // 20 + 1):
+            entries: Any = [{"Id": str(number), "MessageBody": "waits"} for number in range(10)]
+            watched.stage.sqs.send_message_batch(QueueUrl=url, Entries=entries)
+    for _ in range(5):
+        watched.next_minute()
+        watched.look_at_queues()
+
+
+def messages_wait(watched: Watched) -> None:
+    """One in each queue, for longer than any may."""
+    for url in watched.stage.urls.values():
+        watched.stage.sqs.send_message(QueueUrl=url, MessageBody="waits")
+    watched.stage.travel(timedelta(minutes=20))
+    for _ in range(3):
+        watched.next_minute()
+        watched.look_at_queues()
+
+
+def a_deployment_forgets_a_setting(watched: Watched) -> None:
+    """No function starts any more."""
+    watched.stop_functions()
+    with watched.patch.context() as patched:
+        patched.delenv("LEDGER_TABLE")
+        for _ in range(2):
+            watched.next_minute()
+            for name in FUNCTIONS:
+                watched.handle(name, {"Records": []}, Context())
+
+
+def no_scanner_runs(watched: Watched) -> None:
+    """For more minutes than an alarm looks back."""
+    watched.stage.travel(6 * MINUTE)
+
+
+def workers_die(watched: Watched) -> None:
+    """In the middle of their attempts, in ten minutes one after another."""
+    for _ in range(2):
+        watched.run("api", lambda: watched.stage.submit(timeout=5))
+        message = watched.stage.receive()[0]
+        claim_and_die(watched.stage, message)
+        watched.stage.travel(MINUTE)
+        event = an_sqs_event([message], queue="normal", receive_count=2)
+        watched.handle("worker", event, Context())
+        watched.stage.travel(4 * MINUTE)
+    watched.scan()
+
+
+def jobs_are_late(watched: Watched) -> None:
+    """A dozen, by more than is promised, in the last minutes of an hour: windows begin at multiples of their length."""
+    watched.stage.travel(timedelta(seconds=3600 - 200 + 3600 * (watched.now % 3600 > 3400) - watched.now % 3600))
+    for _ in range(12):
+        watched.run("api", watched.stage.submit)
+    watched.stage.travel(10 * SECOND)
+    for _ in range(2):
+        watched.work()
+    watched.stage.travel(timedelta(seconds=300 - watched.now % 300))
+
+
+def jobs_are_late_for_hours(watched: Watched) -> None:
+    """Once in a window of half an hour and of six."""
+    jobs_are_late(watched)
+    watched.stage.travel(timedelta(seconds=6 * 3600 - watched.now % (6 * 3600)))
+    # The short window is the one that ends with the long one.
+    watched.stage.travel(-timedelta(minutes=20))
+    jobs_are_late(watched)
+
+
+def jobs_are_late_day_after_day(watched: Watched) -> None:
+    """A dozen of each day, three times."""
+    for _ in range(3):
+        jobs_are_late(watched)
+        watched.stage.travel(DAY)
+
+
+def the_stage_is_behind(watched: Watched) -> None:
+    """Nothing was promoted for as long as it takes to refuse submissions."""
+    watched.stage.travel(timedelta(minutes=20))
+    for _ in range(2):
+        watched.next_minute()
+        watched.handle("sweeper", {}, Context())
+
+
+def an_operation_fails(watched: Watched) -> None:
+    """Its store is not there, twice."""
+    watched.run("api", lambda: watched.stage.submit(delay=3_600, tags=["eu"]))
+    watched.run("api", lambda: accept_cancel(watched.stage))
+    with watched.patch.context() as patched:
+        patched.setattr(DynamoDBTimerStore, "read_owned", cannot)
+        for _ in range(2):
+            watched.next_minute()
+            watched.handle("operations", {}, Context())
+
+
+def the_audit_stream_is_gone(watched: Watched) -> None:
+    """Each function has something to tell."""
+    watched.run("api", lambda: watched.stage.submit(delay=3_600, tags=["eu"]))
+    watched.stage.firehose.delete_delivery_stream(DeliveryStreamName=AUDIT_STREAM)
+    watched.run("api", lambda: accept_cancel(watched.stage))
+    watched.handle("operations", {}, Context())
+    a_job_fails_for_good(watched)
+    watched.next_minute()
+    submitted_far(watched)
+    watched.stage.travel(timedelta(seconds=201))
+    with watched.patch.context() as patched:
+        patched.setattr(SqsReadyQueue, "send", too_long)
+        watched.scan()
+    watched.run("api", lambda: watched.stage.submit(delivery="at_least_once"))
+    event = an_sqs_event(watched.stage.receive(), queue="normal-dead", receive_count=10)
+    watched.handle("dead_letters", event, Context())
+
+
+def the_audit_stream_does_not_deliver(watched: Watched) -> None:
+    """For half an hour, as Firehose tells."""
+    for minutes in range(1, 30):
+        watched.next_minute()
+        stream = metric("AWS/Firehose", "DeliveryToS3.DataFreshness", DeliveryStreamName="AuditStream")
+        watched.data.put(stream, 60.0 * minutes, at=watched.now)
+    watched.stage.travel(timedelta(minutes=5))
+
+
+def too_long(_: SqsReadyQueue, timers: Sequence[Timer]) -> list[Rejected]:
+    """What SQS answers of messages above its limit, which no row of DynamoDB makes."""
+    return [Rejected(timer, "MessageTooLong", is_permanent=True) for timer in timers]
+
+
+def cannot(*_: Any, **__: Any) -> None:
+    raise RuntimeError("the store is not there")
+
+
+Fault = Callable[[Watched], None]
+
+
+def of_each(name: str, fault: Fault) -> dict[str, Fault]:
+    return {f"{name}{queue.capitalize()}": fault for queue in QUEUES}
+
+
+FAULTS: dict[str, Fault] = {
+    "Stragglers": a_job_is_passed_over,
+    "ChainsBroken": a_schedule_loses_its_time_zone,
+    "Early": a_clock_is_set_back,
+    "ClockSkewed": a_clock_is_wrong,
+    "PromiseBroken": a_clock_is_set_back,
+    "DeadLetteredByWorker": a_job_fails_for_good,
+    "DeadLetteredByApi": a_target_tells_that_it_failed,
+    "DeadLetteredByScanner": a_row_cannot_be_read,
+    "DeadLetteredByDeadLetters": a_foreign_message_is_dead,
+    **of_each("DeadLetters", nobody_consumes_dead_letters),
+    "JobsFail": a_job_fails_for_good,
+    **of_each("Depth", workers_do_not_come),
+    **of_each("QueueAge", messages_wait),
+    **{
+        f"Errors{''.join(word.capitalize() for word in name.split('_'))}": a_deployment_forgets_a_setting
+        for name in FUNCTIONS
+    },
+    "FunctionsFail": a_deployment_forgets_a_setting,
+    "OldestBucket": no_scanner_runs,
+    "RescueRate": workers_die,
+    "BurnFast": jobs_are_late,
+    "BurnFastLong": jobs_are_late,
+    "BurnFastShort": jobs_are_late,
+    "BurnSlow": jobs_are_late_for_hours,
+    "BurnSlowLong": jobs_are_late_for_hours,
+    "BurnSlowShort": jobs_are_late_for_hours,
+    "BurnSteady": jobs_are_late_day_after_day,
+    "JobsAreLate": jobs_are_late,
+    "Shedding": the_stage_is_behind,
+    "OperationFailures": an_operation_fails,
+    **{f"AuditLostBy{name.title().replace('_', '')}": the_audit_stream_is_gone for name in AUDITED},
+    "AuditLate": the_audit_stream_does_not_deliver,
+}
+"""By the alarm, what sets it off."""
+
+
+def names_of(fault: Fault) -> set[str]:
+    return {name for name, each in FAULTS.items() if each is fault}
+
+
+def test_every_alarm_of_the_template_is_set_off_by_a_fault(alarms: Alarms) -> None:
+    assert {short_name(each) for each in {**alarms.single, **alarms.composites}} == set(FAULTS)
+
+
+def test_a_stage_that_is_well_sets_off_nothing(watched: Watched) -> None:
+    assert watched.in_alarm() == set()
+    assert len(watched.data.values) > 20
+
+
+@pytest.mark.parametrize("fault", dict.fromkeys(FAULTS.values()), ids=lambda fault: fault.__name__)
+def test_a_fault_sets_its_alarms_off(watched: Watched, fault: Fault) -> None:
+    watched.next_minute()
+    assert not watched.went_off & names_of(fault)
+
+    fault(watched)
+
+    watched.next_minute()
+    assert names_of(fault) <= watched.went_off
+
+
+def test_no_scanner_is_noticed_by_its_silence(watched: Watched) -> None:
+    no_scanner_runs(watched)
+    assert {"OldestBucket", "JobsAreLate"} <= watched.in_alarm()
+
+
+def test_one_invocation_that_is_lost_sets_off_nothing(watched: Watched) -> None:
+    watched.stop_functions()
+    with watched.patch.context() as patched:
+        patched.delenv("LEDGER_TABLE")
+        watched.handle("scanner", {"shard": 0}, Context())
+    be_well(watched)
+    assert watched.in_alarm() == set()
+
+
+def test_a_few_late_jobs_wake_nobody(watched: Watched) -> None:
+    for _ in range(9):
+        watched.run("api", watched.stage.submit)
+    watched.stage.travel(10 * SECOND)
+    watched.work()
+    watched.stage.travel(timedelta(seconds=3600 - watched.now % 3600))
+    watched.scan()
+    assert not watched.in_alarm() & {"BurnFast", "BurnFastLong", "JobsAreLate"}
+
+
+def test_what_is_over_is_told_to_be(watched: Watched) -> None:
+    a_job_fails_for_good(watched)
+    assert "JobsFail" in watched.in_alarm()
+    for _ in range(4):
+        be_well(watched)
+    assert watched.in_alarm() == set()

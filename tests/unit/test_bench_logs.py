@@ -1,0 +1,27 @@
+"""What an execution writes to the log, counted where CloudWatch counts it."""
+
+import pytest
+
+from bench import logs
+from functions import settling
+
+
+def test_an_execution_writes_its_line_and_its_share_of_its_batch() -> None:
+    found = logs.measure()
+
+    assert found["near"] == pytest.approx(found["far"], rel=0.1)
+    assert 300 < found["near"] < 1_000
+    assert 500 < found["tick"] < 1_500
+
+
+def test_a_longer_line_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = logs.measure()["near"]
+    noted = settling.Settler.note_end
+
+    def noting_twice(self: settling.Settler, *told, **named) -> None:
+        noted(self, *told, **named)
+        self.journal.event("parked", job_id="x" * 100, until="", reason="")
+
+    monkeypatch.setattr(settling.Settler, "note_end", noting_twice)
+
+    assert logs.measure()["near"] > before + 100

@@ -1,0 +1,98 @@
+"""docs/cost.md and `tickwheel cost`: the page's tables are what the command tells, and its commands are taken."""
+
+import json
+import re
+import shlex
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tickwheel import cost_command
+from tickwheel.cli import app
+from tickwheel.errors import NotACheckout
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cost.md").read_text()
+SIZES = (
+    ("--jobs-per-day", "10000", "--schedules", "100", "--stage", "dev"),
+    ("--jobs-per-day", "1000000", "--schedules", "10000"),
+    ("--jobs-per-day", "30000000", "--schedules", "100000"),
+)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["cost", *arguments], catch_exceptions=False, env={"COLUMNS": "120"})
+
+
+def told(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("system", ["tickwheel", "eventbridge_scheduler"])
+def test_the_tables_are_what_the_command_tells(system: str) -> None:
+    bills = [told(*size)[system] for size in SIZES]
+    services: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(SIZES))
+    for column, bill in enumerate(bills):
+        for line in bill["lines"]:
+            services[line["service"]][column] += line["usd"]
+
+    for service, sums in services.items():
+        assert f"| {service} | {' | '.join(f'{usd:,.2f}' for usd in sums)} |" in PAGE
+    for name, field in (("total", "usd"), ("a million executions", "usd_a_million")):
+        assert f"| {name} | {' | '.join(f'{bill[field]:,.2f}' for bill in bills)} |" in PAGE
+
+
+def test_the_crossing_is_what_the_command_tells() -> None:
+    assert f"{told(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
+
+
+def test_every_command_is_taken(tmp_path: Path) -> None:
+    commands = [shlex.split(line) for line in re.findall(r"^tickwheel cost (.*)$", PAGE, re.MULTILINE)]
+    assert len(commands) == 5
+    for command in commands:
+        said = [str(tmp_path / word) if word.endswith(".png") else word for word in command]
+        assert run(*said).exit_code == 0, command
+
+    assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_option_of_an_assumption_changes_the_bill() -> None:
+    usual = told(*SIZES[1])["tickwheel"]["usd"]
+    options = re.findall(r"`(--[a-z-]+)`(?=[,| ])", PAGE.partition("| assumed")[2])
+    assert options == ["--target-ms", "--batch-ms", "--tick-ms", "--fill", "--pollers", "--traced"]
+    for option in options:
+        assert told(*SIZES[1], option, "1")["tickwheel"]["usd"] != usual, option
+
+
+def test_people_are_shown_both_bills_with_their_totals() -> None:
+    result = run(*SIZES[1])
+
+    assert result.exit_code == 0
+    bill = told(*SIZES[1])
+    for system in ("tickwheel", "eventbridge_scheduler"):
+        assert re.search(rf"total +{bill[system]['usd']:,.2f}", result.stdout)
+    assert f"Cheaper than EventBridge Scheduler from {bill['cheaper_from_jobs_a_day']:,.0f} jobs a day" in result.stdout
+    assert "receives of nothing *" in result.stdout
+
+
+def test_a_stage_or_a_delivery_that_there_is_not_is_wrong_usage() -> None:
+    for wrong in (("--stage", "nowhere"), ("--delivery", "twice")):
+        result = run("--jobs-per-day", "1", *wrong)
+        assert result.exit_code == 2
+        assert "choose from" in result.stderr or "use --context" in result.stderr
+
+
+def test_outside_a_checkout_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> None:
+        raise NotACheckout("no")
+
+    monkeypatch.setattr(cost_command, "find_checkout", nowhere)
+
+    result = run("--jobs-per-day", "1")
+
+    assert result.exit_code == 1
+    assert "clone the repository" in result.stderr

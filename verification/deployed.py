@@ -1,0 +1,69 @@
+"""What a deployed stack shows of itself to whoever judges it: rows of its tables, payloads, and processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from functions.domain.instants import from_ms
+from functions.domain.lifecycle import TERMINAL, State
+from verification.history import Letter, Row
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that runs a function. memory: what it keeps in memory, in bytes."""
+
+    pid: int
+    function: str
+    memory: int
+
+
+def row_of(item: dict[str, Any]) -> Row:
+    """A row of the ledger."""
+    state = State(item["s"]["S"])
+    return Row(
+        key=item["k"]["S"],
+        state=state,
+        attempt=int(item.get("a", {"N": "0"})["N"]),
+        fence=int(item.get("f", {"N": "0"})["N"]),
+        settled_at=from_ms(int(item["u"]["N"])) if state in TERMINAL else None,
+        reason=item.get("e", {"S": ""})["S"],
+    )
+
+
+def letter_of(item: dict[str, Any]) -> Letter:
+    """A row of the dead letters."""
+    tenant, identity = item["p"]["S"].rpartition("#")[0], item["s"]["S"].partition("#")[2]
+    return Letter(f"{tenant}#{identity}", item["c"]["S"])
+
+
+def text_of(payload: Any) -> str:
+    """A payload as its target gets it."""
+    return json.dumps(payload, separators=(",", ":"))
+
+
+def processes_of(folder: str, functions: tuple[str, ...]) -> list[Process]:
+    """The processes of these functions: each runs below the folder of its cloud."""
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,rss=,args="], capture_output=True, text=True, check=True)
+    return list(_read(listed.stdout, folder, functions))
+
+
+def memory_of(pid: int) -> int:
+    """What a process keeps in memory, in bytes."""
+    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(shown.stdout) * _KIB
+
+
+def _read(listed: str, folder: str, functions: tuple[str, ...]) -> Iterator[Process]:
+    for line in listed.splitlines():
+        pid, memory, command = line.split(maxsplit=2)
+        if folder in command:
+            for function in functions:
+                if f"{function}Function" in command:
+                    yield Process(int(pid), function, int(memory) * _KIB)
