@@ -94,12 +94,12 @@ class RestoredStage:
     def rewind(self, to: datetime) -> dict[str, Any]:
         return self.stage.module("scanner").handler({"rewind_to": format_instant(to)}, Context())
 
-    def work(self, *, until_called: str) -> None:
-        """One batch after the other, until that target was called."""
+    def work(self, *queues: str, until_called: str) -> None:
+        """One batch of each of these queues after the other, until that target was called."""
         for _ in range(50):
             if self.calls(until_called):
                 return
-            for queue in QUEUES:
+            for queue in queues:
                 self.stage.work(queue)
         pytest.fail(f"{until_called} was not called")
 
