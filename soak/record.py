@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.instants import EPOCH, SECOND, parse_instant
 from functions.domain.job import Delivery
+from functions.domain.lifecycle import State
 from tests.builders import LOCAL_WHEEL
 from verification.deployed import text_of
 from verification.history import Call, Cancel, Fires, History, Job, Letter, Row
@@ -141,7 +142,7 @@ class Record:
                 letters=letters,
                 cancels=list(self._cancels),
                 ended_at=now,
-                disturbed=frozenset(self.disturbed | set(self._in_disturbances(calls, rows))),
+                disturbed=frozenset(self.disturbed | set(self._in_disturbances(calls, rows.values()))),
             )
 
     def _owed(self, key: str, lives: Sequence[Life], *, until: datetime, now: datetime) -> Fires:
@@ -156,13 +157,17 @@ class Record:
             possible=possible - due,
         )
 
-    def _in_disturbances(self, calls: Sequence[Call], rows: Iterable[str]) -> Iterable[str]:
+    def _in_disturbances(self, calls: Sequence[Call], rows: Iterable[Row]) -> Iterable[str]:
         yield from (job.key for job in self._jobs.values() if self._is_disturbed(job.due_at))
         yield from (call.key for call in calls if self._is_disturbed(call.called_at))
-        for key in rows:
-            _, _, fire = key.partition(":")
+        for row in rows:
+            _, _, fire = row.key.partition(":")
             if fire and self._is_disturbed(parse_instant(fire)):
-                yield key
+                yield row.key
+            # An at-most-once job that waited for its destination was due long before it was claimed, and may have no call.
+            started_at = row.settled_at if row.state is State.ATTEMPTED else None
+            if started_at is not None and self._is_disturbed(started_at):
+                yield row.key
 
     def _is_disturbed(self, at: datetime) -> bool:
         return any(start <= at <= end for start, end in self._disturbances)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -71,3 +72,15 @@ def test_so_may_the_fire_of_a_schedule() -> None:
     record.disturb(NOON, NOON)
     row = Row(key=f"acme#often:{NOON:%Y-%m-%dT%H:%M:%S}Z", state=State.RUNNING, attempt=1, fence=1, settled_at=None)
     assert history(record, row).disturbed == {row.key}
+
+
+@pytest.mark.parametrize(("seconds", "is_disturbed"), [(0, True), (60, False)])
+def test_a_job_that_was_started_when_a_worker_died_may_have_no_call(seconds: int, is_disturbed: bool) -> None:
+    record = Record()
+    job = replace(a_job(due_at=NOON - HOUR), delivery=Delivery.AT_MOST_ONCE)
+    record.add_job(job)
+    record.disturb(NOON, NOON)
+    started_at = NOON + seconds * SECOND
+    row = Row(key=job.key, state=State.ATTEMPTED, attempt=1, fence=0, settled_at=started_at)
+    violations = judge(history(record, row)).violations
+    assert [each.invariant for each in violations] == ([] if is_disturbed else [Invariant.ENDS_AGREE])
