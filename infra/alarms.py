@@ -26,8 +26,17 @@ PATIENCE_S = {"critical": 60, "high": 120, "normal": 300, "low": 900}
 RESCUES_PER_100_ATTEMPTS = 5
 """Above, workers die or leases are too short; a few come with every deployment."""
 
+PROMOTION_LAG_S = 60
+"""Since the bucket began, on any shard: then its jobs are late."""
+
+DEAD_LETTER_MINUTES = 15
+"""How long a dead letter keeps its alarm on: jobs that fail every few minutes page once."""
+
 WAITING_FOR_OFFICE_HOURS = ("operations",)
 """Functions whose errors hold no job up."""
+
+MAKING_JOBS_LATE = ("scanner", "worker")
+"""Functions whose errors do: that is one fault, and one page."""
 
 MINUTE = cdk.Duration.minutes(1)
 
@@ -35,7 +44,8 @@ MINUTE = cdk.Duration.minutes(1)
 class Alarms(Construct):
     """Alarms on single metrics, and over them one page for each kind of fault.
 
-    Silence is health, so missing data does not breach, but for the scanner's.
+    Silence is health, so missing data does not breach, but for that of the scanner and the sweeper, which tell something
+    each minute.
     """
 
     def __init__(
@@ -58,7 +68,18 @@ class Alarms(Construct):
             self._depth(priority, queue=queue) for priority, queue in zip(PRIORITIES, ready_queues.queues, strict=True)
         ]
         errors = {function.name: self._errors(function) for function in functions}
-        late = [self._oldest_bucket(), *(age for priority, age in ages.items() if priority != "low")]
+        late = [
+            self._oldest_bucket(),
+            self._promotion_lag(),
+            *(age for priority, age in ages.items() if priority != "low"),
+            *(errors[name] for name in MAKING_JOBS_LATE),
+        ]
+        elsewhere = (*WAITING_FOR_OFFICE_HOURS, *MAKING_JOBS_LATE)
+        failing = [
+            *(error for name, error in errors.items() if name not in elsewhere),
+            self._failed_requests(),
+            self._throttles(next(function for function in functions if function.name == "api")),
+        ]
         broken = self._broken_promises()
         letters = [*self._dead_lettered(), *self._waiting_for_their_consumer(ready_queues)]
         topics.ticket(
@@ -70,7 +91,6 @@ class Alarms(Construct):
         )
         if not stage.emulated:  # the emulator knows neither alarms on expressions nor composites
             topics.ticket(self._rescue_rate())
-            failing = [error for name, error in errors.items() if name not in WAITING_FOR_OFFICE_HOURS]
             self._pages(late=late, broken=broken, letters=letters, failing=failing, topics=topics)
 
     def _pages(
@@ -112,7 +132,7 @@ class Alarms(Construct):
                 rule=any_of(*failing),
                 meaning="A function fails, and jobs are not late yet",
                 section="a-function-fails",
-                # A scanner or worker that fails makes jobs late: that is one fault, and has paged.
+                # A deployment or a store that fails all functions makes jobs late: that is one fault, and pages as that.
                 unless=is_late,
             ),
         )
@@ -160,6 +180,8 @@ class Alarms(Construct):
                 service=service,
                 meaning=f"A job failed for good: dead_lettered of the {service}",
                 section="jobs-fail-for-good",
+                periods=DEAD_LETTER_MINUTES,
+                breaching=1,
             )
             for service in BURYING
         ]
@@ -210,6 +232,29 @@ class Alarms(Construct):
             breaching=2,
             meaning=f"The {function.name} fails; one lost invocation is repeated, two in three minutes are a fault",
             section="a-function-fails",
+        )
+
+    def _failed_requests(self) -> cloudwatch.Alarm:
+        return self._above_zero(
+            "RequestsFail",
+            metric="requests_failed",
+            service="api",
+            meaning="The API answers 500 or 503, because a store fails it or it has a fault",
+            section="requests-fail",
+            periods=3,
+            breaching=2,
+        )
+
+    def _throttles(self, api: Function) -> cloudwatch.Alarm:
+        return alarm(
+            self,
+            "ThrottledApi",
+            metric=api.function.metric_throttles(period=MINUTE),
+            threshold=0,
+            periods=3,
+            breaching=2,
+            meaning="Requests do not reach the API: the account has no concurrency left for it",
+            section="requests-fail",
         )
 
     def _above_zero(
@@ -264,6 +309,19 @@ class Alarms(Construct):
             meaning="The oldest bucket that is not drained is too old: promotion is behind, or no scanner runs",
             section="the-oldest-bucket-is-too-old",
             # Every tick tells it: silence is a scanner that dies or is not invoked.
+            missing=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def _promotion_lag(self) -> cloudwatch.Alarm:
+        return alarm(
+            self,
+            "PromotionLag",
+            metric=emitted("promotion_lag_s", service="sweeper", stage=self._stage, statistic="Maximum"),
+            threshold=PROMOTION_LAG_S,
+            periods=3,
+            meaning="A shard is behind, be its scanner silent, or no sweeper looks at the shards",
+            section="a-shard-is-behind",
+            # Every minute tells it: silence is a sweeper that dies or is not invoked.
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 

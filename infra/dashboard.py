@@ -71,6 +71,7 @@ def _first_signs(stage: Stage) -> list[cloudwatch.IWidget]:
         _graph(
             "Oldest bucket that is not drained (s)",
             emitted("oldest_bucket_age_s", service="scanner", stage=stage, statistic="Maximum"),
+            emitted("promotion_lag_s", service="sweeper", stage=stage, statistic="Maximum"),
             columns=2,
         ),
         _graph("Lag p99 (ms)", emitted("lag_ms", service="worker", stage=stage, statistic="p99"), columns=2),
@@ -118,14 +119,15 @@ def _submission(stage: Stage) -> list[cloudwatch.IWidget]:
         _graph(
             "Taken in",
             *_of("api", "jobs_submitted", "triggered", "backfilled", stage=stage),
-            columns=2,
+            columns=3,
         ),
         _graph(
             "Refused: rates and quotas of tenants, and classes that are shed",
             *_of("api", "submissions_throttled", "submissions_over_quota", "submissions_shed", stage=stage),
             emitted("shedding", service="sweeper", stage=stage),
-            columns=2,
+            columns=3,
         ),
+        _graph("Failed by a store or a fault", *_of("api", "requests_failed", stage=stage), columns=3),
     ]
 
 

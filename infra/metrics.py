@@ -17,6 +17,7 @@ ENDED_BY_TARGETS = ("succeeded", "retried", "retry_in_s", "failed", "cancelled",
 EMITTED = {
     "api": (
         "jobs_submitted",
+        "requests_failed",
         "submissions_throttled",
         "submissions_over_quota",
         "submissions_shed",
@@ -70,7 +71,16 @@ EMITTED = {
         "audit_lines_lost",
         *MATERIALISED,
     ),
-    "sweeper": ("stragglers", "audited", "schedules_healed", "shedding", "budget", "depth", *MATERIALISED),
+    "sweeper": (
+        "stragglers",
+        "audited",
+        "schedules_healed",
+        "shedding",
+        "budget",
+        "depth",
+        "promotion_lag_s",
+        *MATERIALISED,
+    ),
     "operations": ("operation_failures", "audit_lines_lost"),
     "dead_letters": (
         "dead_lettered",

@@ -50,7 +50,7 @@ from functions.api.submit import Submitter
 from functions.api.tenant_routes import CONTEXT as TENANTS
 from functions.api.tenant_routes import router as tenant_router
 from functions.api.tenants import TenantManager
-from functions.domain.errors import InvalidInput, TickwheelError
+from functions.domain.errors import InvalidInput, Shed, TickwheelError
 from functions.domain.faults import fault_of, places_of
 from functions.domain.job import check_tenant
 from functions.domain.job_id import parse_job_id
@@ -61,6 +61,8 @@ from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, identity, token
+
+REQUESTS_FAILED = "requests_failed"
 
 app = APIGatewayHttpResolver()
 app.include_router(router)
@@ -262,13 +264,14 @@ def openapi() -> Response[str]:
 @app.exception_handler([ValidationError, Misshapen, TickwheelError])
 def refuse(error: Exception) -> Response[str]:
     """Tell an error as a problem."""
-    return problem_answer(problem_of(error))
+    return problem_answer(_told(error))
 
 
 @app.exception_handler(Exception)
 def excuse(error: Exception) -> Response[str]:
     """A store failed, or there is a fault in Tickwheel: the log says which."""
     logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
+    wiring.journal.count(REQUESTS_FAILED)
     title = "Something failed; submit or ask again"
     return problem_answer(problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", title))
 
@@ -316,5 +319,13 @@ def _result(outcome: Any) -> dict[str, Any]:
 
 
 def _refusal(error: Exception) -> dict[str, Any]:
-    refused = problem_of(error)
+    refused = _told(error)
     return {"status": refused["status"], "problem": refused}
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    """The problem that an error is told as; counted where it is the fault of the stage, which sheds on purpose."""
+    told = problem_of(error)
+    if told["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Shed):
+        wiring.journal.count(REQUESTS_FAILED)
+    return told

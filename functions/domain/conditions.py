@@ -62,6 +62,11 @@ def lags_of(shards: Mapping[int, Cursors], *, now: datetime) -> dict[Priority, i
     return {priority: int(lag.total_seconds()) for priority, lag in lags.items()}
 
 
+def worst_of(lags: Mapping[Priority, int]) -> int:
+    """The largest lag of the classes that are not meant to wait: `low` is."""
+    return max((lag for priority, lag in lags.items() if priority is not Priority.LOW), default=0)
+
+
 def shed_at(
     lags: Mapping[Priority, int], *, before: Mapping[Priority, int], elapsed: timedelta, limit: timedelta
 ) -> frozenset[Priority]:

@@ -131,7 +131,9 @@ class Scanner:
         self.pulse.count(Figure.PROMOTED, amount=report.sent)
         # While everybody is paused nothing is late.
         if report.cursors and report.stopped_by != EVERYBODY_PAUSED:
-            age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(report.cursors))
+            # `low` is meant to wait when there is no room for all.
+            prompt = {priority: cursor for priority, cursor in report.cursors.items() if priority is not Priority.LOW}
+            age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(prompt))
             self.journal.observe("oldest_bucket_age_s", max(0.0, age.total_seconds()))
             self.journal.count("cursors_behind", sum(len(cursor.own) for cursor in report.cursors.values()))
         self.journal.event(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.conditions import Conditions, lags_of, shed_at
+from functions.domain.conditions import Conditions, lags_of, shed_at, worst_of
 from functions.domain.fairness import budgets_of
 from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
@@ -40,6 +40,8 @@ class Publisher:
         depths = {priority: depth.held for priority, depth in found.items()}
         waiting = {priority: depth.waiting for priority, depth in found.items()}
         lags = lags_of(self.shards.cursors(range(self.wheel.scan_shards)), now=now)
+        # While everybody is paused the scanners stand still on purpose.
+        is_paused = self.plans.of_everybody().is_paused
         if before is None or not before.is_fresh(now):
             before = Conditions(published_at=now)
         conditions = Conditions(
@@ -48,9 +50,8 @@ class Publisher:
             depths=depths,
             waiting=waiting,
             lags=lags,
-            # While everybody is paused the scanners stand still on purpose.
             shed=frozenset()
-            if self.plans.of_everybody().is_paused
+            if is_paused
             else shed_at(lags, before=before.lags, elapsed=now - before.published_at, limit=self.shed_after),
         )
         self.shards.publish(conditions)
@@ -62,6 +63,8 @@ class Publisher:
             lags=_by_name(lags),
             shed=[priority.name.lower() for priority in sorted(conditions.shed)],
         )
+        # Of all shards, also of those whose scanners are silent.
+        self.journal.observe("promotion_lag_s", 0 if is_paused else worst_of(lags))
         for priority in Priority:
             self.journal.observe("depth", depths.get(priority, 0))
             self.journal.observe("budget", conditions.budgets[priority])

@@ -61,6 +61,18 @@ class Datapoints:
                         for value in found if isinstance(found, list) else [found]:
                             self.put(of, value, at=when)
 
+    def undeclared(
+        self, namespace: str, *, emitted: Mapping[str, Iterable[str]], dimensions: Mapping[str, Iterable[str]]
+    ) -> set[Metric]:
+        """The metrics of a namespace that their service does not declare, or not with their dimensions."""
+
+        def is_declared(of: Metric) -> bool:
+            told = dict(of.dimensions)
+            is_known = of.name in emitted.get(told.pop("service", ""), ())
+            return is_known and len(told) <= 1 and told.keys() <= set(dimensions.get(of.name, ()))
+
+        return {of for of in self.values if of.namespace == namespace and not is_declared(of)}
+
     def folded(self, of: Metric, *, statistic: str, period: int) -> dict[int, float]:
         """The statistic of each period that has values, by its start (s): periods begin at multiples of their length."""
         periods: dict[int, list[float]] = defaultdict(list)

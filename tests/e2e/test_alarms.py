@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from functions.domain.measures import DIMENSIONS
+from infra.metrics import EMITTED
 from infra.stage import Stage
 from tests.cloudwatch.alarms import Alarms, short_name
 from tests.cloudwatch.datapoints import Datapoints, metric
@@ -106,8 +108,9 @@ def test_faults_on_the_local_cloud_set_their_alarms_off(
 ) -> None:
     found = went_off(alarms, data)
     assert {"DeadLetteredByWorker", "DeadLetteredByDeadLetters", "JobsFail"} <= found
-    assert {"ErrorsScanner", "FunctionsFail"} <= found
+    assert "ErrorsScanner" in found
     assert {"BurnFastShort", *LONG} <= found
+    assert data.undeclared("Tickwheel", emitted=EMITTED, dimensions=DIMENSIONS) == set()
     # What did not happen is not told.
     assert not found & {"Early", "ClockSkewed", "ChainsBroken", "PromiseBroken", "Shedding", "DeadLetteredByScanner"}
 

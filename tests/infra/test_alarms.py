@@ -18,9 +18,11 @@ from moto import mock_aws
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.sqs_ready_queue import SqsReadyQueue
+from functions.domain.conditions import Conditions
 from functions.domain.instants import SECOND
-from functions.domain.job import Timer
+from functions.domain.job import Priority, Timer
 from functions.ports import Rejected
+from functions.scanner.scan import Scanner
 from functions.worker.handlers import HANDLERS
 from infra.metrics import AUDITED
 from infra.stage import Stage as StageValue
@@ -34,6 +36,7 @@ from tests.integration.test_operation_turns import accept_cancel
 from tests.integration.test_whole_way import claim_and_die
 
 CAPACITY = 2_000
+A_JOB = {"tenant": "acme", "target": "handler:echo", "delay": 1}
 DAY = timedelta(days=1)
 
 
@@ -54,8 +57,9 @@ def watched(alarms: Alarms, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         watched = Watched(Stage(monkeypatch), alarms, monkeypatch, capsys)
         for _ in range(3):
             be_well(watched)
-        watched.went_off.clear()  # before its first tick, a scanner was silent
+        watched.went_off.clear()  # before their first ticks, scanner and sweeper were silent
         yield watched
+        assert watched.undeclared() == set()
 
 
 def be_well(watched: Watched) -> None:
@@ -205,6 +209,30 @@ def no_scanner_runs(watched: Watched) -> None:
     watched.stage.travel(6 * MINUTE)
 
 
+def some_shards_are_not_scanned(watched: Watched) -> None:
+    """One rule of the scanner is disabled; the others tick, and the sweeper looks at all shards."""
+    for _ in range(6):
+        watched.next_minute()
+        watched.handle("scanner", {"shard": 0}, Context())
+        watched.handle("sweeper", {}, Context())
+
+
+def a_store_fails_the_api(watched: Watched) -> None:
+    """It answers, and its invocations end well."""
+    with watched.patch.context() as patched:
+        patched.setattr(SqsReadyQueue, "send", cannot)
+        for _ in range(2):
+            watched.next_minute()
+            watched.run("api", lambda: watched.stage.call("POST", "/v1/jobs", A_JOB))
+
+
+def the_account_has_no_concurrency_left(watched: Watched) -> None:
+    """For the API, as Lambda tells: no code of ours runs."""
+    for _ in range(2):
+        watched.next_minute()
+        watched.data.put(metric("AWS/Lambda", "Throttles", FunctionName="ApiFunction"), 3.0, at=watched.now)
+
+
 def workers_die(watched: Watched) -> None:
     """In the middle of their attempts, in ten minutes one after another."""
     for _ in range(2):
@@ -327,6 +355,9 @@ FAULTS: dict[str, Fault] = {
     },
     "FunctionsFail": a_deployment_forgets_a_setting,
     "OldestBucket": no_scanner_runs,
+    "PromotionLag": some_shards_are_not_scanned,
+    "RequestsFail": a_store_fails_the_api,
+    "ThrottledApi": the_account_has_no_concurrency_left,
     "RescueRate": workers_die,
     "BurnFast": jobs_are_late,
     "BurnFastLong": jobs_are_late,
@@ -373,6 +404,44 @@ def test_no_scanner_is_noticed_by_its_silence(watched: Watched) -> None:
     assert {"OldestBucket", "JobsAreLate"} <= watched.in_alarm()
 
 
+def test_a_shard_that_is_not_scanned_is_noticed_though_the_others_are(watched: Watched) -> None:
+    some_shards_are_not_scanned(watched)
+    off = watched.in_alarm()
+    assert {"PromotionLag", "JobsAreLate"} <= off
+    assert "OldestBucket" not in off
+
+
+def test_no_sweeper_is_noticed_by_its_silence(watched: Watched) -> None:
+    for _ in range(7):
+        watched.next_minute()
+        watched.scan()
+    assert {"PromotionLag", "JobsAreLate"} <= watched.in_alarm()
+
+
+def test_a_function_that_makes_jobs_late_pages_as_that_alone(watched: Watched) -> None:
+    watched.stop_functions()
+    with watched.patch.context() as patched:
+        patched.delenv("LEDGER_TABLE")
+        for _ in range(2):
+            watched.next_minute()
+            watched.handle("worker", {"Records": []}, Context())
+    watched.next_minute()
+    assert {"ErrorsWorker", "JobsAreLate"} <= watched.went_off
+    assert "FunctionsFail" not in watched.went_off
+
+
+def test_low_priority_that_waits_for_room_wakes_nobody(watched: Watched) -> None:
+    submitted_far(watched, priority="low")
+    watched.stage.travel(timedelta(seconds=201))
+    with watched.patch.context() as patched:
+        patched.setattr(Scanner, "empty_budgets", property(lambda _: dict.fromkeys(Priority, 0)))
+        patched.setattr(Conditions, "is_fresh", lambda *_: False)
+        for _ in range(8):
+            be_well(watched)
+    assert watched.stage.rows("timers")
+    assert watched.in_alarm() == set()
+
+
 def test_one_invocation_that_is_lost_sets_off_nothing(watched: Watched) -> None:
     watched.stop_functions()
     with watched.patch.context() as patched:
@@ -396,5 +465,8 @@ def test_what_is_over_is_told_to_be(watched: Watched) -> None:
     a_job_fails_for_good(watched)
     assert "JobsFail" in watched.in_alarm()
     for _ in range(4):
+        be_well(watched)
+    assert "JobsFail" in watched.in_alarm()  # what fails every few minutes does not page each time
+    for _ in range(14):
         be_well(watched)
     assert watched.in_alarm() == set()

@@ -86,15 +86,18 @@ def test_whoever_was_told_of_an_alarm_is_told_when_it_is_over(dev: Templates) ->
         assert alarm["Properties"].get("OKActions") == alarm["Properties"].get("AlarmActions")
 
 
-def test_lateness_pages_by_burn_rates_the_oldest_bucket_and_all_queues_but_low(dev: Templates) -> None:
+def test_lateness_pages_by_burn_rates_promotion_all_queues_but_low_and_what_makes_jobs_late(dev: Templates) -> None:
     page = named(dev, "JobsAreLate")
     assert [name.removeprefix("Alarms")[:-8] for name in parts_of(page)] == [
         "BurnsBurnFast",
         "BurnsBurnSlow",
         "OldestBucket",
+        "PromotionLag",
         "QueueAgeCritical",
         "QueueAgeHigh",
         "QueueAgeNormal",
+        "ErrorsScanner",
+        "ErrorsWorker",
     ]
     assert " AND " not in words_of(page)
 
@@ -158,8 +161,8 @@ def test_a_function_that_fails_pages_no_second_time_while_jobs_are_late(dev: Tem
     (suppressor,) = [name for name in dev.of_type(COMPOSITE) if name.startswith("AlarmsJobsAreLate")]
     assert failing["ActionsSuppressor"] == {"Fn::GetAtt": [suppressor, "Arn"]}
     assert (failing["ActionsSuppressorWaitPeriod"], failing["ActionsSuppressorExtensionPeriod"]) == (180, 300)
-    watched = {name.removeprefix("AlarmsErrors")[:-8] for name in parts_of(failing)}
-    assert watched == {"Api", "Scanner", "Worker", "Sweeper", "DeadLetters"}
+    watched = {name.removeprefix("Alarms")[:-8] for name in parts_of(failing)}
+    assert watched == {"ErrorsApi", "ErrorsSweeper", "ErrorsDeadLetters", "RequestsFail", "ThrottledApi"}
 
 
 def test_nobody_is_mailed_unless_the_stage_says_whom(templates: Templates) -> None:

@@ -161,6 +161,8 @@ def check_emitted(name: str, dimensions: dict[str, str]) -> None:
         "chains_broken",
         "early",
         "oldest_bucket_age_s",
+        "promotion_lag_s",
+        "requests_failed",
         "rescues",
         "dead_lettered",
         "operation_failures",
@@ -179,8 +181,8 @@ def test_the_first_dead_letter_wakes_somebody(templates: Templates) -> None:
     assert {alarm["Dimensions"][0]["Value"] for alarm in alarms} == set(BURYING)
     for alarm in alarms:
         assert (alarm["Statistic"], alarm["Period"], alarm["Threshold"]) == ("Sum", 60, 0)
-        assert (alarm["ComparisonOperator"], alarm["EvaluationPeriods"]) == ("GreaterThanThreshold", 1)
-        assert alarm.get("DatapointsToAlarm", 1) == 1
+        assert (alarm["ComparisonOperator"], alarm["EvaluationPeriods"]) == ("GreaterThanThreshold", 15)
+        assert alarm["DatapointsToAlarm"] == 1
 
 
 def test_every_function_has_an_alarm_on_its_errors(templates: Templates) -> None:
@@ -188,11 +190,13 @@ def test_every_function_has_an_alarm_on_its_errors(templates: Templates) -> None
     assert len(watched) == len(templates.functions())
 
 
-def test_silence_is_health_but_for_the_scanner_whose_every_tick_speaks(templates: Templates) -> None:
-    silent = {alarm.get("MetricName") for alarm in alarmed(templates) if alarm["TreatMissingData"] != "notBreaching"}
-    assert silent == {"oldest_bucket_age_s"}
-    (oldest,) = [alarm for alarm in alarmed(templates) if alarm.get("MetricName") == "oldest_bucket_age_s"]
-    assert oldest["TreatMissingData"] == "breaching"
+def test_silence_is_health_but_for_the_scanner_and_the_sweeper_whose_every_tick_speaks(templates: Templates) -> None:
+    silent = {
+        (alarm.get("MetricName"), alarm["TreatMissingData"])
+        for alarm in alarmed(templates)
+        if alarm["TreatMissingData"] != "notBreaching"
+    }
+    assert silent == {("oldest_bucket_age_s", "breaching"), ("promotion_lag_s", "breaching")}
 
 
 def test_a_metric_that_nothing_emits_cannot_be_watched() -> None:

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from functions.domain.instants import SECOND
+from functions.domain.measures import DIMENSIONS
+from infra.metrics import EMITTED
 from tests.cloudwatch.alarms import Alarms
-from tests.cloudwatch.datapoints import Datapoints, metric
+from tests.cloudwatch.datapoints import Datapoints, Metric, metric
 from tests.integration.stage import QUEUES, Stage
 
 MINUTE = timedelta(minutes=1)
@@ -79,6 +81,10 @@ class Watched:
         """To just after the minute, so that it counts and what follows is in the next; what is off by then is noted."""
         self.stage.travel((60 - self.now % 60) * SECOND + 50 * SECOND / 1000)
         self.went_off |= self.alarms.in_alarm(self.data, at=self.now)
+
+    def undeclared(self) -> set[Metric]:
+        """What was emitted and is not declared, so that no page documents it and no graph shows it."""
+        return self.data.undeclared("Tickwheel", emitted=EMITTED, dimensions=DIMENSIONS)
 
     def in_alarm(self) -> set[str]:
         """The names of all alarms that are off, once this minute is over."""

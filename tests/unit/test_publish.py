@@ -41,6 +41,28 @@ def keep(world: World, cursors: Cursors) -> None:
     assert world.shards.checkpoint(lease, cursors, lease_until=None)
 
 
+@pytest.mark.parametrize(
+    ("priorities", "lag"), [((), 0), ((Priority.LOW,), 0), ((Priority.LOW, Priority.HIGH), 600), (tuple(Priority), 600)]
+)
+def test_the_lag_of_promotion_is_told_without_low(priorities: Sequence[Priority], lag: int):
+    world = World()
+    behind(world, minutes=10, priorities=priorities)
+
+    a_publisher(world).publish()
+
+    assert world.journal.values["promotion_lag_s"] == [lag]
+
+
+def test_promotion_does_not_lag_while_everybody_is_paused():
+    world = World()
+    behind(world, minutes=10)
+    world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED)
+
+    a_publisher(world).publish()
+
+    assert world.journal.values["promotion_lag_s"] == [0]
+
+
 def test_the_room_in_a_queue_is_divided_by_the_shards():
     depths = {Priority.CRITICAL: 0, Priority.HIGH: 99, Priority.NORMAL: 100, Priority.LOW: 1_000}
 

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import pytest
 
 from functions.domain.claims import LedgerRow
-from functions.domain.cursor import Position, first_cursors
+from functions.domain.cursor import ClassCursor, Position, first_cursors
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Priority, Timer
 from functions.domain.job_id import job_id_of
@@ -429,6 +429,20 @@ def test_a_tick_tells_how_old_the_oldest_open_bucket_is(world: World):
     recorded(behind, behind.wheel.bucket_of(NOON - timedelta(hours=1)))
     behind.scan(time_limit=timedelta(0))
     assert behind.journal.values["oldest_bucket_age_s"] == [3600.0 + 90]
+
+
+def test_low_priority_does_not_make_the_oldest_open_bucket_old():
+    wheel = World().wheel
+    late = ClassCursor(Position(wheel.bucket_of(NOON - timedelta(hours=1))))
+    for priority, age in ((Priority.LOW, 90.0), (Priority.NORMAL, 3600.0 + 90)):
+        behind = World()
+        lease = behind.shards.acquire(0, owner="me", now=NOON, lease_until=NOON, skew=behind.wheel.skew)
+        assert lease is not None
+        assert behind.shards.checkpoint(
+            lease, {**first_cursors(wheel.bucket_of(NOON)), priority: late}, lease_until=None
+        )
+        behind.scan(time_limit=timedelta(0))
+        assert behind.journal.values["oldest_bucket_age_s"] == [age]
 
 
 def test_a_tick_notes_what_it_promoted(world: World):
