@@ -241,11 +241,12 @@ def returned(
     """When the release before has promoted something."""
     runs_to_its_end(client, rollback.running)
     rollback.promoted_after[0].target.wait(within=300)
-    return destroy_and_deploy(deployment, client, sink, releases, rollback)
+    return destroy_and_deploy(deployment, client, sink, releases, rollback, ticking)
 
 
-@pytest.fixture(scope="package")
-def cancelled_far(deployment: Deployment, client: Client, far_jobs: FarJobs) -> CancelledFar:
+@pytest.fixture(scope="package", autouse=True)
+def cancelled_far(deployment: Deployment, client: Client, far_jobs: FarJobs, update: Update) -> CancelledFar:
+    """Right after the update: what comes then may take until it would run."""
     job_id = far_jobs.cancelled.job.id
     had_row = deployment.timer_row(job_id) is not None
     state = client.cancel(job_id).state

@@ -14,13 +14,13 @@ from typing import Any
 from functions.domain.instants import format_instant
 from tests.builders import LOCAL_WHEEL
 from tests.e2e.deployment import Deployment, Identity
+from tests.e2e.polling import eventually
 from tests.e2e.releases import Releases
+from tests.e2e.schedules import MINUTE, fires_of
 from tests.e2e.sink import Sink
-from tests.e2e.waiting import Sent, send
+from tests.e2e.waiting import Sent, Ticking, send
 from tickwheel.client import Client
 from tickwheel.jobs import NewJob, Submitted
-
-MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,17 @@ def roll_back(deployment: Deployment, client: Client, sink: Sink, releases: Rele
 
 
 def destroy_and_deploy(
-    deployment: Deployment, client: Client, sink: Sink, releases: Releases, rollback: Rollback
+    deployment: Deployment, client: Client, sink: Sink, releases: Releases, rollback: Rollback, ticking: Ticking
 ) -> Return:
     near = send(client, sink.target(), seconds=140, idempotency_key="near and keyed")
     refused = _refuse_to_strand(deployment)
+    version = client.schedules.get(ticking.name, tenant=ticking.name).version
+    eventually(
+        lambda: _is_next_fire_placed(deployment, ticking.name, version),
+        bool,
+        within=90,
+        what="the next fire of the schedule is a message, and goes with its queue",
+    )
     destroyed_at = datetime.now(UTC)
     tables = {name: deployment.table(name) for name in ("Timers",)}
     deployment.destroy_scheduler()
@@ -99,6 +106,13 @@ def destroy_and_deploy(
     answer = deployment.client("lambda").invoke(**scanner, Payload=payload)
     rewound = json.loads(answer["Payload"].read())
     return Return(destroyed_at, datetime.now(UTC), refused, near, rows, queues, rewound)
+
+
+def _is_next_fire_placed(deployment: Deployment, name: str, version: int) -> bool:
+    """Whether its chain waits for a fire behind the next one; between two rings of its alarm there may be no message."""
+    soon = datetime.now(UTC) + timedelta(seconds=15)
+    _, *behind = fires_of(MINUTE, timedelta(0), after=soon, until=soon + LOCAL_WHEEL.guard + 2 * MINUTE)
+    return any(deployment.alarm_row(name, name, version=version, rings_at=at) for at in behind)
 
 
 def _refuse_to_strand(deployment: Deployment) -> subprocess.CompletedProcess[str]:
