@@ -18,6 +18,7 @@ from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, target
 from functions.domain.pulse import Figure
+from functions.domain.reviving import lost_attempt
 from functions.domain.usage import Usage, letter_units, row_units
 from functions.domain.wheel import Ring, Wheel
 from functions.occurrences import Occurrences
@@ -132,7 +133,7 @@ class Settler:
                     answer.row, attempt=timer.attempt, due_at=timer.due_at, owner="", now=now, skew=self.wheel.skew
                 )
                 if isinstance(verdict, Drop):
-                    self.note_drop(timer, answer.row, verdict.reason)
+                    self.drop(timer, answer.row, verdict.reason)
                     return
         self.place(replace(timer, due_at=until))
         self.journal.count(metric)
@@ -176,6 +177,17 @@ class Settler:
             raise NotPlaced([placement.fault])
         if placement.ring is Ring.FAR:
             self.usage.add(timer.job.tenant, Usage(units=row_units(timer)))
+
+    def drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
+        """A message has nothing left to do, but to place a later attempt again that has lost its own. Raises NotPlaced.
+
+        Before the message is acknowledged: it may be all that is left of its job. Placed twice, the ledger drops one.
+        """
+        lost = lost_attempt(timer, row, now=self.clock.now())
+        if lost is not None:
+            self.place(lost)
+            self.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=lost.attempt)
+        self.note_drop(timer, row, reason)
 
     def note_drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
         """A message has nothing left to do. Of a job that has ended it may be the last that knows its payload.

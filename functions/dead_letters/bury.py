@@ -18,6 +18,7 @@ from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, State
 from functions.domain.pulse import Figure
+from functions.domain.reviving import lost_attempt
 from functions.domain.usage import Usage, letter_units
 from functions.foreign import Keeper
 from functions.occurrences import Occurrences
@@ -99,18 +100,19 @@ class Burier:
             verdict = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
             match verdict:
                 case Drop(reason):
+                    self._revive(timer, row, now=now)
                     self.journal.event("duplicate_dropped", job_id=letter.job_id, attempt=timer.attempt, reason=reason)
                     self._tell_again(timer, row)
                     return True
                 case Defer():
                     return False
                 case Watch(until, is_watchdog):
-                    self._place(timer.put_off(until=until, is_watchdog=is_watchdog))
+                    self._requeue(timer.put_off(until=until, is_watchdog=is_watchdog))
                     return True
                 case Again() | Rescue():
                     # Its queue was not served, or its workers died of other jobs: a fresh message goes on where it was,
                     # and its own deaths stay counted.
-                    self._place(timer)
+                    self._requeue(timer)
                     return True
                 case Bury():
                     if job.occurrence is not None:
@@ -123,12 +125,22 @@ class Burier:
                         return True
         return False
 
+    def _revive(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> None:
+        """This message may be all that is left of its job."""
+        lost = lost_attempt(timer, row, now=now)
+        if lost is not None:
+            self._place(lost)
+            self.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=lost.attempt)
+
+    def _requeue(self, timer: Timer) -> None:
+        self._place(timer)
+        self.journal.event("requeued", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
+        self.journal.count("requeued")
+
     def _place(self, timer: Timer) -> None:
         placement = self.placer.place([timer])[0]
         if placement.ring is None:
             raise NotPlaced([placement.fault])
-        self.journal.event("requeued", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
-        self.journal.count("requeued")
 
     def _tell_again(self, timer: Timer, row: LedgerRow | None) -> None:
         """Whoever settled it may have died before its line was sent."""

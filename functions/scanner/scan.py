@@ -23,6 +23,7 @@ from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.pulse import Figure
+from functions.domain.reviving import lost_attempt
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import class_bounds, owner_of
 from functions.domain.wheel import FAR_MARGIN, Wheel
@@ -235,19 +236,29 @@ class _Tick:
         scanner = self._scanner
         now = scanner.clock.now()
         until = now + scanner.wheel.guard + FAR_MARGIN
-        waiting = {
-            row.key: replace(row.timer, not_before=until)
-            for row in rows
-            if row.timer is not None and self._still_waits(row.timer, until=until, now=now)
-        }
+        waiting: dict[str, Timer] = {}
+        for row in rows:
+            waits = self._what_waits(row.timer, until=until, now=now) if row.timer is not None else None
+            if waits is not None:
+                waiting[row.key] = replace(waits, not_before=until)
         placements = scanner.placer.place(list(waiting.values()))
         return {key for key, placement in zip(waiting, placements, strict=True) if placement.ring is None}
 
-    def _still_waits(self, timer: Timer, *, until: datetime, now: datetime) -> bool:
-        """Whether a job has neither ended nor gone on; its ledger row lives longer for it."""
+    def _what_waits(self, timer: Timer, *, until: datetime, now: datetime) -> Timer | None:
+        """Its attempt, whose ledger row lives longer for it; None where its job has ended or gone on.
+
+        A later attempt, where that has lost its message: this row may be all that is left of the job. Its ledger row is
+        not told that it waits, for then a tick that dies before it is placed would leave nothing that is overdue.
+        """
         if not timer.job.is_ledgered:
-            return True
-        return not isinstance(self._scanner.ledger.park(timer, until=until, now=now), Refused)
+            return timer
+        answer = self._scanner.ledger.park(timer, until=until, now=now)
+        if not isinstance(answer, Refused):
+            return timer
+        lost = lost_attempt(timer, answer.row, now=now)
+        if lost is not None:
+            self._scanner.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=lost.attempt)
+        return lost
 
     def budget(self, priority: Priority) -> int | None:
         """As `Tick` promises: one read a tick."""

@@ -22,7 +22,6 @@ from functions.domain.claims import (
     Watch,
     judge_claim,
     lease_of,
-    overdue_attempt,
 )
 from functions.domain.envelope import decode_envelope
 from functions.domain.errors import NewerVersion, Undecodable
@@ -280,8 +279,7 @@ class Worker:
                 is_granted=timer.is_granted,
             ):
                 case Drop(reason):
-                    self._revive(timer, row, now=now)
-                    self.settler.note_drop(timer, row, reason)
+                    self.settler.drop(timer, row, reason)
                     return None
                 case Defer(until):
                     # Never acknowledged: should that worker die, this message is what rescues its job.
@@ -308,13 +306,6 @@ class Worker:
         if isinstance(answer, Claimed):
             return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
         return _Returned("its row kept changing")
-
-    def _revive(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> None:
-        """Place a later attempt again that should have come long ago: this message may be all that is left of its job."""
-        attempt = overdue_attempt(row, now=now)
-        if attempt is not None:
-            self.settler.place(timer.revived(attempt=attempt, due_at=now))
-            self.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=attempt)
 
     def _first_answer(self, timer: Timer, claim: Claim, *, now: datetime) -> Claimed | Refused:
         if not timer.is_granted:

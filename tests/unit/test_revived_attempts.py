@@ -1,18 +1,22 @@
 """An attempt whose message was lost, and an earlier message of the same job that comes again."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from functions.domain.breaker import MIN_FAILURES
 from functions.domain.claims import LONG_OVERDUE, LedgerRow, overdue_attempt
+from functions.domain.envelope import encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
-from functions.ports import Failed, Succeeded
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.ports import Failed, Rejected, Succeeded
 from tests.builders import NOON, a_timer
 from tests.unit.test_execute import a_message
-from tests.unit.world import World
+from tests.unit.world import World, pass_time
 
 LONG_AGO = NOON - LONG_OVERDUE - MILLISECOND
 
@@ -69,6 +73,62 @@ def test_what_is_revived_beside_its_own_message_still_runs_once(world: World):
     world.receive_and_work()
 
     assert [call.attempt for call in world.calls] == [1, 2]
+
+
+def pause(world: World) -> Callable[[], object]:
+    world.plans.plans["acme"] = TenantPlan(status=TenantStatus.PAUSED)
+    return world.plans.plans.clear
+
+
+def let_nobody_sit(world: World) -> Callable[[], object]:
+    world.plans.plans["acme"] = TenantPlan(max_concurrency=1)
+    world.usher.take("acme", limit=1, lease_until=world.clock.now() + timedelta(hours=1))
+    return world.plans.plans.clear
+
+
+def break_its_destination(world: World) -> Callable[[], object]:
+    world.targets.answer = lambda *_: Failed("down", "http_503")
+    world.work(*(a_message(replace(a_timer(), due_at=world.clock.now()), f"f{n}") for n in range(MIN_FAILURES)))
+    world.ready.messages.clear()
+    world.targets.effects.clear()
+    return lambda: setattr(world.targets, "answer", lambda *_: Succeeded("{}"))
+
+
+@pytest.mark.parametrize("hindrance", [pause, let_nobody_sit, break_its_destination])
+def test_a_message_that_would_be_parked_revives_it_too(
+    world: World, hindrance: Callable[[World], Callable[[], object]]
+):
+    world.clock.tick(timedelta(hours=1))
+    relieve = hindrance(world)
+
+    assert world.work(a_message(a_timer(identity="x"), "again")) == []
+
+    assert [event["attempt"] for event in world.events("revived")] == [2]
+    relieve()
+    pass_time(world, until=world.clock.now() + timedelta(hours=2))
+    row = world.row(a_timer(identity="x").job)
+    assert (row.state, row.attempt) == (State.SUCCEEDED, 2)
+
+
+def test_a_message_stays_that_could_revive_nothing(world: World):
+    world.clock.tick(timedelta(hours=1))
+    pause(world)
+    world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+    world.timers.unwritten = lambda _: True
+
+    assert world.work(a_message(a_timer(identity="x"), "again")) == ["again"]
+
+
+def test_a_message_that_its_workers_died_of_revives_it_too(world: World):
+    world.clock.tick(timedelta(hours=1))
+    body = encode_envelope([a_timer(identity="x")])
+
+    assert world.burier().bury(body, message_id="m", seen_at=world.clock.now(), receive_count=10)
+    world.receive_and_work()
+
+    assert [event["attempt"] for event in world.events("revived")] == [2]
+    assert world.row(a_timer(identity="x").job).state is State.SUCCEEDED
+    assert world.buried == []
 
 
 def test_a_duplicate_that_comes_in_time_revives_nothing(world: World):

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import TIMER_LIFE
+from functions.domain.claims import TIMER_LIFE, LedgerRow
 from functions.domain.conditions import Conditions
 from functions.domain.cursor import first_cursors
 from functions.domain.fairness import MIN_QUANTUM, ROUNDS_A_TICK
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Priority, Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import State
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.timer_key import timer_key
 from functions.ports import Rejected
@@ -329,6 +330,30 @@ def test_a_job_that_has_ended_meanwhile_is_not_put_anew_and_one_that_waits_keeps
     assert row is not None
     assert row.parked_until is not None
     assert row.parked_until > world.clock.now()
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_is_put_anew_of_a_job_whose_later_attempt_has_lost_its_message_is_that_attempt(world: World, dies: bool):
+    (first,) = rows(world, "paused", 1)
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
+    world.ledger.rows[first.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=1, due_at=NOON + TICK)
+    world.scan()
+    world.clock.tick(8 * DAY)
+    if dies:
+        world.timers.unwritten = lambda _: True
+        world.scan()
+        world.timers.unwritten = lambda _: False
+
+    world.scan()
+    world.plans.plans = {}
+    for _ in range(8):
+        world.scan()
+        world.receive_and_work()
+        world.clock.tick(TICK)
+
+    row = world.row(first.job)
+    assert (row.state, row.attempt) == (State.SUCCEEDED, 2)
+    assert {event["attempt"] for event in world.events("revived")} == {2}
 
 
 def test_a_row_that_could_not_be_put_anew_is_not_passed(world: World):
