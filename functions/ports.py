@@ -248,7 +248,8 @@ class Ledger(Protocol):
         """Let a job go on, with this timer, that has failed before its attempt.
 
         Or whose replay has not come yet, when this timer is not due later than that: the one that was placed for it
-        would be dropped. fence: the last one that its target may have been told, where its row has expired.
+        would be dropped. The row keeps the budget of this timer from then on, for an attempt that loses its message.
+        fence: the last one that its target may have been told, where its row has expired.
         needs_row: it may have gone on before, and ended, and its row have expired since: nothing without a row.
         """
         ...

@@ -32,7 +32,8 @@ class DynamoDBLedger:
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
     i: job id, h: fingerprint, z: result, e: error, j: record of an attempt whose target goes on by itself, m: moved to,
-    w: parked until, u: updated, x: ttl}; instants in ms, the ttl in s.
+    w: parked until, p: attempts spent before its replay, q: since when its replay counts age, u: updated, x: ttl};
+    instants in ms, the ttl in s.
     """
 
     def __init__(
@@ -320,7 +321,8 @@ class DynamoDBLedger:
             timer.job.key,
             condition=f"({has_failed}) OR ({is_replayed})" + ("" if needs_row else " OR attribute_not_exists(k)"),
             # A target that remembers the highest fence would refuse those of a row that begins anew.
-            assignments="d = :due, a = :before, i = :id" + (", f = if_not_exists(f, :fence)" if fence else ""),
+            assignments="d = :due, a = :before, i = :id, p = :spent, q = :counted_from"
+            + (", f = if_not_exists(f, :fence)" if fence else ""),
             removals="c",
             state=target(Event.REPLAY),
             owner=owner,
@@ -331,6 +333,8 @@ class DynamoDBLedger:
                 ":failed": {"S": State.FAILED},
                 ":before": {"N": str(timer.attempt - 1)},
                 ":id": {"S": str(job_id_of(timer.job))},
+                ":spent": {"N": str(timer.spent)},
+                ":counted_from": _ms(timer.counted_from or timer.due_at),
                 **({":fence": {"N": str(fence)}} if fence else {}),
             },
         )
@@ -602,6 +606,8 @@ def _read(item: Mapping[str, Any]) -> LedgerRow:
         parked_until=_instant(item, "w"),
         held=_text(item, "j"),
         moved_to=_text(item, "m"),
+        spent=_number(item, "p"),
+        counted_from=_instant(item, "q"),
     )
 
 

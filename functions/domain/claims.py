@@ -48,7 +48,7 @@ class LedgerRow:
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
     fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt was put back
     into the wheel before its claim. held: the record of the running attempt, where its target goes on by itself.
-    moved_to: the id under which it goes on.
+    moved_to: the id under which it goes on. spent, counted_from: what its last replay has given its timer.
     """
 
     state: State
@@ -67,6 +67,8 @@ class LedgerRow:
     parked_until: datetime | None = None
     held: str = ""
     moved_to: str = ""
+    spent: int = 0
+    counted_from: datetime | None = None
 
     @property
     def is_settled(self) -> bool:

@@ -178,17 +178,12 @@ class Timer:
 
         It skips a number: a watchdog that was placed for the attempt which failed carries the next one.
         """
-        job = replace(self.job, expires_at=None)
-        return replace(
-            self,
-            job=job,
-            due_at=due_at,
-            attempt=self.attempt + 2,
-            backoff=timedelta(0),
-            spent=self.attempt + 1,
-            counted_from=due_at,
-            is_granted=True,
-        )
+        again = self.with_new_budget(spent=self.attempt + 1, counted_from=due_at)
+        return replace(again, due_at=due_at, attempt=self.attempt + 2, backoff=timedelta(0), is_granted=True)
+
+    def with_new_budget(self, *, spent: int, counted_from: datetime) -> Timer:
+        """Its policy counts no attempt up to this one and no age before then, and it does not expire any more."""
+        return replace(self, job=replace(self.job, expires_at=None), spent=spent, counted_from=counted_from)
 
 
 def check_tenant(tenant: str) -> str:

@@ -9,6 +9,13 @@ from functions.domain.job import Timer
 
 
 def lost_attempt(timer: Timer, row: LedgerRow | None, *, now: datetime) -> Timer | None:
-    """The attempt that a job waits for, made anew from another, if it should have come long ago; else None."""
+    """The attempt that a job waits for, made anew from another, if it should have come long ago; else None.
+
+    From one of before its replay, it has the budget that the replay gave it.
+    """
     attempt = overdue_attempt(row, now=now)
-    return None if attempt is None else timer.revived(attempt=attempt, due_at=now)
+    if row is None or attempt is None:
+        return None
+    if row.counted_from is not None and timer.spent < row.spent:
+        timer = timer.with_new_budget(spent=row.spent, counted_from=row.counted_from)
+    return timer.revived(attempt=attempt, due_at=now)

@@ -26,6 +26,24 @@ def test_a_failed_job_goes_on_with_an_attempt_of_a_number_that_no_watchdog_has(l
     assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Claimed)
 
 
+def test_its_row_keeps_the_budget_that_it_was_given_whatever_comes_after(ledger: Ledger):
+    timer = failed(ledger)
+    row = ledger.get(timer.job.key)
+    assert row is not None
+    assert (row.spent, row.counted_from) == (0, None)
+
+    replay(ledger, timer)
+    again = timer.replayed(due_at=LATER)
+    ledger.park(again, until=LATER + SECOND, now=LATER)
+    taken = claim(ledger, again)
+    assert isinstance(taken, Claimed)
+    ledger.settle(timer.job, Event.RETRY, fence=taken.fence, owner="worker", due_at=LATER + SECOND, now=LATER)
+
+    row = ledger.get(timer.job.key)
+    assert row is not None
+    assert (row.state, row.spent, row.counted_from) == (State.RETRYING, 4, LATER)
+
+
 def test_a_job_whose_row_has_expired_goes_on_too(ledger: Ledger):
     timer = a_timer(attempt=3)
 

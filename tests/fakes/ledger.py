@@ -162,7 +162,8 @@ class InMemoryLedger:
         if (row is not None or needs_row) and not has_failed and not is_replayed:
             return Refused(row)
         row = replace(row or LedgerRow(state=State.ABSENT), state=target(Event.REPLAY), owner=owner, attempt=before)
-        row = replace(row, fence=row.fence or fence)
+        counted_from = kept(timer.counted_from or timer.due_at)
+        row = replace(row, fence=row.fence or fence, spent=timer.spent, counted_from=counted_from)
         row = replace(row, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)), cancel_requested=False)
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 

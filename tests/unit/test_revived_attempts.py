@@ -10,8 +10,11 @@ from functions.domain.breaker import MIN_FAILURES
 from functions.domain.claims import LONG_OVERDUE, LedgerRow, overdue_attempt
 from functions.domain.envelope import encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
+from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.reviving import lost_attempt
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Rejected, Succeeded
 from tests.builders import NOON, a_timer
@@ -150,3 +153,71 @@ def test_a_revived_attempt_is_granted_and_waits_for_nothing():
     assert (revived.is_granted, revived.wakes_at, revived.attempt) == (True, NOON, 2)
     assert str(job_id_of(revived.job)) == str(job_id_of(watchdog.job))
     assert revived.backoff >= SECOND
+
+
+POLICY = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=SECOND, max_age=timedelta(hours=1))
+
+
+class TestReplayed:
+    """A job that had failed for good was replayed a day later, by then expired, and its message was lost."""
+
+    @pytest.fixture
+    def first(self) -> Timer:
+        return a_timer(identity="x", retry=POLICY, expires_at=NOON + timedelta(hours=2))
+
+    @pytest.fixture
+    def world(self, first: Timer) -> World:
+        world = World()
+        world.targets.answer = lambda *_: Failed("down", "http_503", is_permanent=True)
+        world.work(a_message(first))
+        world.clock.tick(timedelta(days=1))
+        (letter,) = world.buried
+        assert letter.timer is not None
+        now = world.clock.now()
+        replayed = letter.timer.replayed(due_at=now)
+        world.ledger.replay(replayed, fence=letter.fence, owner="operator", now=now)
+        world.placer.place([replayed])
+        return world
+
+    def test_a_message_of_before_revives_it_with_the_budget_of_its_replay(self, world: World, first: Timer):
+        (replayed,) = world.ready.sent
+        world.ready.messages.clear()
+        world.clock.tick(LONG_OVERDUE + SECOND)
+
+        world.work(a_message(first, "again"))
+
+        revived = world.ready.sent[-1]
+        assert revived.job.expires_at is None
+        assert (revived.attempt, revived.spent, revived.counted_from) == (3, 2, replayed.due_at)
+        world.targets.answer = lambda *_: Succeeded("{}")
+        world.receive_and_work()
+        assert (world.row(first.job).state, world.row(first.job).attempt) == (State.SUCCEEDED, 3)
+
+    def test_so_it_does_when_it_has_been_tried_again_since(self, world: World, first: Timer):
+        world.targets.answer = lambda *_: Failed("down", "http_503")
+        world.receive_and_work()
+        world.ready.messages.clear()
+        world.clock.tick(LONG_OVERDUE + timedelta(minutes=1))
+
+        world.work(a_message(first, "again"))
+
+        revived = world.ready.sent[-1]
+        assert (revived.attempt, revived.spent, revived.job.expires_at) == (4, 2, None)
+        assert revived.next_attempt(failed_at=world.clock.now(), jitter=0) is not None
+
+    def test_a_message_of_the_replay_itself_keeps_what_a_pause_has_granted_it(self, world: World):
+        (replayed,) = world.ready.sent
+        granted = replace(replayed, counted_from=NOON + timedelta(days=9))
+        row = LedgerRow(state=State.RETRYING, attempt=3, due_at=LONG_AGO, spent=2, counted_from=LONG_AGO)
+
+        revived = lost_attempt(granted, row, now=NOON)
+
+        assert revived is not None
+        assert (revived.attempt, revived.spent, revived.counted_from) == (4, 2, granted.counted_from)
+
+
+def test_a_row_of_a_replay_that_kept_no_budget_leaves_that_of_the_message():
+    revived = lost_attempt(a_timer(), LedgerRow(state=State.RETRYING, attempt=2, due_at=LONG_AGO), now=NOON)
+
+    assert revived is not None
+    assert (revived.attempt, revived.spent, revived.counted_from) == (3, 0, None)
