@@ -181,8 +181,11 @@ def deaths_of(row: LedgerRow, *, attempt: int) -> int:
 def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
     """The attempt that a job waits for, if it should have come so long ago that its message may have been lost.
 
+    Of one that runs without a lease: itself, to be rescued; or its watchdog, where its target goes on by itself.
     It may as well wait in a queue that is behind: whoever places it again leaves it to the ledger to drop one of the two.
     """
+    if row is not None and row.state is State.RUNNING and row.lease_until is not None:
+        return row.attempt + bool(row.held) if row.lease_until + LONG_OVERDUE < now else None
     if row is None or row.due_at is None or row.state not in (State.SCHEDULED, State.RETRYING):
         return None
     if max(row.due_at, row.parked_until or row.due_at) + LONG_OVERDUE >= now:

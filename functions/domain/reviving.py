@@ -18,4 +18,5 @@ def lost_attempt(timer: Timer, row: LedgerRow | None, *, now: datetime) -> Timer
         return None
     if row.counted_from is not None and timer.spent < row.spent:
         timer = timer.with_new_budget(spent=row.spent, counted_from=row.counted_from)
-    return timer.revived(attempt=attempt, due_at=now)
+    lost = timer.revived(attempt=attempt, due_at=now)
+    return lost.watching(due_at=now) if row.held else lost

@@ -16,7 +16,7 @@ from functions.domain.lifecycle import State
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.reviving import lost_attempt
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.ports import Failed, Rejected, Succeeded
+from functions.ports import Failed, Pending, Rejected, Succeeded
 from tests.builders import NOON, a_timer
 from tests.unit.test_execute import a_message
 from tests.unit.world import World, pass_time
@@ -34,6 +34,9 @@ LONG_AGO = NOON - LONG_OVERDUE - MILLISECOND
         (LedgerRow(state=State.RETRYING, attempt=1, due_at=LONG_AGO, parked_until=NOON), None),
         (LedgerRow(state=State.RETRYING, attempt=1, due_at=LONG_AGO, parked_until=LONG_AGO), 2),
         (LedgerRow(state=State.RUNNING, attempt=1, due_at=LONG_AGO), None),
+        (LedgerRow(state=State.RUNNING, attempt=3, lease_until=LONG_AGO), 3),
+        (LedgerRow(state=State.RUNNING, attempt=3, lease_until=LONG_AGO, held="{}"), 4),
+        (LedgerRow(state=State.RUNNING, attempt=3, lease_until=LONG_AGO + MILLISECOND, held="{}"), None),
         (LedgerRow(state=State.FAILED, attempt=1, due_at=LONG_AGO), None),
         (LedgerRow(state=State.RETRYING, attempt=1), None),
         (None, None),
@@ -153,6 +156,38 @@ def test_a_revived_attempt_is_granted_and_waits_for_nothing():
     assert (revived.is_granted, revived.wakes_at, revived.attempt) == (True, NOON, 2)
     assert str(job_id_of(revived.job)) == str(job_id_of(watchdog.job))
     assert revived.backoff >= SECOND
+
+
+def test_a_message_of_the_first_attempt_revives_a_second_whose_worker_has_died_with_its_message(world: World):
+    job = a_timer(identity="x").job
+    world.clock.tick(timedelta(minutes=1))
+    second = a_timer(identity="x").revived(attempt=2, due_at=world.clock.now())
+    world.ledger.claim(second, owner="dead", lease_until=world.clock.now() + SECOND, now=world.clock.now())
+    world.clock.tick(timedelta(hours=1))
+
+    world.work(a_message(a_timer(identity="x"), "again"))
+    world.receive_and_work()
+
+    row = world.row(job)
+    assert (row.state, row.attempt, row.rescue_count) == (State.SUCCEEDED, 2, 1)
+
+
+@pytest.mark.parametrize(("attempts", "calls"), [(2, [1, 2]), (1, [1])])
+def test_a_message_of_a_run_whose_target_fell_silent_brings_its_watchdog_back(attempts: int, calls: list[int]):
+    world = World()
+    timer = a_timer(retry=RetryPolicy(attempts=attempts))
+    world.targets.answer = lambda *_: Pending()
+    world.work(a_message(timer))
+    world.ready.messages.clear()
+    world.clock.tick(timedelta(hours=1))
+    world.targets.answer = lambda *_: Succeeded("{}")
+
+    world.work(a_message(timer, "again"))
+    world.receive_and_work()
+
+    assert [call.attempt for call in world.calls] == calls
+    assert world.row(timer.job).state is (State.SUCCEEDED if attempts > 1 else State.FAILED)
+    assert [event["attempt"] for event in world.events("revived")] == [2]
 
 
 POLICY = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=SECOND, max_age=timedelta(hours=1))
