@@ -62,6 +62,9 @@ RETRYING = "retrying-soon"
 RETRYING_LATER = "retrying-later"
 """Its second attempt was a far row."""
 
+NEAR_RETRYING = "near-retrying"
+"""Submitted for at once: it has no row in the far ring, and its second attempt was a message too."""
+
 NEAR_KEYED, NEAR, AFTER = "near-keyed", "near", "after"
 """Jobs that only a message knew, and one that came after the copies."""
 
@@ -96,7 +99,8 @@ def _until_the_loss(stage: RestoredStage) -> Rehearsal:
     stage.submit(SETTLED, delay=FIRST)
     stage.stage.travel((FIRST + 1) * SECOND)
     stage.stage.scan()
-    for called in (RETRYING, RETRYING_LATER, SETTLED):
+    stage.submit(NEAR_RETRYING, fails_once=True, delay=0, retry=quickly)
+    for called in (RETRYING, RETRYING_LATER, SETTLED, NEAR_RETRYING):
         stage.work(*QUEUES, until_called=called)
     stage.submit(NEAR_KEYED, delay=100, **KEYED)
     stage.submit(NEAR, delay=100)
@@ -121,12 +125,16 @@ def _until_the_loss(stage: RestoredStage) -> Rehearsal:
     return rehearsal
 
 
-def test_no_job_that_was_in_the_tables_is_lost(rehearsal: Rehearsal):
+def test_no_job_that_had_a_row_in_the_far_ring_is_lost(rehearsal: Rehearsal):
     succeeded = {name: rehearsal.stage.calls(name) for name in JOBS}
 
     assert {name for name, count in succeeded.items() if not count} == set()
     assert succeeded[RETRYING] == rehearsal.done_before[RETRYING] + 1 == 2
     assert succeeded[RETRYING_LATER] == rehearsal.done_before[RETRYING_LATER] + 1 == 2
+
+
+def test_a_retry_of_a_job_that_never_had_a_row_there_is_lost_though_the_ledger_knows_it(rehearsal: Rehearsal):
+    assert rehearsal.stage.calls(NEAR_RETRYING) == 1
 
 
 def test_what_had_ended_by_the_ledger_is_not_run_again(rehearsal: Rehearsal):
