@@ -380,6 +380,8 @@ class _Tick:
         )
 
     def _checkpoint(self, *, lease_until: datetime | None) -> bool:
+        # What is passed is not met again: should this tick die, nobody else tells how it ended.
+        self._scanner.audit.flush()
         self._lease = replace(self._lease, sequence=self._lease.sequence + 1)
         return self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=lease_until)
 

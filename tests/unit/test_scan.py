@@ -288,6 +288,24 @@ def test_a_timer_that_the_queue_will_never_take_is_a_dead_letter_and_is_passed(w
     assert world.scan().sent == 0
 
 
+def test_the_end_of_an_unsendable_job_is_told_before_its_row_is_passed(world: World, monkeypatch: pytest.MonkeyPatch):
+    a_row(world)
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
+    told: list[int] = []
+    checkpoint = world.shards.checkpoint
+
+    def watched(*given: Any, **named: Any) -> bool:
+        told.append(world.trail.kept)
+        return checkpoint(*given, **named)
+
+    monkeypatch.setattr(world.shards, "checkpoint", watched)
+
+    world.scan()
+
+    assert len(world.trail.endings) == 1
+    assert told == [1]
+
+
 def test_an_unsendable_job_that_is_not_ledgered_is_a_dead_letter_without_a_row(world: World):
     bad = a_row(world, delivery=Delivery.AT_LEAST_ONCE)
     world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
