@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from functions.domain.faults import fault_of
 from functions.domain.job import Job, Priority
 from functions.domain.lag_histogram import cell_of
 from functions.domain.pulse import MINUTE, RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
@@ -86,7 +87,7 @@ class PulseTally:
                     self.store.name(minute, tenant, counts[tenant])
         except Exception as error:  # noqa: BLE001  a count must not fail the jobs that it counts
             self._keep(minutes)
-            self.journal.event("pulse_not_written", error=f"{type(error).__name__}: {error}")
+            self.journal.event("pulse_not_written", error=fault_of(error))
 
     def _add(self, minute: datetime, figure: Figure, tenant: str, amount: int) -> None:
         self._minutes[minute].counts[figure] += amount
