@@ -7,6 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.domain.errors import InvalidInput
 from functions.domain.instants import parse_instant
 from functions.runtime.observability import logger
 from functions.runtime.settings import ScannerSettings
@@ -52,8 +53,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function; the rule's target gives `{"shard": n}`, an operator `{"rewind_to": instant}`."""
     try:
         if "rewind_to" in event:
-            rewound = rewinder.rewind(parse_instant(event["rewind_to"]))
-            return {"rewound": rewound.rewound, "left": rewound.left}
+            return _rewind(event["rewind_to"])
         time_limit = timedelta(milliseconds=context.get_remaining_time_in_millis())
         report = scanner.scan(event["shard"], time_limit=time_limit)
     finally:
@@ -67,3 +67,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         "buried": report.buried,
         "stopped_by": report.stopped_by,
     }
+
+
+def _rewind(to: str) -> dict[str, Any]:
+    try:
+        rewound = rewinder.rewind(parse_instant(to))
+    except InvalidInput as error:
+        # For whoever asked: raised, it would be an error of the function, and its text would be hidden.
+        return {"refused": str(error)}
+    return {"rewound": rewound.rewound, "left": rewound.left}

@@ -292,3 +292,13 @@ def claim_and_die(stage: Stage, message: Any) -> None:
     if isinstance(answer, Refused):
         answer = ledger.rescue(timer, row=answer.row, **terms)
     assert isinstance(answer, Claimed)
+
+
+@pytest.mark.parametrize(
+    ("to", "remedy"), [("2200-01-01T00:00:00Z", "use an instant from"), ("10 o'clock", "must be an RFC 3339 instant")]
+)
+def test_a_rewind_that_is_refused_tells_its_operator_why(stage: Stage, to: str, remedy: str):
+    answer = stage.module("scanner").handler({"rewind_to": to}, Context())
+
+    assert list(answer) == ["refused"]
+    assert remedy in answer["refused"]
