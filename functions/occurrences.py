@@ -106,7 +106,10 @@ class Occurrences:
                 stored.schedule, stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=note)
             )
 
-        self.changer.change(key, pause)
+        _, state = self.changer.change(key, pause)
+        # Known by its note also where a death has come before this: a schedule that somebody else has paused has another.
+        if state is None or (state.status, state.note) != (Status.PAUSED, note):
+            return
         tenant, _, schedule_id = key.partition("#")
         told = {"status": Status.PAUSED.value, "note": note}
         self.audit.note(

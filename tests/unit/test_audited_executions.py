@@ -174,6 +174,34 @@ def test_a_schedule_that_is_paused_for_its_failures_is_a_deed_of_the_scheduler(w
     assert (deed.action, deed.caller, deed.subject) == (Deeds.SCHEDULE_PAUSE, "tickwheel", "nightly")
 
 
+def test_a_schedule_that_was_paused_before_its_run_has_failed_is_not_told_to_be_paused(world: World):
+    schedule = a_schedule(pause_after_failures=1)
+    world.store(schedule, status=Status.PAUSED, note="the target moves")
+    timer = an_occurrence_timer(schedule, attempt=2)
+    answers(world, Failed("no", is_permanent=True))
+
+    world.work(a_message(timer))
+
+    assert world.row(timer.job).state is State.FAILED
+    assert (world.trail.deeds, world.events("schedule_paused")) == ([], [])
+    assert "schedules_paused" not in world.journal.counts
+
+
+def test_a_pause_whose_teller_has_died_is_told_by_whoever_repeats_it(world: World):
+    schedule = a_schedule(pause_after_failures=1)
+    world.store(schedule)
+    timer = an_occurrence_timer(schedule)
+    assert timer.job.occurrence is not None
+    world.occurrences().before_failure(timer, timer.job.occurrence)
+    first = list(world.trail.deeds)
+    world.trail.entries.clear()
+
+    world.occurrences().before_failure(timer, timer.job.occurrence)
+
+    assert len(first) == 1
+    assert world.trail.deeds == first
+
+
 def settled(world: World, state: State) -> Timer:
     """A job in a state, whose worker has died before its line was sent."""
     timer = a_timer(retry=ONCE)
