@@ -276,7 +276,10 @@ class Ledger(Protocol):
     def bury(
         self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
     ) -> Applied | Refused:
-        """Settle as failed what no worker has, if the row is still the one that was seen, and keep its dead letter."""
+        """Settle as failed what no worker has, if the row is still the one that was seen, and keep its dead letter.
+
+        The row has the attempt of the letter from then on, also where that was never claimed.
+        """
         ...
 
     def get(self, key: str) -> LedgerRow | None:

@@ -490,14 +490,20 @@ class DynamoDBLedger:
         update = self._request(
             job.key,
             condition=f"({condition}) OR (s = :state AND o = :owner)",
-            assignments="d = if_not_exists(d, :due), e = :error, i = if_not_exists(i, :id)",
+            assignments="d = if_not_exists(d, :due), a = :attempt, e = :error, i = if_not_exists(i, :id)",
             removals="j",
             state=target(event),
             owner=owner,
             due_at=letter.timer.due_at if letter.timer else job.scheduled_at,
             scheduled_at=job.scheduled_at,
             now=now,
-            values={**values, ":error": {"S": letter.error[:RESULT_LIMIT]}, ":id": {"S": str(job_id_of(job))}},
+            values={
+                **values,
+                # Of one that was never claimed too: its end is told with this number, and told again from the row.
+                ":attempt": {"N": str(letter.attempt)},
+                ":error": {"S": letter.error[:RESULT_LIMIT]},
+                ":id": {"S": str(job_id_of(job))},
+            },
         )
         put = self._dead_letters.put_request(letter)
         try:

@@ -878,6 +878,7 @@ def test_a_burial_without_a_row_settles_the_job_as_failed_and_keeps_its_letter(l
     assert isinstance(answer, Applied)
     assert row_of(ledger, timer.job) == LedgerRow(
         state=State.FAILED,
+        attempt=1,
         owner="me",
         due_at=timer.due_at,
         error="it hurts",
@@ -903,6 +904,18 @@ def test_a_burial_keeps_the_attempt_and_the_fence_of_the_row_that_it_met(
     row = row_of(ledger, timer.job)
     assert (row.state, row.attempt, row.fence, row.error) == (State.FAILED, 2, 1, "it hurts")
     assert ledger_subject.letters() == [letter]
+
+
+def test_a_retry_that_is_buried_unclaimed_is_the_attempt_of_its_row(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="worker")
+    settle(ledger, timer.job, Event.RETRY, fence=1, owner="worker")
+
+    bury(ledger, a_letter(replace(timer, attempt=2)), timer.job, row=row_of(ledger, timer.job), owner="me")
+
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.attempt, row.fence) == (State.FAILED, 2, 1)
+    assert isinstance(claim(ledger, replace(timer, attempt=2), owner="late"), Refused)
 
 
 def test_a_burial_of_a_registered_job_keeps_its_fingerprint(ledger: Ledger):

@@ -236,6 +236,7 @@ class InMemoryLedger:
         met = met or LedgerRow(state=State.ABSENT, due_at=kept(due_at), job_id=str(job_id_of(job)))
         self._dead_letters.put(letter)
         row = replace(met, state=target(event), owner=owner, error=_cut(letter.error), held="")
+        row = replace(row, attempt=letter.attempt)
         self._write(job.key, row, now=now)
         self.expiry[job.key] = expires_at(now=now, due_at=max(due_at, job.scheduled_at), lease_until=None)
         return Applied()

@@ -1,6 +1,7 @@
 """Every execution that ends leaves a line, and again when somebody may have died before it was sent."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -200,6 +201,20 @@ def test_a_pause_whose_teller_has_died_is_told_by_whoever_repeats_it(world: Worl
 
     assert len(first) == 1
     assert world.trail.deeds == first
+
+
+def test_a_retry_that_was_buried_unclaimed_is_told_again_under_the_same_name(world: World):
+    recorded(world, world.wheel.bucket_of(NOON))
+    retry = a_row(world, attempt=2)
+    world.ledger.rows[retry.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=1, due_at=retry.due_at)
+    world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
+    world.scan()
+
+    world.work(a_message(replace(retry, attempt=1)))
+
+    first, again = world.trail.endings
+    assert (first.is_repeated, again.is_repeated) == (False, True)
+    assert again.line_id == first.line_id
 
 
 def settled(world: World, state: State) -> Timer:
