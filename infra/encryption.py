@@ -13,7 +13,6 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
-from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -49,7 +48,7 @@ def customer_key(scope: Construct, *, stage: Stage) -> kms.IKey | None:
 
 
 def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
-    """What services do with the key on nobody's behalf: keep logs, and publish alarms. Roles are allowed their part by IAM."""
+    """What services do with the key on nobody's behalf: keep logs. Roles are allowed their part by IAM."""
     stack = cdk.Stack.of(scope)
     log_groups = stack.format_arn(
         service="logs",
@@ -65,23 +64,14 @@ def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
             resources=["*"],
             conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
         ),
-        alarms_may_use_key(stack),
     ]
 
 
-def alarms_may_use_key(stack: cdk.Stack) -> iam.PolicyStatement:
-    """CloudWatch may not use the key that AWS manages for SNS, and alarms would be lost without a word."""
-    return iam.PolicyStatement(
-        sid="Alarms",
-        principals=[_service("cloudwatch.amazonaws.com")],
-        actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-        resources=["*"],
-        conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
-    )
-
-
 def encrypt(stack: cdk.Stack, *, key: kms.IKey | None) -> None:
-    """Encrypt with the key whatever the stack keeps data in: all of it, so that a new queue or table is not forgotten."""
+    """Encrypt with the key whatever the stack keeps data in: all of it, so that a new queue or table is not forgotten.
+
+    Topics carry alarms and no data, and keep a key of their own: a key that is out of reach must not silence what pages.
+    """
     if key is None:
         return
     arn = key.key_arn
@@ -96,8 +86,6 @@ def encrypt(stack: cdk.Stack, *, key: kms.IKey | None) -> None:
             construct.sqs_managed_sse_enabled = None
             construct.kms_master_key_id = arn
             construct.kms_data_key_reuse_period_seconds = DATA_KEY_REUSE.to_seconds()
-        elif isinstance(construct, sns.CfnTopic):
-            construct.kms_master_key_id = arn
         elif isinstance(construct, logs.CfnLogGroup | secretsmanager.CfnSecret):
             construct.kms_key_id = arn
         elif isinstance(construct, firehose.CfnDeliveryStream):

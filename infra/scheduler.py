@@ -56,7 +56,7 @@ class SchedulerStack(cdk.Stack):
         )
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
         unlock(functions, key=storage.key)
-        topics = Topics(self, "Topics", stage=stage, key=storage.key)
+        topics = Topics(self, "Topics", stage=stage)
         Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
         AuditAlarms(self, "AuditAlarms", stage=stage, stream_name=storage.audit.stream_name, topics=topics)
         Dashboard(self, "Dashboard", stage=stage, ready_queues=ready_queues, functions=functions)

@@ -14,17 +14,19 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.acknowledge import acknowledge
-from infra.encryption import alarms_may_use_key
 from infra.stage import Stage
 
 
 class Topics(Construct):
-    """`pages` wake somebody; `tickets` wait for office hours. The stage's address is subscribed to both."""
+    """`pages` wake somebody; `tickets` wait for office hours. The stage's address is subscribed to both.
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, key: kms.IKey | None) -> None:
-        """key: the customer's; without one the topics have a key of their own."""
+    Both have a key of their own, also where a customer's key encrypts all else: they must work when that is gone, and
+    what they carry are names and states of alarms.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
         super().__init__(scope, construct_id)
-        key = key or _key(self, stage=stage)
+        key = _key(self, stage=stage)
         self.pages = _topic(self, "Pages", title=f"Tickwheel {stage.name}: page", key=key, stage=stage)
         self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
 
@@ -45,7 +47,8 @@ def _key(scope: Construct, *, stage: Stage) -> kms.IKey:
         enable_key_rotation=True,
         removal_policy=cdk.RemovalPolicy.DESTROY,
     )
-    key.add_to_resource_policy(alarms_may_use_key(cdk.Stack.of(scope)))
+    # CloudWatch may not use the key that AWS manages for SNS, and alarms would be lost without a word.
+    key.add_to_resource_policy(_for_alarms("kms:Decrypt", "kms:GenerateDataKey*", on="*", scope=scope, sid="Alarms"))
     return cast("kms.IKey", key)
 
 
@@ -63,8 +66,9 @@ def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.IKey, st
     return topic
 
 
-def _for_alarms(*allowed: str, on: str, scope: Construct) -> iam.PolicyStatement:
+def _for_alarms(*allowed: str, on: str, scope: Construct, sid: str | None = None) -> iam.PolicyStatement:
     return iam.PolicyStatement(
+        sid=sid,
         principals=[cast("iam.IPrincipal", iam.ServicePrincipal("cloudwatch.amazonaws.com"))],
         actions=list(allowed),
         resources=[on],

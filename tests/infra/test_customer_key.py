@@ -1,15 +1,19 @@
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.customer_key import requests_a_month
+from bench.prices import read_prices
 from infra.stage import OWN_KEY, InvalidStage, Stage
-from tests.infra.synthesis import FUNCTIONS, ROOT, Templates
+from tests.infra.synthesis import FUNCTIONS, ROOT, Resource, Templates
 
 DEV = Stage.named("dev")
+PAGE = ROOT / "docs" / "security.md"
 GIVEN = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ENCRYPTED = {
     "AWS::DynamoDB::Table": lambda it: it["SSESpecification"]["KMSMasterKeyId"],
@@ -18,7 +22,6 @@ ENCRYPTED = {
     ]["KMSMasterKeyID"],
     "AWS::SecretsManager::Secret": lambda it: it["KmsKeyId"],
     "AWS::SQS::Queue": lambda it: it["KmsMasterKeyId"],
-    "AWS::SNS::Topic": lambda it: it["KmsMasterKeyId"],
     "AWS::Logs::LogGroup": lambda it: it["KmsKeyId"],
     "AWS::KinesisFirehose::DeliveryStream": lambda it: it["DeliveryStreamEncryptionConfigurationInput"]["KeyARN"],
     "AWS::Athena::WorkGroup": lambda it: it["WorkGroupConfiguration"]["ResultConfiguration"]["EncryptionConfiguration"][
@@ -47,6 +50,16 @@ def keys_of(templates: Templates) -> set[str]:
         for kind, key_of in ENCRYPTED.items()
         for resource in templates.of_type(kind).values()
     }
+
+
+def key_of_data(templates: Templates) -> tuple[str, Resource]:
+    """The key that the stage made for what it keeps: the storage stack has no other."""
+    ((name, key),) = (
+        (name, resource)
+        for name, resource in templates.storage["Resources"].items()
+        if resource["Type"] == "AWS::KMS::Key"
+    )
+    return name, key
 
 
 def key_statements(function: str, templates: Templates) -> list[dict[str, Any]]:
@@ -85,11 +98,11 @@ def test_what_is_no_key_is_refused(word: str) -> None:
 
 def test_a_key_that_is_given_encrypts_all_that_a_stage_keeps_and_no_other_is_made(given: Templates) -> None:
     assert keys_of(given) == {json.dumps(GIVEN)}
-    assert not given.of_type("AWS::KMS::Key")
+    assert [name[:-8] for name in given.of_type("AWS::KMS::Key")] == ["TopicsKey"]
 
 
 def test_a_key_of_its_own_encrypts_all_that_a_stage_keeps(own: Templates) -> None:
-    ((name, key),) = own.of_type("AWS::KMS::Key").items()
+    name, key = key_of_data(own)
     (exported,) = [
         output["Export"]["Name"]
         for output in own.storage["Outputs"].values()
@@ -175,20 +188,38 @@ def test_the_policies_of_a_role_stay_within_iams_limit(function: str, own: Templ
     assert len(json.dumps(document, separators=(",", ":"))) < ROLE_LIMIT
 
 
-def test_services_use_the_key_for_logs_of_the_stage_and_for_alarms_and_nothing_else(own: Templates) -> None:
-    (key,) = own.of_type("AWS::KMS::Key").values()
-    account, logs, alarms = key["Properties"]["KeyPolicy"]["Statement"]
+def test_alarms_come_when_a_customers_key_is_gone(own: Templates, given: Templates, dev: Templates) -> None:
+    kinds = ("AWS::SNS::Topic", "AWS::SNS::TopicPolicy")
+    for templates in (own, given):
+        for kind in kinds:
+            assert templates.of_type(kind) == dev.of_type(kind)
+        ((name, key),) = (each for each in templates.of_type("AWS::KMS::Key").items() if each[0].startswith("Topics"))
+        assert key == dev.of_type("AWS::KMS::Key")[name]
+
+
+def test_services_use_the_key_for_logs_of_the_stage_and_for_nothing_else(own: Templates) -> None:
+    _, key = key_of_data(own)
+    account, logs = key["Properties"]["KeyPolicy"]["Statement"]
     assert account["Principal"]["AWS"]["Fn::Join"][1][-1] == ":root"
     assert ":log-group:Tickwheel-dev-*" in str(logs["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"])
-    assert alarms["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    assert alarms["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    assert str(logs["Principal"]["Service"]).startswith("{'Fn::Join': ['', ['logs.'")
 
 
 def test_the_page_shows_the_policy_that_a_given_key_needs(own: Templates) -> None:
-    (key,) = own.of_type("AWS::KMS::Key").values()
-    _, logs, alarms = key["Properties"]["KeyPolicy"]["Statement"]
-    (shown,) = [block for block in _json_blocks(ROOT / "docs" / "security.md") if isinstance(block, list)]
-    assert [as_written(logs), as_written(alarms)] == shown
+    _, key = key_of_data(own)
+    _, logs = key["Properties"]["KeyPolicy"]["Statement"]
+    (shown,) = [block for block in _json_blocks(PAGE) if isinstance(block, list)]
+    assert [as_written(logs)] == shown
+
+
+def test_the_page_tells_what_a_key_costs(own: Templates) -> None:
+    prices = read_prices()
+    for environments in (8, 100):
+        requests = sum(
+            requests_a_month(own.storage["Resources"] | own.scheduler["Resources"], environments=environments).values()
+        )
+        usd = (requests * prices["kms_request"] + prices["kms_key"]) / 1e6
+        assert re.search(rf"{requests:,.0f} requests(,| and) {usd:.2f} USD", PAGE.read_text())
 
 
 def as_written(value: Any) -> Any:
