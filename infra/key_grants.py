@@ -1,8 +1,11 @@
-"""Who may use a customer's key: each function through the services, and for the very things, that it may use anyway."""
+"""Who may use a customer's key: each function through the services, and for the very things, that it may use anyway.
+
+What was written with a former key keeps it: an object, a message in a queue, a version of a secret. Functions go on opening that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -22,36 +25,24 @@ _TABLE_WRITES = (
 )
 
 
-def unlock(functions: Sequence[Function], *, key: kms.IKey | None) -> None:
-    """Let each function use the key through the services, and for the very things, that it may use anyway."""
-    if key is None:
-        return
+def unlock(functions: Sequence[Function], *, key: kms.IKey | None, former: Sequence[str]) -> None:
+    """Let each function use the key, and open with the former ones (ARNs) what it may read."""
     for function in functions:
-        for statement in _statements(function, key=key):
+        statements = _statements(function, key=key.key_arn) if key is not None else []
+        if former:
+            statements += _statements_of_former(function, keys=former)
+        for statement in statements:
             function.role.add_to_principal_policy(statement)
 
 
-def _statements(function: Function, *, key: kms.IKey) -> list[iam.PolicyStatement]:
+def _statements(function: Function, *, key: str) -> list[iam.PolicyStatement]:
     needed: dict[tuple[str, str], dict[str, None]] = {}
-    for action, arn in function.granted:
-        service = action.partition(":")[0]
-        # Of this app. A target that a stage allows by a pattern has a key of its own, whose policy says who may use it.
-        if service not in _CONTEXTS or not cdk.Token.is_unresolved(arn):
-            continue
+    for action, service, arn in _granted(function):
         for use in _uses(action):
-            needed.setdefault((service, use), {})[arn.removesuffix("/*")] = None
+            needed.setdefault((service, use), {})[arn] = None
     stack = cdk.Stack.of(function)
     statements = [
-        iam.PolicyStatement(
-            actions=uses,
-            resources=[key.key_arn],
-            conditions={
-                "StringEquals": {
-                    "kms:ViaService": _via(service, stack),
-                    f"kms:EncryptionContext:{_CONTEXTS[service]}": [_told(service, arn) for arn in arns],
-                }
-            },
-        )
+        _statement(uses, keys=[key], service=service, arns=arns, stack=stack)
         for (service, arns), uses in _by_arns(needed).items()
     ]
     if any(service == "dynamodb" for service, _ in needed):
@@ -59,11 +50,48 @@ def _statements(function: Function, *, key: kms.IKey) -> list[iam.PolicyStatemen
         statements.append(
             iam.PolicyStatement(
                 actions=["kms:DescribeKey"],
-                resources=[key.key_arn],
+                resources=[key],
                 conditions={"StringEquals": {"kms:ViaService": _via("dynamodb", stack)}},
             )
         )
     return statements
+
+
+def _statements_of_former(function: Function, *, keys: Sequence[str]) -> list[iam.PolicyStatement]:
+    opened: dict[str, dict[str, None]] = {}
+    for action, service, arn in _granted(function):
+        # Whoever sends needs Decrypt for a data key of the present key alone.
+        if action != "sqs:SendMessage" and "kms:Decrypt" in _uses(action):
+            opened.setdefault(service, {})[arn] = None
+    stack = cdk.Stack.of(function)
+    return [
+        _statement(["kms:Decrypt"], keys=keys, service=service, arns=sorted(arns), stack=stack)
+        for service, arns in opened.items()
+    ]
+
+
+def _granted(function: Function) -> Iterator[tuple[str, str, str]]:
+    """Action, service and thing of each grant that a key matters to."""
+    for action, arn in function.granted:
+        service = action.partition(":")[0]
+        # Of this app. A target that a stage allows by a pattern has a key of its own, whose policy says who may use it.
+        if service in _CONTEXTS and cdk.Token.is_unresolved(arn):
+            yield action, service, arn.removesuffix("/*")
+
+
+def _statement(
+    uses: list[str], *, keys: Sequence[str], service: str, arns: Sequence[str], stack: cdk.Stack
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        actions=uses,
+        resources=list(keys),
+        conditions={
+            "StringEquals": {
+                "kms:ViaService": _via(service, stack),
+                f"kms:EncryptionContext:{_CONTEXTS[service]}": [_told(service, arn) for arn in arns],
+            }
+        },
+    )
 
 
 def _by_arns(needed: Mapping[tuple[str, str], Mapping[str, None]]) -> dict[tuple[str, tuple[str, ...]], list[str]]:

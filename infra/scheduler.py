@@ -55,7 +55,7 @@ class SchedulerStack(cdk.Stack):
             self, "DeadLetters", stage=stage, package=package, storage=storage, ready_queues=ready_queues
         )
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
-        unlock(functions, key=storage.key)
+        unlock(functions, key=storage.key, former=stage.former_keys)
         topics = Topics(self, "Topics", stage=stage)
         Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
         AuditAlarms(self, "AuditAlarms", stage=stage, stream_name=storage.audit.stream_name, topics=topics)

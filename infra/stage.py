@@ -108,7 +108,8 @@ class Stage:
     allowed_networks: CIDRs that HTTP targets may be in although they are not public. ready_capacity: jobs that a ready
     queue may hold, those included that are due in the next minutes; what is due beyond waits in the far ring.
     shed_after: the lag from which on submissions are refused, `low` first. plans: limits of tenants by the names of plans; a tenant without a plan is on `default`.
-    customer_key: what all data is encrypted with: OWN_KEY, or the ARN of a key; None for the keys of AWS.
+    customer_key: what all data is encrypted with: OWN_KEY, or the ARN of a key; None for the keys of AWS. former_keys: ARNs
+    of keys that it was encrypted with before, which functions may still open with what was written then.
     alarm_email: who is mailed what pages and what makes a ticket; AWS asks that address for its consent.
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     """
@@ -136,6 +137,7 @@ class Stage:
     jwt: Jwt | None = None
     objective: Objective = field(default_factory=Objective)
     customer_key: str | None = None
+    former_keys: tuple[str, ...] = ()
     alarm_email: str | None = None
     restored_tables: Mapping[str, str] = field(default_factory=dict, hash=False)
     metrics_namespace: str = "Tickwheel"
@@ -288,6 +290,11 @@ class Stage:
                 f"{self.name}: customer_key is {self.customer_key!r}: use {OWN_KEY!r} for a key that the stage makes, the "
                 "whole ARN of a key (log groups and roles take no alias), or None for the keys of AWS"
             )
+        for former in self.former_keys:
+            if not _KEY_ARN.fullmatch(former):
+                raise InvalidStage(f"{self.name}: former_keys has {former!r}: use the whole ARN of a key")
+        if len({self.customer_key, *self.former_keys}) <= len(self.former_keys):
+            raise InvalidStage(f"{self.name}: former_keys has the customer_key, or one key twice: leave it out")
 
     def _check_restored_tables(self) -> None:
         known = [schema.name for schema in ALL_TABLES]

@@ -1,7 +1,7 @@
 import dataclasses
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.infra.synthesis import FUNCTIONS, ROOT, Resource, Templates
 DEV = Stage.named("dev")
 PAGE = ROOT / "docs" / "security.md"
 GIVEN = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+OTHER = GIVEN.replace("1234abcd", "9876abcd")
 ENCRYPTED = {
     "AWS::DynamoDB::Table": lambda it: it["SSESpecification"]["KMSMasterKeyId"],
     "AWS::S3::Bucket": lambda it: it["BucketEncryption"]["ServerSideEncryptionConfiguration"][0][
@@ -44,6 +45,11 @@ def given(templates_of: Callable[[Stage], Templates]) -> Templates:
     return templates_of(dataclasses.replace(DEV, customer_key=GIVEN))
 
 
+@pytest.fixture(scope="module")
+def former(templates_of: Callable[[Stage], Templates]) -> Templates:
+    return templates_of(dataclasses.replace(DEV, former_keys=(GIVEN, OTHER)))
+
+
 def keys_of(templates: Templates) -> set[str]:
     return {
         json.dumps(key_of(resource["Properties"]))
@@ -64,6 +70,14 @@ def key_of_data(templates: Templates) -> tuple[str, Resource]:
 
 def key_statements(function: str, templates: Templates) -> list[dict[str, Any]]:
     return [each for each in templates.statements(function) if "kms:" in str(each["Action"])]
+
+
+def opened_by(statements: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """What they let the key open: the name of a thing in the encryption context, and the thing."""
+    for statement in statements:
+        for context, things in statement["Condition"]["StringEquals"].items():
+            if context.startswith("kms:EncryptionContext:") and "kms:Decrypt" in listed(statement["Action"]):
+                yield from ((context, json.dumps(thing)) for thing in listed(things))
 
 
 def listed(value: Any) -> list[Any]:
@@ -183,8 +197,50 @@ def test_targets_that_a_stage_allows_are_no_business_of_its_key(templates_of: Ca
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_policies_of_a_role_stay_within_iams_limit(function: str, own: Templates) -> None:
-    document = {"Version": "2012-10-17", "Statement": [resolved(each) for each in own.statements(function)]}
+def test_what_was_written_with_a_former_key_can_be_read_and_nothing_is_written_with_it(
+    function: str, former: Templates, own: Templates
+) -> None:
+    received = {
+        json.dumps(queue)
+        for statement in own.statements(function)
+        if "sqs:ReceiveMessage" in listed(statement["Action"])
+        for queue in listed(statement["Resource"])
+    }
+    opened, openable = (set(opened_by(key_statements(function, each))) for each in (former, own))
+    # Whoever only sends to a queue opens no message of it.
+    readable = {(context, thing) for context, thing in openable if "sqs" not in context or thing in received}
+    assert opened == readable
+    assert opened
+    for statement in key_statements(function, former):
+        assert (statement["Action"], listed(statement["Resource"])) == ("kms:Decrypt", [GIVEN, OTHER])
+        assert list(statement["Condition"]) == ["StringEquals"]
+        assert len(statement["Condition"]["StringEquals"]) == 2
+
+
+def test_nothing_is_encrypted_with_a_former_key(former: Templates, dev: Templates) -> None:
+    changed = {"AWS::IAM::Policy"}
+    for kind in {resource["Type"] for resource in (dev.storage["Resources"] | dev.scheduler["Resources"]).values()}:
+        assert (former.of_type(kind) == dev.of_type(kind)) is (kind not in changed), kind
+
+
+@pytest.mark.parametrize("word", [OWN_KEY, "", "alias/tickwheel", GIVEN[:-1]])
+def test_what_is_no_former_key_is_refused(word: str) -> None:
+    with pytest.raises(InvalidStage, match=r"former_keys has .*use the whole ARN of a key"):
+        dataclasses.replace(DEV, former_keys=(word,))
+
+
+@pytest.mark.parametrize(("present", "former"), [(GIVEN, (GIVEN,)), (None, (GIVEN, GIVEN))])
+def test_a_key_is_present_or_former_and_once(present: str | None, former: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidStage, match="former_keys has the customer_key, or one key twice"):
+        dataclasses.replace(DEV, customer_key=present, former_keys=former)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_policies_of_a_role_stay_within_iams_limit(
+    function: str, templates_of: Callable[[Stage], Templates]
+) -> None:
+    changed = templates_of(dataclasses.replace(DEV, customer_key=OWN_KEY, former_keys=(GIVEN,)))
+    document = {"Version": "2012-10-17", "Statement": [resolved(each) for each in changed.statements(function)]}
     assert len(json.dumps(document, separators=(",", ":"))) < ROLE_LIMIT
 
 
