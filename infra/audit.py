@@ -37,6 +37,7 @@ MOST_SCANNED_BYTES = 100 * 1024**3
 """By one query: half a dollar."""
 
 LINES = "lines/"
+FAILURES = "failed/"
 RESULTS = "results/"
 DAY = "day=!{timestamp:yyyy-MM-dd}/"
 
@@ -98,7 +99,7 @@ def _bucket(scope: Construct, *, stage: Stage) -> s3.Bucket:
         lifecycle_rules=[
             s3.LifecycleRule(id="AbortUploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
             s3.LifecycleRule(id="ExpireLines", prefix=LINES, expiration=LIFE),
-            s3.LifecycleRule(id="ExpireFailures", prefix="failed/", expiration=LIFE),
+            s3.LifecycleRule(id="ExpireFailures", prefix=FAILURES, expiration=LIFE),
             s3.LifecycleRule(id="ExpireResults", prefix=RESULTS, expiration=RESULTS_LIFE),
         ],
         removal_policy=cdk.RemovalPolicy.RETAIN if stage.retained else cdk.RemovalPolicy.DESTROY,
@@ -137,7 +138,7 @@ def _stream(scope: Construct, *, stage: Stage, bucket: s3.Bucket) -> tuple[fireh
             # By the instant at which the oldest line of an object arrived, which costs nothing. By tenant, it would be
             # dynamic partitioning: dearer by the GB, and an object for each tenant and five minutes.
             prefix=f"{LINES}{DAY}",
-            error_output_prefix="failed/!{firehose:error-output-type}/" + DAY,
+            error_output_prefix=FAILURES + "!{firehose:error-output-type}/" + DAY,
             buffering_hints=firehose.CfnDeliveryStream.BufferingHintsProperty(
                 interval_in_seconds=BUFFER_SECONDS, size_in_m_bs=BUFFER_MB
             ),
@@ -173,9 +174,10 @@ def _stream_role(
             resources=[bucket.bucket_arn],
         )
     )
-    objects = bucket.arn_for_objects("*")
+    # Where it writes: results of queries lie in the same bucket, and are none of its business.
+    objects = [bucket.arn_for_objects(f"{folder}*") for folder in (LINES, FAILURES)]
     role.add_to_policy(
-        iam.PolicyStatement(actions=["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"], resources=[objects])
+        iam.PolicyStatement(actions=["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"], resources=objects)
     )
     log_arn = stack.format_arn(
         service="logs",
@@ -185,11 +187,12 @@ def _stream_role(
     )
     role.add_to_policy(iam.PolicyStatement(actions=["logs:PutLogEvents"], resources=[log_arn]))
     name = stack.get_logical_id(cast("cdk.CfnElement", bucket.node.default_child))
-    acknowledge(
-        role,
-        f"AwsSolutions-IAM5[Resource::<{name}.Arn>/*]",
-        because="Keys are made by Firehose from the day and the name of the stream; the bucket holds nothing else of use to it.",
-    )
+    for folder in (LINES, FAILURES):
+        acknowledge(
+            role,
+            f"AwsSolutions-IAM5[Resource::<{name}.Arn>/{folder}*]",
+            because="Keys below it are made by Firehose from the day and the name of the stream.",
+        )
     return role
 
 

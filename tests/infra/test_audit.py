@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functions.domain.audit import COLUMNS
-from infra.audit import LINES, MOST_SCANNED_BYTES, RESULTS
+from infra.audit import FAILURES, LINES, MOST_SCANNED_BYTES, RESULTS
 from infra.audit_queries import TABLE, queries
 from infra.metrics import AUDITED
 from infra.stage import Stage
@@ -42,19 +42,25 @@ def test_the_stream_may_write_its_bucket_and_its_log_and_no_more(templates: Temp
         for policy in templates.of_type("AWS::IAM::Policy").values()
         if {"Ref": role} in policy["Properties"]["Roles"]
     )
-    granted = {action: str(statement["Resource"]) for statement in policy for action in listed(statement["Action"])}
+    bucket = next(name for name in templates.of_type("AWS::S3::Bucket") if name.startswith("AuditBucket"))
+    arn = {"Fn::GetAtt": [bucket, "Arn"]}
+    asked, written, logged = ((sorted(listed(each["Action"])), listed(each["Resource"])) for each in policy)
 
-    assert sorted(granted) == [
-        "logs:PutLogEvents",
-        "s3:AbortMultipartUpload",
-        "s3:GetBucketLocation",
-        "s3:GetObject",
-        "s3:ListBucket",
-        "s3:ListBucketMultipartUploads",
-        "s3:PutObject",
-    ]
-    assert all("AuditBucket" in resource for action, resource in granted.items() if action.startswith("s3:"))
-    assert "AuditDeliveries" in granted["logs:PutLogEvents"]
+    assert asked == (["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"], [arn])
+    assert written == (
+        ["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"],
+        [{"Fn::Join": ["", [arn, f"/{folder}*"]]} for folder in (FAILURES, LINES)],
+    )
+    assert logged[0] == ["logs:PutLogEvents"]
+    assert "AuditDeliveries" in str(logged[1])
+
+
+def test_where_the_stream_may_write_is_where_it_writes(templates: Templates) -> None:
+    destination = only("AWS::KinesisFirehose::DeliveryStream", templates)["ExtendedS3DestinationConfiguration"]
+
+    assert destination["Prefix"].startswith(LINES)
+    assert destination["ErrorOutputPrefix"].startswith(FAILURES)
+    assert not RESULTS.startswith((LINES, FAILURES))
 
 
 def test_the_stream_outlives_whoever_sends_to_it(templates: Templates) -> None:
