@@ -1,5 +1,6 @@
 """The pages for whoever runs a stage: their commands exist with these options, and their links lead somewhere."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -12,6 +13,7 @@ from functions.adapters.tables import ALL_TABLES
 from tickwheel.cli import app
 
 DOCS = Path(__file__).parents[2] / "docs"
+TEMPLATES = Path(__file__).parents[1] / "infra" / "templates"
 PAGES = ("restore.md", "upgrading.md", "game-days.md", "stages.md")
 
 
@@ -48,3 +50,22 @@ def test_the_tables_without_a_time_to_live_are_told_to_whoever_restores_them() -
     told = re.search(r"time to live on `x` \(all but ([^)]+)\)", text_of("restore.md"))
     assert told is not None
     assert set(re.findall(r"`(\w+)`", told[1])) == {schema.name for schema in ALL_TABLES if not schema.ttl_attribute}
+
+
+def test_whoever_takes_the_scheduler_down_is_told_of_all_that_goes() -> None:
+    resources = json.loads((TEMPLATES / "dev-scheduler.json").read_text())["Resources"].values()
+    listed = re.search(r"\| what goes \|.*?\n\n", text_of("upgrading.md"), re.DOTALL)
+    assert listed is not None
+    cells = [row.split("|")[2] for row in listed[0].strip().splitlines()[2:]]
+
+    assert {resource.get("DeletionPolicy", "Delete") for resource in resources} == {"Delete"}
+    assert {resource["Type"].split("::")[1] for resource in resources} == {
+        name for cell in cells for name in re.findall(r"`(\w+)`", cell)
+    }
+
+
+def test_whoever_takes_the_scheduler_down_is_told_what_to_do_with_its_outputs() -> None:
+    outputs = json.loads((TEMPLATES / "dev-scheduler.json").read_text())["Outputs"]
+    told = text_of("upgrading.md").partition("## Taking the scheduler down")[2]
+
+    assert [name for name in outputs if f"`{name}`" not in told] == []
