@@ -1,4 +1,4 @@
-"""`python -m bench [units] [schedules] [promotion] [logs] [lag]`: measure, print, write bench/results; without a name, all.
+"""`python -m bench [units] [schedules] [promotion] [logs] [emitted] [lag]`: measure, print, write bench/results; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it.
 """
@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from bench import lag, logs, promotion, schedules, units
+from bench import emitted, lag, logs, promotion, schedules, units
 
 PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "units": units.run,
     "schedules": schedules.run,
     "promotion": promotion.run,
     "logs": logs.run,
+    "emitted": emitted.run,
     "lag": lag.run,
 }
 

@@ -4,7 +4,8 @@ A month is 30 days. Free tiers are left out, and so are taxes, support, what tar
 """
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from bench.budgets import Units
@@ -12,6 +13,7 @@ from bench.budgets import Units
 DAYS = 30
 MINUTES = DAYS * 24 * 60
 SECONDS = MINUTES * 60
+HOURS = DAYS * 24
 GB = 1e9
 
 TIMER_DAYS = 14
@@ -88,7 +90,8 @@ class Assumed:
     """What is not measured, and can be said. Durations of Lambdas in seconds, billed ones.
 
     fill: messages of a batch that a worker gets; None: as many as come within a second, one to ten. pollers: of an event
-    source that has nothing to do, which asks SQS every 20 seconds.
+    source that has nothing to do, which asks SQS every 20 seconds. rare: share of executions that have a value for a
+    metric that was not seen to get one: of trouble, or of what few use.
     """
 
     fill: float | None = None
@@ -105,6 +108,7 @@ class Assumed:
     log_line_of_lambda: int = 300
     access_log_line: int = 450
     traced: float = 0.05
+    rare: float = 0.001
 
     def fill_at(self, a_second: float) -> float:
         """Messages in a batch, at so many a second."""
@@ -116,7 +120,8 @@ class Measured:
     """What the benchmarks have measured. paths: units of a job by `{ring}, {delivery}` and with `, keyed`, in full batches.
 
     fire: of an occurrence. log_bytes: that an execution writes, of a near and of a far one, and a tick. promoted_a_second: jobs, by one vCPU.
-    audit_line, audit_line_kept: bytes of a line of the audit trail, as it is sent and as it is compressed.
+    audit_line, audit_line_kept: bytes of a line of the audit trail, as it is sent and as it is compressed. emitted: names of metrics that
+    get a value, by what gives it: an `idle` minute, a `request`, a `near` or `far` job, a `fire`, a `retry`.
     """
 
     paths: Mapping[str, Units]
@@ -128,11 +133,12 @@ class Measured:
     promoted_a_second: float
     audit_line: float
     audit_line_kept: float
+    emitted: Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
-    """What a stage consists of. memory: MB by function. log_days: how long lines are kept."""
+    """What a stage consists of. memory: MB by function. log_days: how long lines are kept. metrics: all that it can emit."""
 
     name: str
     shards: int
@@ -417,12 +423,31 @@ class Model:
         return [
             self._line("CloudWatch", "logs in", logged, "log_gb", is_assumed=True),
             self._line("CloudWatch", "logs kept", logged * deployed.log_days / DAYS, "log_gb_month", is_assumed=True),
-            self._line("CloudWatch", "metrics", deployed.metrics, "metric"),
+            self._line("CloudWatch", "metrics, by hours with values", self._metrics(work), "metric", is_assumed=True),
             self._line("CloudWatch", "alarms, by their metrics", deployed.alarm_metrics, "alarm_metric"),
             self._line("CloudWatch", "composite alarms", deployed.composite_alarms, "composite_alarm"),
             self._line("CloudWatch", "dashboard", deployed.dashboards, "dashboard"),
             self._line("X-Ray", "traces", self.assumed.traced * invocations, "xray_trace", is_assumed=True),
         ]
+
+    def _metrics(self, work: Workload) -> float:
+        """Metrics, of which CloudWatch bills the hours in which they have a value: each value has an hour of its own, at most."""
+        far = work.jobs * work.far_share
+        causes = {
+            "idle": MINUTES,
+            "request": work.jobs / work.batch,
+            "near": work.jobs - far,
+            "far": far,
+            "fire": work.fires,
+            "retry": work.attempts - work.executions,
+        }
+        values: dict[str, float] = defaultdict(float)
+        for cause, names in self.measured.emitted.items():
+            for name in names:
+                values[name] += causes[cause]
+        others = self.deployed.metrics - len(values)
+        hours = sum(min(HOURS, count) for count in values.values())
+        return (hours + others * min(HOURS, work.executions * self.assumed.rare)) / HOURS
 
     def _audit(self, work: Workload) -> list[Line]:
         fill = self._fill(work)

@@ -14,6 +14,7 @@ from bench.prices import read_prices_of_one
 from bench.results import FOLDER
 from functions.domain.audit import encode_ending
 from functions.domain.job import Priority
+from functions.domain.measures import DIMENSIONS, VALUES
 from infra.metrics import EMITTED
 from infra.stage import Stage
 
@@ -35,7 +36,7 @@ def model_of(stage: Stage, assumed: Assumed) -> Model:
 
 def read_measured() -> Measured:
     """The results of the benchmarks, as they were last written."""
-    units, promotion, logs = (_read(name) for name in ("units.json", "promotion.json", "logs.json"))
+    units, promotion, logs, metrics = (_read(f"{name}.json") for name in ("units", "promotion", "logs", "metrics"))
     lines = [f"{encode_ending(a_job(number))}\n".encode() for number in range(_LINES)]
     return Measured(
         paths={name: _units(found) for name, found in units["paths"].items()},
@@ -45,6 +46,7 @@ def read_measured() -> Measured:
         payload=units["payload_bytes"],
         log_bytes=logs["bytes"],
         promoted_a_second=promotion["jobs_a_cpu_second"],
+        emitted=metrics["emitted"],
         audit_line=sum(map(len, lines)) / len(lines),
         audit_line_kept=len(gzip.compress(b"".join(lines))) / len(lines),
     )
@@ -68,13 +70,24 @@ def deployed_of(stage: Stage) -> Deployed:
         audit_sample=stage.audit_sample,
         log_days=_LOG_DAYS[stage.log_retention.name],
         sources=2 * len(Priority),
-        metrics=sum(map(len, EMITTED.values())),
+        metrics=len(every_metric()),
         alarm_metrics=alarm_metrics,
         composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],
         dashboards=kinds["AWS::CloudWatch::Dashboard"],
         keys=kinds["AWS::KMS::Key"],
         secrets=kinds["AWS::SecretsManager::Secret"],
     )
+
+
+def every_metric() -> list[str]:
+    """All that functions can emit, each value of each dimension apart, as CloudWatch bills them."""
+    names: list[str] = []
+    for service, emitted in EMITTED.items():
+        for metric in emitted:
+            names.append(f"{metric} service={service}")
+            told_apart = DIMENSIONS.get(metric, ())
+            names += [f"{metric} {by}={value} service={service}" for by in told_apart for value in VALUES[by]]
+    return names
 
 
 def _read(name: str) -> Mapping[str, Any]:

@@ -1,4 +1,7 @@
-"""Write the figures of `tickwheel cost` into docs/cost.md: `python -m bench.cost_page`. A test compares them."""
+"""Write the figures of `tickwheel cost` into docs/cost.md, and draw its picture: `python -m bench.cost_page`.
+
+A test compares them.
+"""
 
 import re
 from collections import defaultdict
@@ -7,9 +10,11 @@ from pathlib import Path
 
 from bench.cost import Assumed, Bill, Model, Workload
 from bench.cost_inputs import model_of
+from bench.cost_report import draw
 from infra.stage import Stage
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"
+PICTURE = PAGE.parent / "pictures" / "cost.png"
 SIZES = (
     ("dev", Workload(jobs_a_day=10_000, schedules=100)),
     ("prod", Workload(jobs_a_day=1_000_000, schedules=10_000)),
@@ -33,7 +38,7 @@ def rows_of(bills: Sequence[Bill]) -> str:
 
 
 def main() -> None:
-    """Replace what the tables and the sentence about the crossing say."""
+    """Replace what the tables and the sentence about the crossing say, and the picture."""
     models: list[Model] = [model_of(Stage.named(stage), Assumed()) for stage, _ in SIZES]
     works = [work for _, work in SIZES]
     page = PAGE.read_text()
@@ -48,6 +53,7 @@ def main() -> None:
     crossing = models[1].crossover(works[1])
     assert crossing is not None
     PAGE.write_text(re.sub(r"at [0-9,]+ jobs a day on `prod`", f"at {crossing:,.0f} jobs a day on `prod`", page))
+    draw(models[:2], works[1], PICTURE)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,10 @@ def as_json(model: Model, work: Workload) -> dict[str, Any]:
 
 
 def draw(models: Sequence[Model], work: Workload, path: Path) -> None:
-    """A month's cost against jobs a day, both axes logarithmic: each stage, and EventBridge Scheduler."""
+    """A month's cost against jobs a day, both axes logarithmic: each stage, and EventBridge Scheduler.
+
+    The file says where they cross, as a text that a reader of PNG finds, `Description`.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -62,18 +65,17 @@ def draw(models: Sequence[Model], work: Workload, path: Path) -> None:
         )
     theirs = [models[-1].eventbridge(replace(work, jobs_a_day=jobs)).usd for jobs in days]
     axes.plot(days, theirs, "--", color="#d55e00", label="EventBridge Scheduler, same guarantees")
-    crossing = models[-1].crossover(work)
+    crossing, marked = models[-1].crossover(work), "no crossing"
     if crossing is not None:
+        marked = f"{crossing:,.0f} jobs a day"
         usd = models[-1].bill(replace(work, jobs_a_day=crossing)).usd
         axes.plot([crossing], [usd], "o", color="black")
-        axes.annotate(
-            f"{crossing:,.0f} jobs a day", (crossing, usd), xytext=(8, -16), textcoords="offset points", fontsize=9
-        )
+        axes.annotate(marked, (crossing, usd), xytext=(8, -16), textcoords="offset points", fontsize=9)
     axes.set(xscale="log", yscale="log", xlabel="jobs a day", ylabel="USD a month")
-    axes.set_title("What a month costs, without free tiers")
+    axes.set_title(f"What a month costs with {work.schedules:,.0f} schedules, without free tiers")
     axes.grid(visible=True, which="major", alpha=0.3)
     axes.legend(frameon=False)
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    figure.savefig(path, dpi=110, metadata={"Software": None, "Description": marked})
     plt.close(figure)
 
 

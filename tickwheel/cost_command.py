@@ -46,6 +46,9 @@ def cost(
     traced: Annotated[
         float, typer.Option(min=0, max=1, help="Assumed: share of invocations that X-Ray samples.")
     ] = 0.05,
+    rare: Annotated[
+        float, typer.Option(min=0, max=1, help="Assumed: share of executions that meet any one kind of trouble.")
+    ] = 0.001,
     picture: Annotated[
         Path | None, typer.Option(help="Also draw cost against jobs a day, as PNG.", show_default=False)
     ] = None,
@@ -63,6 +66,7 @@ def cost(
             "batch_s": batch_ms / 1_000,
             "tick_s": tick_ms / 1_000,
             "traced": traced,
+            "rare": rare,
         }
         model = costs.model(stage, assumed)
     work = costs.workload(

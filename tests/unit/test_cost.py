@@ -65,6 +65,14 @@ MODEL = Model(
         payload=512,
         log_bytes={"near": 500, "far": 600, "tick": 900, "request": 200},
         promoted_a_second=5_000,
+        emitted={
+            "idle": ["a", "b"],
+            "request": ["c"],
+            "near": ["a", "d"],
+            "far": ["a", "d", "e"],
+            "fire": ["f"],
+            "retry": ["g"],
+        },
         audit_line=600,
         audit_line_kept=50,
     ),
@@ -118,7 +126,8 @@ def line(bill: Bill, what: str, service: str = "") -> tuple[float, float]:
         ("Lambda", "GB-s: scanner", (21_600 + 3_000) * 1_769 / 1_024, 24_600 * 1_769 / 1_024 * 13.3334e-6),
         ("Lambda", "GB-s: sweeper, operations", MINUTES * 0.35 * 0.5, 7_560 * 13.3334e-6),
         ("API Gateway", "requests", 6e6, 6.0),
-        ("CloudWatch", "metrics", 70, 21.0),
+        # all but f, which only a fire has values for
+        ("CloudWatch", "metrics, by hours with values", 69, 20.7),
         ("CloudWatch", "alarms, by their metrics", 40, 4.0),
         ("CloudWatch", "composite alarms", 6, 3.0),
         ("CloudWatch", "dashboard", 1, 3.0),
@@ -142,6 +151,27 @@ def test_logs_are_what_executions_ticks_requests_and_lambda_write():
 
     assert line(MODEL.bill(WORK), "logs in") == (pytest.approx(written), pytest.approx(written * 0.5))
     assert line(MODEL.bill(WORK), "logs kept") == (pytest.approx(written / 2), pytest.approx(written / 2 * 0.03))
+
+
+def test_a_metric_costs_the_hours_in_which_it_has_values():
+    few = replace(WORK, jobs_a_day=2)  # 60 a month, 6 requests, 6 retries
+
+    # a and b all month; c 6 hours, d 60, e 30, g 6; the other 63 a thousandth of 60
+    hours = 720 + 720 + 6 + 60 + 30 + 6 + 63 * 0.06
+    assert line(MODEL.bill(few), "metrics, by hours with values") == (
+        pytest.approx(hours / 720),
+        pytest.approx(hours / 720 * 0.3),
+    )
+    assert line(MODEL.bill(replace(few, jobs_a_day=0)), "metrics, by hours with values")[0] == 2
+    # 720 fires: f, too, has a value in every hour
+    with_fires = MODEL.bill(replace(few, jobs_a_day=0, schedules=1, fires_a_schedule_day=24, retries=0))
+    assert line(with_fires, "metrics, by hours with values")[0] == pytest.approx(3 + 63 * 0.72 / 720)
+
+
+def test_an_idle_stage_stays_within_its_budget():
+    dev = model_of(Stage.named("dev"), Assumed())
+
+    assert 10 < dev.bill(Workload(jobs_a_day=1)).usd < 25
 
 
 def test_the_pulse_and_what_processes_know_is_by_the_process():

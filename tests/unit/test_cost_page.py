@@ -14,7 +14,8 @@ from tickwheel import cost_command
 from tickwheel.cli import app
 from tickwheel.errors import NotACheckout
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cost.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "cost.md").read_text()
 SIZES = (
     ("--jobs-per-day", "10000", "--schedules", "100", "--stage", "dev"),
     ("--jobs-per-day", "1000000", "--schedules", "10000"),
@@ -50,6 +51,29 @@ def test_the_crossing_is_what_the_command_tells() -> None:
     assert f"{told(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
 
 
+def test_the_picture_marks_the_crossing_of_the_page() -> None:
+    picture = (DOCS / "pictures" / "cost.png").read_bytes()
+
+    assert f"Description\0{told(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day".encode() in picture
+
+
+def test_the_command_of_the_picture_has_the_options_of_the_page() -> None:
+    (drawing,) = [line for line in re.findall(r"^tickwheel cost (.*)$", PAGE, re.MULTILINE) if "--picture" in line]
+
+    assert tuple(shlex.split(drawing)) == (*SIZES[1], "--picture", "cost.png")
+
+
+def test_an_idle_stage_is_told_in_the_page_and_its_decision() -> None:
+    idle = told("--jobs-per-day", "1", "--stage", "dev")["tickwheel"]
+    decision = (DOCS / "decisions" / "0023-metrics-are-counted-by-the-hours-with-values.md").read_text()
+
+    assert f"{idle['usd']:.2f} USD a month" in PAGE
+    assert f"| total | {idle['usd']:.2f} |" in decision
+    for line in idle["lines"]:
+        if line["service"] == "CloudWatch" and line["usd"] >= 0.01:
+            assert f"| {line['what']} | {line['usd']:.2f} |" in decision
+
+
 def test_every_command_is_taken(tmp_path: Path) -> None:
     commands = [shlex.split(line) for line in re.findall(r"^tickwheel cost (.*)$", PAGE, re.MULTILINE)]
     assert len(commands) == 5
@@ -61,11 +85,11 @@ def test_every_command_is_taken(tmp_path: Path) -> None:
 
 
 def test_every_option_of_an_assumption_changes_the_bill() -> None:
-    usual = told(*SIZES[1])["tickwheel"]["usd"]
+    usual = {size: told(*size)["tickwheel"]["usd"] for size in SIZES[:2]}
     options = re.findall(r"`(--[a-z-]+)`(?=[,| ])", PAGE.partition("| assumed")[2])
-    assert options == ["--target-ms", "--batch-ms", "--tick-ms", "--fill", "--pollers", "--traced"]
+    assert options == ["--target-ms", "--batch-ms", "--tick-ms", "--fill", "--pollers", "--traced", "--rare"]
     for option in options:
-        assert told(*SIZES[1], option, "1")["tickwheel"]["usd"] != usual, option
+        assert any(told(*size, option, "1")["tickwheel"]["usd"] != usd for size, usd in usual.items()), option
 
 
 def test_people_are_shown_both_bills_with_their_totals() -> None:

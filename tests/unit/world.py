@@ -29,7 +29,7 @@ from functions.domain.operation import OwnedDay
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import ScheduleState
 from functions.domain.submission import Submission
-from functions.domain.wheel import Wheel
+from functions.domain.wheel import Ring, Wheel
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.operations.work import Operator, WorkReport
@@ -401,14 +401,15 @@ class World:
         """Run a batch with a minute of time; the messages that must come back."""
         return self.worker(ledger=ledger).execute(messages, ends_at=self.clock.now() + TIME_LIMIT)
 
-    def receive_and_work(self, *, ledger: Ledger | None = None) -> list[str]:
-        """What a poller does: receive what is visible, run it, delete what is done."""
+    def receive_and_work(self, *, ledger: Ledger | None = None, ring: Ring = Ring.NEAR) -> list[str]:
+        """What a poller does: receive what is visible, run it, delete what is done. ring: by which it says to have come."""
         messages = [
             Message(
                 message_id=message.message_id,
                 body=message.body,
                 receipt=Receipt("arn:aws:sqs:us-east-1:1:ready", message.message_id),
                 receive_count=message.receive_count,
+                ring=ring,
             )
             for message in self.ready.receive()
         ]

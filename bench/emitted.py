@@ -1,0 +1,151 @@
+"""Which metrics an idle stage has values for, and which an execution adds: CloudWatch bills a metric by the hours with values.
+
+The services run on stores in memory, with the journal and the metrics that are deployed.
+"""
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from datetime import timedelta
+from typing import Any, cast
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from bench.results import write_result
+from functions.domain.wheel import Ring
+from functions.ports import Failed, Succeeded
+from functions.runtime.observability import PowertoolsJournal, logger, metrics
+from tests.builders import NOON, a_schedule, a_submission, an_alarm, every
+from tests.cloudwatch.datapoints import Datapoints, Metric
+from tests.unit.world import World
+
+
+def run(console: Console) -> list[str]:
+    """Count, print, write metrics.json; nothing is held to a budget."""
+    found = measure()
+    table = Table(title="Metrics that get values", box=SIMPLE)
+    table.add_column("by")
+    table.add_column("count", justify="right")
+    for cause, names in found.items():
+        table.add_row(cause, f"{len(names)}")
+    console.print(table)
+    write_result("metrics.json", {"emitted": found})
+    return []
+
+
+def name_of(metric: Metric) -> str:
+    """Its own name, and its dimensions."""
+    return " ".join([metric.name, *(f"{name}={value}" for name, value in metric.dimensions)])
+
+
+def measure() -> Mapping[str, list[str]]:
+    """By cause: a minute of an idle stage, a request with jobs, an execution of each kind, and one that is tried again."""
+    return {
+        "idle": _counted(_idle),
+        "request": _counted(_request),
+        "near": _counted(lambda stage: _execution(stage, delay=timedelta(seconds=30))),
+        "far": _counted(lambda stage: _execution(stage, delay=timedelta(minutes=10))),
+        "fire": _counted(_fire),
+        "retry": _counted(_retry),
+    }
+
+
+class _Stage:
+    """A world whose metrics are counted under the names of functions, but for what is set up."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.ring = Ring.NEAR
+        self.data = Datapoints()
+        self._journal = PowertoolsJournal()
+        self.world.journal = cast("Any", self._journal)
+
+    def run(self, service: str, act: Callable[[], object]) -> None:
+        """An invocation of that function."""
+        with _as_service(service) as text:
+            act()
+            self._journal.flush()
+        lines = (line for line in text.getvalue().splitlines() if line.startswith("{"))
+        self.data.read(json.loads(line) for line in lines)
+
+    def aside(self, act: Callable[[], object]) -> None:
+        """What somebody else does: it is not counted."""
+        with _as_service("aside"):
+            act()
+            self._journal.flush()
+
+    def pass_minutes(self, count: int) -> None:
+        """In each a tick of every shard and of the sweeper; workers are asked when something is there, twice a minute."""
+        for _ in range(count):
+            for shard in range(self.world.wheel.scan_shards):
+                self.run("scanner", lambda shard=shard: self.world.scan(shard))
+            self.run("sweeper", self._sweep)
+            for _ in range(2):
+                self.world.clock.tick(timedelta(seconds=30))
+                if any(message.visible_at <= self.world.clock.now() for message in self.world.ready.messages.values()):
+                    self.run("worker", lambda: self.world.receive_and_work(ring=self.ring))
+
+    def _sweep(self) -> None:
+        self.world.heal()
+        self.world.sweep()
+
+
+def _counted(act: Callable[[_Stage], object]) -> list[str]:
+    stage = _Stage()
+    act(stage)
+    return sorted(map(name_of, stage.data.values))
+
+
+def _idle(stage: _Stage) -> None:
+    # So long that buckets end, and the audit comes to them.
+    stage.pass_minutes(30)
+
+
+def _request(stage: _Stage) -> None:
+    stage.run("api", lambda: stage.world.submit(a_submission(due_at=NOON + timedelta(hours=1))))
+
+
+def _execution(stage: _Stage, *, delay: timedelta) -> None:
+    stage.aside(lambda: stage.world.submit(a_submission(due_at=NOON + delay)))
+    stage.ring = stage.world.wheel.place(NOON + delay, now=NOON)
+    stage.pass_minutes(30)
+    assert len(stage.world.calls) == 1
+
+
+def _fire(stage: _Stage) -> None:
+    schedule = a_schedule(rule=every(hours=1, phase=timedelta(minutes=10)))
+    alarm = an_alarm(schedule, rings_at=NOON + timedelta(minutes=10), shard=0)
+    stage.world.store(schedule, link=alarm.link, rings_at=alarm.rings_at)
+    stage.world.rows.put_alarms([alarm])
+    stage.ring = Ring.FAR
+    stage.pass_minutes(30)
+    assert len(stage.world.calls) == 1
+
+
+def _retry(stage: _Stage) -> None:
+    stage.world.targets.answer = lambda _, __: Succeeded() if len(stage.world.calls) > 1 else Failed("HTTP 503")
+    stage.aside(lambda: stage.world.submit(a_submission(due_at=NOON + timedelta(seconds=30))))
+    stage.pass_minutes(30)
+    assert len(stage.world.calls) == 2
+
+
+@contextmanager
+def _as_service(name: str) -> Iterator[io.StringIO]:
+    """What an invocation of that function prints."""
+    provider, text = metrics.provider, io.StringIO()
+    named = provider.namespace, provider.service
+    streams = [(each, each.stream) for each in logger.handlers if isinstance(each, logging.StreamHandler)]
+    provider.namespace, provider.service = "Tickwheel", name
+    for handler, _ in streams:
+        handler.setStream(text)
+    try:
+        with redirect_stdout(text):
+            yield text
+    finally:
+        provider.namespace, provider.service = named
+        for handler, stream in streams:
+            handler.setStream(stream)

@@ -1,0 +1,72 @@
+"""The metrics that a bill counts are those that the real handlers emit: of an idle stage, and of one with a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from bench.cost_inputs import every_metric, read_measured
+from bench.emitted import measure, name_of
+from tests.cloudwatch.alarms import Alarms
+from tests.infra.synthesis import Templates
+from tests.infra.watched import Watched
+from tests.integration.events import Context
+from tests.integration.stage import Stage, TravellingClock
+
+FUNCTIONS_WITH_TICKS = ("sweeper", "operations")
+
+
+@pytest.fixture
+def watched(dev: Templates, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
+    config: Any = {"core": {"reset_boto3_session": False}}
+    with mock_aws(config=config):
+        begun_at = datetime.now(UTC)
+        monkeypatch.setattr(TravellingClock, "now", lambda _: begun_at + TravellingClock.ahead)
+        yield Watched(Stage(monkeypatch), Alarms(dev.scheduler["Resources"]), monkeypatch, capsys)
+
+
+def pass_a_minute(watched: Watched) -> None:
+    watched.next_minute()
+    watched.scan()
+    for name in FUNCTIONS_WITH_TICKS:
+        watched.handle(name, {}, Context())
+
+
+def emitted_by(watched: Watched) -> set[str]:
+    return {name_of(metric) for metric in watched.data.values if metric.namespace == "Tickwheel"}
+
+
+def test_an_idle_stage_emits_what_its_bill_counts(watched: Watched) -> None:
+    for _ in range(10):
+        pass_a_minute(watched)
+
+    assert emitted_by(watched) == set(read_measured().emitted["idle"])
+
+
+def test_a_stage_with_a_job_emits_what_its_bill_counts(watched: Watched) -> None:
+    pass_a_minute(watched)
+    watched.run("api", watched.stage.submit)
+    watched.work()
+
+    emitted = read_measured().emitted
+    assert emitted_by(watched) == {*emitted["idle"], *emitted["request"], *emitted["near"]}
+
+
+def test_what_is_kept_is_what_is_counted_now() -> None:
+    found = measure()
+
+    assert found == read_measured().emitted
+    assert {name for names in found.values() for name in names} < set(every_metric())
+
+
+def test_each_cause_adds_what_it_is_named_after() -> None:
+    emitted = {cause: set(names) for cause, names in read_measured().emitted.items()}
+
+    assert {name for name in emitted["idle"] if "scanner" not in name and "sweeper" not in name} == set()
+    assert emitted["far"] ^ emitted["near"] == {"lag_ms ring=far service=worker", "lag_ms ring=near service=worker"}
+    assert {"alarms_rung service=scanner", "lag_ms kind=fire service=worker"} <= emitted["fire"] - emitted["far"]
+    assert {"retried service=worker", "lag_ms kind=retry service=worker"} <= emitted["retry"] - emitted["near"]
