@@ -101,7 +101,7 @@ sbom: setup ## the software bills of materials (CycloneDX), in .build/sbom: of L
 	@cd scripts/npm && $(NPM) sbom --loglevel=error --sbom-format cyclonedx --package-lock-only > $(CURDIR)/.build/sbom/npm.cdx.json
 	@ls .build/sbom/*.cdx.json
 
-audit: setup ## ask for known vulnerabilities of every pin, with more patience than `make check`
+audit: setup ## ask for known vulnerabilities of every pin of Python and npm, with more patience than `make check`
 	@python scripts/vulnerabilities.py --patient
 
 clean: ## remove everything that setup and the local cloud made

@@ -1,4 +1,4 @@
-"""Ask OSV's database for known vulnerabilities of the pins: first of what runs in Lambda, then of everything else.
+"""Ask for known vulnerabilities of every pin: OSV's database about Python, what runs in Lambda first, and npm's about npm.
 
 `make check` gives it some seconds, `make audit` a few minutes. A database that cannot be reached, or not in time, is
 told in one line and fails nothing; a vulnerability fails.
@@ -8,12 +8,15 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 root = Path(__file__).resolve().parent.parent
-PINS = (root / "functions" / "requirements.txt", root / "requirements.txt")
+PINS = (root / "functions" / "requirements.txt", root / "requirements.txt", root / "scripts" / "uv.txt")
+LOCK = root / "scripts" / "npm" / "package-lock.json"
+NODE = root / ".tools" / "node"
 
 OSV = "https://api.osv.dev/v1/query"
 ANSWER_SECONDS = 3
@@ -58,6 +61,46 @@ def audit(pins: Path, *, database: str = OSV, seconds: float) -> Audit:
     return Audit(found, f"known vulnerabilities in {name}: {len(found)} in {len(dependencies)} packages")
 
 
+def audit_npm(lock: Path, *, registry: str | None = None, seconds: float) -> Audit:
+    """Ask about every package of a lock file, for at most so long. registry: None for the machine's own."""
+    name = lock.relative_to(root) if lock.is_relative_to(root) else lock.name
+    command = [str(NODE / "bin" / "node"), str(NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    command += ["audit", "--package-lock-only", "--json", "--loglevel=silent", "--logs-max=0"]
+    command += ["--fetch-retries=0", f"--fetch-timeout={ANSWER_SECONDS * 1000}"]
+    command += [] if registry is None else [f"--registry={registry}"]
+    try:
+        asked = subprocess.run(
+            command,
+            cwd=lock.parent,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return _unknown(name, f"no answer for all of it within {seconds:.0f} s")
+    try:
+        answer = json.loads(asked.stdout)
+    except ValueError:
+        return _unknown(name, f"npm audit ended with code {asked.returncode}")
+    if "vulnerabilities" not in answer:
+        return _unknown(name, str(answer.get("message") or answer.get("error"))[:160])
+    versions = {
+        path.rpartition("node_modules/")[2]: each["version"]
+        for path, each in json.loads(lock.read_text())["packages"].items()
+        if path
+    }
+    # What is vulnerable by another package names that, which is in the list itself.
+    found = tuple(
+        f"{package} {versions.get(package, '?')}: {advisory['title']}, {advisory['url']}, in {advisory['range']}"
+        for package, each in answer["vulnerabilities"].items()
+        for advisory in each["via"]
+        if isinstance(advisory, dict)
+    )
+    return Audit(found, f"known vulnerabilities in {name}: {len(found)} in {len(versions)} packages")
+
+
 def _unknown(name: Path | str, reason: str) -> Audit:
     return Audit(None, f"known vulnerabilities in {name}: NOT CHECKED: {reason}")
 
@@ -67,16 +110,31 @@ def _fixes(vulnerability: dict[str, list[str]]) -> str:
 
 
 def main() -> int:
-    """Ask about both files; the exit code is 1 for a vulnerability."""
-    ends_at = time.monotonic() + (AUDIT_SECONDS if "--patient" in sys.argv[1:] else CHECK_SECONDS)
-    is_vulnerable = False
+    """Ask about every file of pins; the exit code is 1 for a vulnerability."""
+    seconds = AUDIT_SECONDS if "--patient" in sys.argv[1:] else CHECK_SECONDS
+    vulnerable = [audit for audit in audits(seconds) if told(audit)]
+    return 1 if vulnerable else 0
+
+
+def audits(seconds: float) -> Iterator[Audit]:
+    """One for each file of pins, within so long for all of them; one of npm's takes a moment."""
+    ends_at = time.monotonic() + seconds
+    yield audit_npm(LOCK, seconds=seconds / 3)
+    reason: str | None = None
     for pins in PINS:
-        told = audit(pins, seconds=max(1.0, ends_at - time.monotonic()))
-        print("\n".join([told.line, *(told.found or ())]), flush=True)
-        is_vulnerable |= bool(told.found)
-        if told.found is None:
-            break  # the other file would wait for the same answer
-    return 1 if is_vulnerable else 0
+        if reason is not None:
+            # It would wait for the same answer.
+            yield _unknown(pins.relative_to(root), reason)
+            continue
+        found = audit(pins, seconds=max(1.0, ends_at - time.monotonic()))
+        reason = "as above" if found.found is None else None
+        yield found
+
+
+def told(audit: Audit) -> bool:
+    """Print it; whether there is a vulnerability."""
+    print("\n".join([audit.line, *(audit.found or ())]), flush=True)
+    return bool(audit.found)
 
 
 if __name__ == "__main__":

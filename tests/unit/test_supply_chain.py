@@ -141,6 +141,70 @@ def test_a_database_that_does_not_answer_in_time_is_told(pinned: Path) -> None:
     assert told.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
 
 
+def test_a_known_vulnerability_of_npm_is_found(locked: Path) -> None:
+    advisory = {"id": 1, "url": "https://github.com/advisories/GHSA-1", "title": "it is bad", "severity": "high"}
+    with database(lambda: {"it": [{**advisory, "vulnerable_versions": "<1.1.0"}]}) as url:
+        told = vulnerabilities.audit_npm(locked, registry=url, seconds=60)
+
+    assert told.found == ("it 1.0.0: it is bad, https://github.com/advisories/GHSA-1, in <1.1.0",)
+    assert told.line == "known vulnerabilities in package-lock.json: 1 in 1 packages"
+
+
+def test_a_registry_that_knows_nothing_bad_is_told(locked: Path) -> None:
+    with database(dict) as url:
+        told = vulnerabilities.audit_npm(locked, registry=url, seconds=60)
+    assert (told.found, told.line) == ((), "known vulnerabilities in package-lock.json: 0 in 1 packages")
+
+
+def test_a_registry_that_cannot_be_reached_is_told_and_finds_nothing(locked: Path) -> None:
+    told = vulnerabilities.audit_npm(locked, registry="http://127.0.0.1:1/", seconds=60)
+    assert told.found is None
+    assert told.line.startswith("known vulnerabilities in package-lock.json: NOT CHECKED: ")
+
+
+def test_a_registry_that_does_not_answer_in_time_is_told(locked: Path) -> None:
+    told = vulnerabilities.audit_npm(locked, registry="http://127.0.0.1:1/", seconds=0.01)
+    assert told.found is None
+    assert told.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
+
+
+def test_every_file_of_pins_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def nothing_bad(pins: Path, **_: float) -> vulnerabilities.Audit:
+        asked.append(pins)
+        return vulnerabilities.Audit((), "nothing")
+
+    monkeypatch.setattr(vulnerabilities, "audit", nothing_bad)
+    monkeypatch.setattr(vulnerabilities, "audit_npm", nothing_bad)
+
+    assert len(list(vulnerabilities.audits(15))) == len(asked)
+    assert set(asked) == {LOCK, *(ROOT / file for file in PINS)}
+
+
+def test_a_file_that_was_not_asked_about_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = vulnerabilities.Audit(None, "silent")
+    monkeypatch.setattr(vulnerabilities, "audit", lambda *_, **__: silent)
+    monkeypatch.setattr(vulnerabilities, "audit_npm", lambda *_, **__: silent)
+
+    lines = [each.line for each in vulnerabilities.audits(15)]
+
+    assert lines[:2] == ["silent", "silent"]
+    assert lines[2:] == [
+        f"known vulnerabilities in {file}: NOT CHECKED: as above" for file in ("requirements.txt", "scripts/uv.txt")
+    ]
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Path:
+    wanted = {"name": "tools", "version": "1.0.0", "dependencies": {"it": "1.0.0"}}
+    packages = {"": wanted, "node_modules/it": {"version": "1.0.0", "integrity": "sha512-AA=="}}
+    (tmp_path / "package.json").write_text(json.dumps(wanted))
+    lock = tmp_path / "package-lock.json"
+    lock.write_text(json.dumps({**wanted, "lockfileVersion": 3, "requires": True, "packages": packages}))
+    return lock
+
+
 @pytest.fixture
 def pinned(tmp_path: Path) -> Path:
     file = tmp_path / "pins.txt"
