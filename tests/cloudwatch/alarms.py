@@ -2,7 +2,8 @@
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html: it looks at some more periods than
 it has to evaluate, takes the newest of those that have data, and fills up with what missing data counts for only when
-they are too few. How many more is not fixed; its examples have two.
+they are too few. How many more is not fixed; its examples have two. Periods are taken by the clock here, while CloudWatch
+may evaluate a window that slides.
 """
 
 from __future__ import annotations
