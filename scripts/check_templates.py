@@ -1,4 +1,4 @@
-"""Check every stage's templates, and those of a stage with a customer's key: cdk-nag, cfn-lint, roles against recorded calls."""
+"""Check every stage's templates, and those of a stage with a customer's keys: cdk-nag, cfn-lint, roles against recorded calls."""
 
 import json
 import sys
@@ -29,6 +29,7 @@ ALL_STAGES = {stage.name: stage for stage in STAGES} | {
     "dev with a given key": replace(
         Stage.named("dev"),
         customer_key="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+        former_keys=("arn:aws:kms:us-east-1:111122223333:key/9876abcd-12ab-34cd-56ef-1234567890ab",),
     ),
 }
 

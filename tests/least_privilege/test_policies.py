@@ -93,7 +93,9 @@ def test_a_statement_that_is_not_understood_is_not_passed_over(changes: dict[str
 
 
 def test_the_use_of_a_customers_key_through_a_service_is_justified() -> None:
-    reports = reports_of(synthesise(dataclasses.replace(Stage.named("dev"), customer_key=OWN_KEY)), kept())
+    former = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    stage = dataclasses.replace(Stage.named("dev"), customer_key=OWN_KEY, former_keys=(former,))
+    reports = reports_of(synthesise(stage), kept())
     assert [finding for report in reports for finding in report.findings] == []
 
 
