@@ -3,10 +3,13 @@
 import json
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from functions.domain.cron import parse_cron
 from functions.domain.errors import InvalidInput, InvalidSchedule
@@ -38,6 +41,35 @@ def test_a_parser_takes_what_its_inputs_begin_from(parser: Parser) -> None:
             continue
         return
     pytest.fail("it refuses all of them: nothing near to what it takes is tried")
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(), values, max_size=4),
+    max_leaves=8,
+)
+
+
+def edited(parser: Parser) -> st.SearchStrategy[Any]:
+    """A text, or a seed with a part of it replaced; or any JSON, and a seed with some fields replaced."""
+    seeds = st.sampled_from(list(parser.seeds))
+    if parser.is_of_text:
+        cut = st.integers(0, max(len(seed) for seed in parser.seeds))
+        return st.text() | st.builds(lambda seed, at, to, by: seed[:at] + by + seed[to:], seeds, cut, cut, st.text())
+    names = st.sampled_from(sorted({name for seed in parser.seeds for name in seed})) | st.text()
+    changes = st.dictionaries(names, JSON_VALUES, max_size=3)
+    return JSON_VALUES | st.builds(lambda seed, change: {**seed, **change}, seeds, changes)
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
+def test_a_parser_takes_or_refuses_whatever_hypothesis_thinks_of(parser: Parser) -> None:
+    @settings(max_examples=100, deadline=None, derandomize=True, database=None)
+    @given(edited(parser))
+    def takes_or_refuses(value: Any) -> None:
+        with suppress(*parser.refusals):
+            parser.read(value)
+
+    takes_or_refuses()
 
 
 def test_inputs_are_the_same_for_the_same_seed() -> None:
