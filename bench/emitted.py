@@ -3,11 +3,8 @@
 The services run on stores in memory, with the journal and the metrics that are deployed.
 """
 
-import io
 import json
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, cast
 
@@ -15,10 +12,11 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from bench.printed import printed_by
 from bench.results import write_result
 from functions.domain.wheel import Ring
 from functions.ports import Failed, Succeeded
-from functions.runtime.observability import PowertoolsJournal, logger, metrics
+from functions.runtime.observability import PowertoolsJournal
 from tests.builders import NOON, a_schedule, a_submission, an_alarm, every
 from tests.cloudwatch.datapoints import Datapoints, Metric
 from tests.unit.world import World
@@ -66,7 +64,7 @@ class _Stage:
 
     def run(self, service: str, act: Callable[[], object]) -> None:
         """An invocation of that function."""
-        with _as_service(service) as text:
+        with printed_by(service) as text:
             act()
             self._journal.flush()
         lines = (line for line in text.getvalue().splitlines() if line.startswith("{"))
@@ -74,7 +72,7 @@ class _Stage:
 
     def aside(self, act: Callable[[], object]) -> None:
         """What somebody else does: it is not counted."""
-        with _as_service("aside"):
+        with printed_by("aside"):
             act()
             self._journal.flush()
 
@@ -131,21 +129,3 @@ def _retry(stage: _Stage) -> None:
     stage.aside(lambda: stage.world.submit(a_submission(due_at=NOON + timedelta(seconds=30))))
     stage.pass_minutes(30)
     assert len(stage.world.calls) == 2
-
-
-@contextmanager
-def _as_service(name: str) -> Iterator[io.StringIO]:
-    """What an invocation of that function prints."""
-    provider, text = metrics.provider, io.StringIO()
-    named = provider.namespace, provider.service
-    streams = [(each, each.stream) for each in logger.handlers if isinstance(each, logging.StreamHandler)]
-    provider.namespace, provider.service = "Tickwheel", name
-    for handler, _ in streams:
-        handler.setStream(text)
-    try:
-        with redirect_stdout(text):
-            yield text
-    finally:
-        provider.namespace, provider.service = named
-        for handler, stream in streams:
-            handler.setStream(stream)

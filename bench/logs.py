@@ -4,11 +4,9 @@ The services run on stores in memory, with the journal, the logger and the metri
 request is an invocation. What Lambda writes of its own (START, END, REPORT) is not in it.
 """
 
-import io
 import itertools
-import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
@@ -17,8 +15,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from bench.printed import printed_by
 from bench.results import write_result
-from functions.runtime.observability import PowertoolsJournal, logger, metrics
+from functions.runtime.observability import PowertoolsJournal, logger
 from tests.builders import NOON, a_submission
 from tests.integration.events import Context
 from tests.unit.world import World
@@ -117,25 +116,12 @@ def _world() -> tuple[World, Callable[[Callable[[], Any]], None]]:
 @contextmanager
 def _capturing() -> Iterator[Callable[[], int]]:
     """Bytes since it was asked last."""
-    text = io.StringIO()
-    streams = [handler for handler in logger.handlers if isinstance(handler, logging.StreamHandler)]
-    before = [handler.stream for handler in streams]
+    with printed_by("worker") as text:
 
-    def taken() -> int:
-        count = len(text.getvalue().encode())
-        text.seek(0)
-        text.truncate()
-        return count
+        def taken() -> int:
+            count = len(text.getvalue().encode())
+            text.seek(0)
+            text.truncate()
+            return count
 
-    provider = metrics.provider
-    named = provider.namespace, provider.service
-    provider.namespace, provider.service = "Tickwheel", "worker"
-    for handler in streams:
-        handler.setStream(text)
-    try:
-        with redirect_stdout(text):
-            yield taken
-    finally:
-        provider.namespace, provider.service = named
-        for handler, stream in zip(streams, before, strict=True):
-            handler.setStream(stream)
+        yield taken

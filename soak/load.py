@@ -18,8 +18,8 @@ from tests.e2e.deployment import PRIORITIES
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem
 from tickwheel.jobs import NewJob, RetryPolicy, Submitted
-from verification.deployed import text_of
-from verification.history import Cancel, Job
+from verification.deployed import job_of
+from verification.history import Cancel
 from verification.sink import SLOW_TIMEOUT, Manner, Sink
 
 STEADY = ("acme", "globex", "initech")
@@ -165,19 +165,9 @@ class Load:
         )
 
     def _note(self, job: NewJob, answer: Submitted, *, is_disturbed: bool) -> str:
-        key = parse_job_id(answer.id).key
-        self.record.add_job(
-            Job(
-                key=key,
-                tenant=job.tenant,
-                delivery=Delivery(job.delivery or Delivery.EXACTLY_ONCE),
-                due_at=answer.due_at,
-                payload=text_of(job.payload),
-            ),
-            is_steady=job.tenant in STEADY,
-            is_disturbed=is_disturbed,
-        )
-        return key
+        taken = job_of(job, answer)
+        self.record.add_job(taken, is_steady=job.tenant in STEADY, is_disturbed=is_disturbed)
+        return taken.key
 
     def _after(self, taken: Sequence[tuple[NewJob, Submitted]]) -> None:
         for job, answer in taken:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.domain.instants import from_ms
+from functions.domain.job import Delivery
+from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
-from verification.history import Letter, Row
+from tickwheel.jobs import NewJob, Submitted
+from verification.history import Job, Letter, Row
 
 _KIB = 1024
 
@@ -41,6 +44,17 @@ def letter_of(item: dict[str, Any]) -> Letter:
     """A row of the dead letters."""
     tenant, identity = item["p"]["S"].rpartition("#")[0], item["s"]["S"].partition("#")[2]
     return Letter(f"{tenant}#{identity}", item["c"]["S"])
+
+
+def job_of(asked: NewJob, answer: Submitted) -> Job:
+    """A job that the API has taken."""
+    return Job(
+        key=parse_job_id(answer.id).key,
+        tenant=asked.tenant,
+        delivery=Delivery(asked.delivery or Delivery.EXACTLY_ONCE),
+        due_at=answer.due_at,
+        payload=text_of(asked.payload),
+    )
 
 
 def text_of(payload: Any) -> str:

@@ -25,7 +25,6 @@ from functions.domain.claims import LEASE_MARGIN
 from functions.domain.envelope import decode_timer, encode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import parse_job_id
 from functions.domain.timer_key import is_alarm_key
 from tests.builders import LOCAL_WHEEL, a_schedule, every
 from tests.e2e.deployment import PRIORITIES, Deployment
@@ -38,7 +37,7 @@ from tickwheel.local.checkout import find_checkout
 from tickwheel.local.state import read_running
 from tickwheel.schedules import NewSchedule
 from verification.checker import Invariant, judge
-from verification.deployed import letter_of, processes_of, row_of, text_of
+from verification.deployed import job_of, letter_of, processes_of, row_of, text_of
 from verification.episode import Outcome
 from verification.faults import Fault
 from verification.history import Cancel, Fires, History, Job
@@ -161,16 +160,9 @@ class _Run:
         for job, manner, answer in zip(asked, manners, answers, strict=True):
             if not isinstance(answer, Submitted):
                 raise TickwheelError(f"a job was not taken: {answer}")
-            key = parse_job_id(answer.id).key
-            self.jobs.append(
-                Job(
-                    key=key,
-                    tenant=job.tenant,
-                    delivery=Delivery(job.delivery or Delivery.EXACTLY_ONCE),
-                    due_at=answer.due_at,
-                    payload=text_of(job.payload),
-                )
-            )
+            taken = job_of(job, answer)
+            key = taken.key
+            self.jobs.append(taken)
             self._ids[key] = answer.id
             if manner is Manner.SLOW:
                 self.struck[Fault.SLOW_TARGETS] += 1

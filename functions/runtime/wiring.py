@@ -97,14 +97,20 @@ class Wiring:
     @cached_property
     def ready(self) -> SqsReadyQueue:
         """The near ring."""
-        client = clients.sqs(attempts=1)
-        return SqsReadyQueue(client, self._setting("READY_QUEUE_URLS"), clock=self.clock, pool=self._senders)
+        return self._queues(Ring.NEAR)
 
     @cached_property
     def promoted(self) -> SqsReadyQueue:
         """The ready queues, for what comes from the far ring."""
-        client, urls = clients.sqs(attempts=1), self._setting("READY_QUEUE_URLS")
-        return SqsReadyQueue(client, urls, clock=self.clock, pool=self._senders, ring=Ring.FAR)
+        return self._queues(Ring.FAR)
+
+    @cached_property
+    def _sqs(self) -> Any:
+        return clients.sqs(attempts=1)
+
+    def _queues(self, ring: Ring) -> SqsReadyQueue:
+        urls = self._setting("READY_QUEUE_URLS")
+        return SqsReadyQueue(self._sqs, urls, clock=self.clock, pool=self._senders, ring=ring)
 
     @cached_property
     def ledger(self) -> DynamoDBLedger:

@@ -209,20 +209,21 @@ class Worker:
         if not isinstance(claim, Claim):
             return claim
         is_settled = True
-        begun = replace(claim, began_at=self.clock.now())
         try:
-            outcome = entry.refusal or self._attempt(timer, payload, claim, entry, ring=message.ring)
+            outcome = entry.refusal
+            if outcome is None:
+                outcome, claim = self._attempt(timer, payload, claim, entry, ring=message.ring)
             if isinstance(outcome, Failed):
-                is_settled = self.settler.fail(timer, begun, outcome)
+                is_settled = self.settler.fail(timer, claim, outcome)
         except Exception:
             self.settler.release(timer, claim)
             raise
         # An error from here on releases nothing: the effect has happened, and a released job could still be cancelled.
         if isinstance(outcome, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
-            is_settled = self.settler.hold(timer, begun)
+            is_settled = self.settler.hold(timer, claim)
         elif isinstance(outcome, Succeeded | Pending):
             # Without a row that its target could settle later, it has taken the job.
-            is_settled = self.settler.succeed(timer, begun, outcome.result if isinstance(outcome, Succeeded) else "")
+            is_settled = self.settler.succeed(timer, claim, outcome.result if isinstance(outcome, Succeeded) else "")
         # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
         return outcome if is_settled else _Returned("somebody else has settled it, or is at it")
 
@@ -321,31 +322,32 @@ class Worker:
 
     def _attempt(
         self, timer: Timer, payload: str | None, claim: Claim, entry: Entry, *, ring: Ring
-    ) -> Outcome | _Returned | None:
-        """Call the target; None when there was no reason to."""
+    ) -> tuple[Outcome | _Returned | None, Claim]:
+        """Call the target; None when there was no reason to. And the claim, which has begun where the target was called."""
         job = timer.job
         started_at = self.clock.now()
         if not timer.is_granted:
-            return Failed("its target went on by itself, and then fell silent", SILENT, is_permanent=True)
+            return Failed("its target went on by itself, and then fell silent", SILENT, is_permanent=True), claim
         if job.expires_at is not None and started_at >= job.expires_at:
             self.settler.end(timer, claim, Event.EXPIRE)
-            return None
+            return None, claim
         ends_at = self.clock.now() + job.timeout
         if ends_at > claim.lease_until or not entry.has_seat_until(ends_at):
             # Something took so long that the call could outlive its lease or its seat, and meet another worker's.
             self.settler.release(timer, claim)
-            return _Returned("too little of its lease is left")
+            return _Returned("too little of its lease is left"), claim
         if payload is GONE:
-            return self._miss_payload(timer)
+            return self._miss_payload(timer), claim
         if payload is UNREADABLE:
-            return Failed("its payload cannot be read", "payload_unreadable", is_permanent=True)
+            return Failed("its payload cannot be read", "payload_unreadable", is_permanent=True), claim
         plan = self.plans.of(job.tenant)
         note_start(timer, plan, ring=ring, started_at=started_at, objective=self.lag_objective, journal=self.journal)
         self.usage.add(job.tenant, Usage(executed=1, units=attempt_units(timer)))
         self.pulse.began(job, started_at - timer.due_at)
-        return self.targets.call(
+        outcome = self.targets.call(
             job.target, payload, invocation_of(timer, claim), options=job.options, timeout=job.timeout
         )
+        return outcome, replace(claim, began_at=started_at)
 
     def _miss_payload(self, timer: Timer) -> Failed | None:
         if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None and not timer.spent:

@@ -10,7 +10,7 @@ from functions.domain.audit import Deeds, Ending
 from functions.domain.claims import MAX_RESCUES, WORKER_DIED, LedgerRow
 from functions.domain.envelope import encode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Timer
+from functions.domain.job import Delivery, Payload, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
@@ -96,6 +96,13 @@ def test_what_expires_is_told_without_a_start(world: World, delivery: Delivery):
 
     (ending,) = world.trail.endings
     assert (ending.outcome, ending.began_at) == (State.EXPIRED, None)
+
+
+def test_what_fails_without_a_call_is_told_without_a_start(world: World):
+    world.work(a_message(a_timer(payload=Payload(packed="hello"), retry=ONCE)))
+
+    (ending,) = world.trail.endings
+    assert (ending.outcome, ending.error_class, ending.began_at) == (State.FAILED, "payload_unreadable", None)
 
 
 def test_a_cancelled_job_is_told_with_who_cancelled_it(world: World):
