@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from functions.auditing import UNAUDITED
-from functions.domain.audit import Ending, told_again
+from functions.auditing import UNAUDITED, tell_again
+from functions.domain.audit import Ending
 from functions.domain.claims import MAX_RESCUES, WORKER_DIED, Drop, LedgerRow, after_lease, judge_claim, lease_of
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import format_instant
@@ -203,9 +203,7 @@ class Settler:
 
     def tell_again(self, job_id: JobId, row: LedgerRow | None, *, attempt: int = 0, target: str = "") -> None:
         """Repeat the line of an execution that has ended, as its row has it."""
-        again = told_again(job_id, row, now=self.clock.now(), attempt=attempt, target=target) if row else None
-        if again is not None:
-            self.audit.note(again)
+        tell_again(self.audit, job_id, row, now=self.clock.now(), attempt=attempt, target=target)
 
     def forget_payload(self, timer: Timer) -> None:
         """Nobody needs its object any more."""

@@ -21,6 +21,7 @@ from constructs import Construct
 from functions.domain.audit import COLUMNS
 from infra.acknowledge import acknowledge
 from infra.audit_queries import TABLE, queries
+from infra.private_bucket import private_bucket
 from infra.stage import Stage
 
 LIFE = cdk.Duration.days(400)
@@ -89,20 +90,15 @@ class Audit(Construct):
 
 
 def _bucket(scope: Construct, *, stage: Stage) -> s3.Bucket:
-    bucket = s3.Bucket(
+    bucket = private_bucket(
         scope,
         "Bucket",
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        encryption=s3.BucketEncryption.S3_MANAGED,
-        enforce_ssl=True,
-        lifecycle_rules=[
-            s3.LifecycleRule(id="AbortUploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
+        retained=stage.retained,
+        rules=[
             s3.LifecycleRule(id="ExpireLines", prefix=LINES, expiration=LIFE),
             s3.LifecycleRule(id="ExpireFailures", prefix=FAILURES, expiration=LIFE),
             s3.LifecycleRule(id="ExpireResults", prefix=RESULTS, expiration=RESULTS_LIFE),
         ],
-        removal_policy=cdk.RemovalPolicy.RETAIN if stage.retained else cdk.RemovalPolicy.DESTROY,
     )
     acknowledge(
         bucket,

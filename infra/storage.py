@@ -16,6 +16,7 @@ from functions.adapters.tables import ALL_TABLES, TableSchema
 from infra.acknowledge import acknowledge
 from infra.audit import Audit
 from infra.encryption import customer_key, encrypt
+from infra.private_bucket import private_bucket
 from infra.stage import Stage
 
 EXPORT_LIFE = cdk.Duration.days(7)
@@ -90,20 +91,12 @@ def _table(scope: Construct, *, schema: TableSchema, retained: bool) -> dynamodb
 
 
 def _payload_bucket(scope: Construct, *, retained: bool) -> s3.Bucket:
-    bucket = s3.Bucket(
+    # A payload is written once and deleted with its job: old versions would only keep what a tenant deleted.
+    bucket = private_bucket(
         scope,
         "Payloads",
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        encryption=s3.BucketEncryption.S3_MANAGED,
-        enforce_ssl=True,
-        # A payload is written once and deleted with its job: old versions would only keep what a tenant deleted.
-        versioned=False,
-        lifecycle_rules=[
-            s3.LifecycleRule(id="AbortUploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
-            s3.LifecycleRule(id="ExpireExports", prefix="exports/", expiration=EXPORT_LIFE),
-        ],
-        removal_policy=_removal(retained=retained),
+        retained=retained,
+        rules=[s3.LifecycleRule(id="ExpireExports", prefix="exports/", expiration=EXPORT_LIFE)],
     )
     acknowledge(
         bucket,

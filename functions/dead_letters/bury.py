@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.auditing import UNAUDITED
-from functions.domain.audit import Ending, told_again
+from functions.auditing import UNAUDITED, tell_again
+from functions.domain.audit import Ending
 from functions.domain.claims import WORKER_DIED, Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim
 from functions.domain.envelope import decode_envelope
 from functions.domain.errors import NotPlaced, Undecodable
@@ -102,7 +102,7 @@ class Burier:
                 case Drop(reason):
                     self._revive(timer, row, now=now)
                     self.journal.event("duplicate_dropped", job_id=letter.job_id, attempt=timer.attempt, reason=reason)
-                    self._tell_again(timer, row)
+                    tell_again(self.audit, job_id_of(job), row, now=now, attempt=timer.attempt, target=job.target)
                     return True
                 case Defer():
                     return False
@@ -141,13 +141,6 @@ class Burier:
         placement = self.placer.place([timer])[0]
         if placement.ring is None:
             raise NotPlaced([placement.fault])
-
-    def _tell_again(self, timer: Timer, row: LedgerRow | None) -> None:
-        """Whoever settled it may have died before its line was sent."""
-        job_id, now = job_id_of(timer.job), self.clock.now()
-        again = told_again(job_id, row, now=now, attempt=timer.attempt, target=timer.job.target) if row else None
-        if again is not None:
-            self.audit.note(again)
 
     def _keep(self, letter: DeadLetter) -> None:
         self.dead_letters.put(letter)

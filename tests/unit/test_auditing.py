@@ -119,7 +119,7 @@ def test_a_stream_that_breaks_holds_no_job_up(trail: Trail, stream: InMemoryAudi
     trail.flush()
 
     assert len(lost(journal)) == 1
-    assert journal.events[0][1]["reason"] == "OSError at functions.auditing:76"
+    assert journal.events[0][1]["reason"] == "OSError at functions.auditing:87"
 
 
 def test_what_was_lost_once_is_not_sent_later(trail: Trail, stream: InMemoryAuditStream):
