@@ -202,7 +202,7 @@ class _ParksAfterItsClaim(Worker):
         if until is None:
             return super()._attempt(timer, payload, claim, entry, ring=ring)
         self.settler.place(replace(timer, due_at=until))
-        return None
+        return None, claim
 
 
 def parks_after_its_claim(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
