@@ -1,4 +1,4 @@
-"""`python -m bench [units] [schedules] [promotion] [logs] [emitted] [lag]`: measure, print, write bench/results; without a name, all.
+"""`python -m bench [units] [schedules] [nasty] [promotion] [logs] [emitted] [lag]`: measure, print, write bench/results; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it.
 """
@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from bench import emitted, lag, logs, promotion, schedules, units
+from bench import emitted, lag, logs, nasty, promotion, schedules, units
 
 PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "units": units.run,
     "schedules": schedules.run,
+    "nasty": nasty.run,
     "promotion": promotion.run,
     "logs": logs.run,
     "emitted": emitted.run,

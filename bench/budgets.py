@@ -59,8 +59,31 @@ OCCURRENCES: Mapping[Overlap, Units] = {
 }
 """One fire of a schedule, exactly_once, by its overlap policy."""
 
-NEXT_FIRES_A_SECOND = {"cron": 10_000}
+SPARSE_CRONS = (
+    "0 9 15W * *",
+    "0 0 L * *",
+    "0 0 LW * *",
+    "0 0 L-3 * *",
+    "0 9 1W,15W * *",
+    "0 9 * * friL",
+    "0 9 * * mon-fri#1",
+    "0 0 29 2 *",
+    "0 0 */2 2 mon#5",
+    "0 0 13 * 5",
+    "30 2 31 1 *",
+)
+"""Crons on the last days, on weekdays, and on days that are years apart."""
+
+NEXT_FIRES_A_SECOND = {"cron": 10_000, **{f"cron {expression}": 2_000 for expression in SPARSE_CRONS}}
 """By one core, with what is parsed in the cache; of the other kinds it is only told."""
+
+SPARSE_FIRES_A_SECOND = 2_000
+"""The same, of rules that name few days."""
+
+COLD_FIRE = timedelta(milliseconds=50)
+WARM_FIRE = timedelta(milliseconds=5)
+REQUEST = timedelta(milliseconds=200)
+"""CPU of the next fire of any definition that is taken, with caches cold and warm, and of any request of 10 KB."""
 
 TICK = Units(2, 0.5, 0)
 """A tick of a shard in which nothing comes due: its lease, its checkpoint, and one look into the bucket that opens."""

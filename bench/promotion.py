@@ -77,6 +77,7 @@ def run(console: Console) -> list[str]:
             plans=wiring.plans,
             pacer=wiring.pacer,
             placer=wiring.placer,
+            ends=wiring.ends,
             capacity=1_000_000,
             alarms=Ringer(
                 wheel=wiring.wheel,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bench.budgets import NEXT_FIRES_A_SECOND
+from bench.budgets import NEXT_FIRES_A_SECOND, SPARSE_CRONS
 from bench.results import write_result
 from functions.domain.firing import next_fire
 from functions.domain.schedule import (
@@ -48,7 +48,7 @@ def _schedule(rule: Rule, **fields: object) -> Schedule:
 
 SCHEDULES: Mapping[str, Schedule] = {
     "cron": _schedule(CronRule("*/5 3-23/4 * * mon-fri")),
-    "cron, last day of the month": _schedule(CronRule("30 2 L * *")),
+    **{f"cron {expression}": _schedule(CronRule(expression)) for expression in SPARSE_CRONS},
     "cron, spread and jitter": _schedule(
         CronRule("0 * * * *"), spread=timedelta(minutes=15), jitter=timedelta(minutes=5)
     ),

@@ -28,6 +28,7 @@ from bench.queues import HeldQueues
 from bench.results import write_result
 from functions.adapters import clients
 from functions.adapters.tables import ALL_TABLES, SHARDS
+from functions.api.asked_fires import AskedFires
 from functions.api.manage_schedules import ScheduleManager
 from functions.api.submit import Accepted, Submitter
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
@@ -38,7 +39,7 @@ from functions.domain.schedule import Every, JobTemplate, Schedule
 from functions.domain.submission import Submission, job_of
 from functions.domain.wheel import Ring
 from functions.ports import Receipt
-from functions.runtime.wiring import identity, jitter, token
+from functions.runtime.wiring import jitter, job_identity, token
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.worker.execute import Message, Worker
@@ -146,7 +147,8 @@ class _Rig:
             placer=wiring.placer,
             plans=wiring.plans,
             journal=journal,
-            identity=identity,
+            identity=job_identity,
+            id_secret=wiring.plans.id_secret,
             token=token,
             side_by_side=wiring.map_side_by_side,
         )
@@ -161,6 +163,7 @@ class _Rig:
             plans=wiring.plans,
             pacer=wiring.pacer,
             placer=wiring.placer,
+            ends=replace(wiring.ends, journal=journal),
             capacity=1_000_000,
             alarms=Ringer(
                 wheel=wiring.wheel,
@@ -179,7 +182,13 @@ class _Rig:
             changer=wiring.changer,
             materialiser=replace(wiring.materialiser, journal=journal),
             ledger=wiring.ledger,
-            placer=wiring.placer,
+            asked=AskedFires(
+                clock=self.clock,
+                ledger=wiring.ledger,
+                placer=wiring.placer,
+                token=token,
+                side_by_side=wiring.map_side_by_side,
+            ),
             payloads=wiring.payloads,
             journal=journal,
         )
@@ -187,7 +196,7 @@ class _Rig:
             wheel=wiring.wheel,
             clock=self.clock,
             ledger=wiring.ledger,
-            settler=replace(wiring.settler, journal=journal),
+            settler=replace(wiring.settler, journal=journal, ends=replace(wiring.ends, journal=journal)),
             plans=wiring.plans,
             breakers=replace(wiring.breakers, journal=journal),
             usher=replace(wiring.usher, journal=journal),
@@ -214,7 +223,7 @@ class _Rig:
         wheel = self._wiring.wheel
         due_at = self.clock.now() + 2 * wheel.guard
         path = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
-        job = job_of(self._submission(path, due_at), identity=identity(), wheel=wheel)
+        job = job_of(self._submission(path, due_at), identity=job_identity(), wheel=wheel)
         self._take(*_OF_JOBS)
         self._wiring.timers.mark(Timer(job=job, due_at=due_at))
         return self._take(*_OF_JOBS)
@@ -290,6 +299,7 @@ class _Rig:
         """Let the process read what it reads once in half a minute: that is no job's."""
         self._used += self._take(*_OF_JOBS)
         self._wiring.plans.of(_TENANT)
+        self._wiring.plans.id_secret()
         self._wiring.conditions.full()
         self._take(*_OF_JOBS)
 

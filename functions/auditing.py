@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from functions.domain.audit import LINE_LIMIT, Ending, Entry, Record, encode_deed, encode_ending, packed, told_again
-from functions.domain.claims import LedgerRow
+from functions.domain.audit import LINE_LIMIT, Ending, Entry, Record, encode_deed, encode_ending, packed
 from functions.domain.faults import fault_of
-from functions.domain.job_id import JobId
-from functions.ports import Audit, AuditStream, Clock, Journal, Untaken
+from functions.ports import AuditStream, Clock, Journal, Untaken
 
 SLOW = timedelta(seconds=1)
 """A stream that fails only after this holds jobs up."""
@@ -34,15 +32,6 @@ class Unaudited:
 
 
 UNAUDITED = Unaudited()
-
-
-def tell_again(
-    audit: Audit, job_id: JobId, row: LedgerRow | None, *, now: datetime, attempt: int = 0, target: str = ""
-) -> None:
-    """Repeat the line of an execution that has ended, as its row has it: whoever settled it may have died before it was sent."""
-    again = told_again(job_id, row, now=now, attempt=attempt, target=target) if row else None
-    if again is not None:
-        audit.note(again)
 
 
 class Trail:

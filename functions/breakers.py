@@ -25,11 +25,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from functions.domain.breaker import Breaker, Health, Window, health_of_failure, opened
-from functions.domain.errors import InvalidJob
+from functions.domain.breaker import Breaker, Health, Window, guarded_destination, health_of_failure, opened
 from functions.domain.instants import format_instant
 from functions.domain.job import Timer
-from functions.domain.targets import parse_target
 from functions.ports import Applied, BreakerStore, Changed, Clock, Failed, Journal, Outcome
 
 REFRESH_SECONDS = 5
@@ -110,7 +108,7 @@ class Breakers:
 
         Never raises. Each Go is followed by one `note` or one `release`.
         """
-        destination = destination_of(timer.job.target)
+        destination = guarded_destination(timer.job.target)
         known = self._recall(timer.job.tenant, destination)
         if known is None:
             return Go(destination)
@@ -279,14 +277,6 @@ class Breakers:
             until=format_instant(breaker.until),
             error_class=breaker.error_class,
         )
-
-
-def destination_of(target: str) -> str:
-    """What a target fails together with; empty for what cannot be called, which is not for a breaker to say."""
-    try:
-        return parse_target(target).destination
-    except InvalidJob:
-        return ""
 
 
 def _health_of(outcome: Outcome) -> Health:

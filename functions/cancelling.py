@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from functions.auditing import UNAUDITED
-from functions.domain.audit import Deed, Deeds, Ending
+from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
+from functions.ends import Ends
 from functions.placing import Placer
-from functions.ports import Applied, Audit, Clock, Ledger, PayloadStore, PendingCounter, StoredTimer, TimerStore
-from functions.tally import UNCOUNTED
+from functions.ports import Applied, Audit, Cancelled, Clock, Ledger, PayloadStore, StoredTimer, TimerStore
 
 _TRIES = 5
 
@@ -30,8 +30,8 @@ class Canceller:
     timers: TimerStore
     payloads: PayloadStore
     placer: Placer
+    ends: Ends
     token: Callable[[], str]
-    pending: PendingCounter = UNCOUNTED
     audit: Audit = UNAUDITED
 
     def cancel(self, job_id: JobId, *, caller: str = "") -> bool:
@@ -39,11 +39,8 @@ class Canceller:
 
         Raises JobNotFound (it is long over), AlreadySettled, Moved, TooLate (an at_least_once job near its time).
         """
-        if job_id.due_at + LEDGER_LIFE < self.clock.now():
-            _check_not_moved(job_id, self.ledger.get(job_id.key))
-            raise JobNotFound(str(job_id))
-        is_cancelled = self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
-        state = State.CANCELLED.value if is_cancelled else "cancel_requested"
+        cancelled = self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
+        state = State.CANCELLED.value if cancelled else "cancel_requested"
         self.audit.note(
             Deed(
                 action=Deeds.JOB_CANCEL,
@@ -53,28 +50,22 @@ class Canceller:
                 after={"state": state},
             )
         )
-        if is_cancelled:
-            self.audit.note(
-                Ending(
-                    job_id=job_id,
-                    outcome=State.CANCELLED,
-                    attempt=0,
-                    ended_at=self.clock.now(),
-                    due_at=job_id.due_at,
-                )
-            )
-        return is_cancelled
+        if cancelled:
+            self.ends.cancelled(job_id, cancelled)
+        return cancelled is not None
 
-    def _write_tombstone(self, job_id: JobId) -> bool:
-        """Whatever message is on its way will meet it in the ledger."""
+    def _write_tombstone(self, job_id: JobId) -> Cancelled | None:
+        """Whatever message is on its way will meet it in the ledger. None when it is running."""
         owner = self.token()
         for _ in range(_TRIES):
             now = self.clock.now()
-            answer = self.ledger.cancel(job_id, owner=owner, now=now)
-            if isinstance(answer, Applied):
+            # So long after its time it waits only if its row says so: a pause or its retries keep it. Without one it is over.
+            seen = self._row_of_old(job_id) if job_id.due_at + LEDGER_LIFE < now else None
+            answer = self.ledger.cancel(job_id, owner=owner, now=now, row=seen)
+            if isinstance(answer, Cancelled):
                 # Housekeeping: the tombstone alone keeps the job from running.
                 self._forget(self.timers.delete(job_id))
-                return True
+                return answer
             row = answer.row
             if row is None:
                 continue
@@ -82,14 +73,22 @@ class Canceller:
             if row.is_settled:
                 raise AlreadySettled(str(job_id), state=row.state)
             if isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
-                return False
+                return None
         raise TooLate(str(job_id))
 
-    def _delete(self, job_id: JobId) -> bool:
+    def _row_of_old(self, job_id: JobId) -> LedgerRow:
+        row = self.ledger.get(job_id.key)
+        if row is None:
+            raise JobNotFound(str(job_id))
+        return row
+
+    def _delete(self, job_id: JobId) -> Cancelled:
         """Such a job reads no tombstone: only its row, removed while no message of it can be on its way, is proof."""
+        if job_id.due_at + LEDGER_LIFE < self.clock.now():
+            raise JobNotFound(str(job_id))
         row = self.ledger.get(job_id.key)
         if row is not None and row.state is State.CANCELLED:
-            return True
+            return Cancelled(is_repeated=True)
         now = self.clock.now()
         if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
             raise TooLate(str(job_id))
@@ -111,7 +110,7 @@ class Canceller:
         self._forget(deleted)
         if row is not None:
             self.ledger.cancel(job_id, owner=self.token(), now=self.clock.now())
-        return True
+        return Cancelled(is_repeated=deleted is None)
 
     def _is_fresh(self, written_at: datetime, *, now: datetime) -> bool:
         """Whether the request that wrote something then may still be under way."""
@@ -127,11 +126,7 @@ class Canceller:
             raise TooLate(str(job_id))
 
     def _forget(self, stored: StoredTimer | None) -> None:
-        if stored is None or stored.timer is None:
-            return
-        # Only a row that was there was counted: a cancel may be repeated, or be of a job that never was.
-        self.pending.leave(stored.timer.job)
-        if stored.timer.job.payload.pointer is None:
+        if stored is None or stored.timer is None or stored.timer.job.payload.pointer is None:
             return
         # That of an occurrence is its schedule's: every other fire needs it.
         if stored.timer.job.occurrence is None:

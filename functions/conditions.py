@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from functions.domain.conditions import Conditions
 from functions.domain.faults import fault_of
@@ -36,8 +36,18 @@ class KnownConditions:
         conditions = self.now()
         return conditions.full if conditions is not None else frozenset()
 
+    def marked_since(self) -> datetime | None:
+        """Since when dead letters are marked, as far as is known; also of conditions that are not fresh."""
+        last = self._last()
+        return last.marked_since if last is not None else None
+
     def now(self) -> Conditions | None:
-        """The conditions, if there are fresh ones. A store that fails leaves what was known."""
+        """The conditions, if there are fresh ones."""
+        last = self._last()
+        return last if last is not None and last.is_fresh(self.clock.now()) else None
+
+    def _last(self) -> Conditions | None:
+        """Those that were published last. A store that fails leaves what was known."""
         known = self._known
         if known.read_at is None or known.read_at.is_older_than(KNOWN_FOR, clock=self.clock):
             # Noted first: whoever else asks meanwhile goes on with what was known, instead of reading it too.
@@ -46,5 +56,4 @@ class KnownConditions:
                 known.conditions = self.shards.conditions()
             except Exception as error:  # noqa: BLE001  without them, nothing is full and nothing is shed
                 self.journal.event("conditions_not_read", error=fault_of(error))
-        conditions = known.conditions
-        return conditions if conditions is not None and conditions.is_fresh(self.clock.now()) else None
+        return known.conditions

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from math import inf
 from typing import Any
 
 from functions.domain.alarm import Alarm
-from functions.domain.claims import MESSAGE_LIFE, LedgerRow
+from functions.domain.claims import LedgerRow
+from functions.domain.errors import TooCostly
 from functions.domain.faults import fault_of
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
@@ -24,15 +27,33 @@ from functions.domain.occurrence import identity_of
 from functions.domain.planning import Plan, link_after_run, occurrence_job, plan, rings_at, shard_of
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, SkipReason, Status
+from functions.domain.slots import given_up_at
 from functions.domain.wheel import Wheel
+from functions.pausing import Asides
 from functions.placing import Placement, Placer
 from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule, TenantPlans
 
 MOST_AT_ONCE = 2_000
 """Fires that are placed before the advances of their schedules: what a death in between repeats."""
 
+SHARE = timedelta(seconds=2)
+"""Of the processor: what working out one chain may take. Even one that has been paused for months takes less."""
+
 _ROUNDS = 3
 _FEW = 3
+
+
+class Carried(Enum):
+    """What has become of a chain that was to be carried on."""
+
+    ON = auto()
+    """It goes on by itself from here, or has come to its end."""
+    REFUSED = auto()
+    """The stores refused, or there was no time: it must be repeated."""
+    BROKEN = auto()
+    """It cannot be worked out, and no repetition helps. The sweep tries it again all the same."""
+    ASIDE = auto()
+    """It takes too much to work out. The sweep tries it again, and in the end its schedule is paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +68,8 @@ class Chain:
 class _Step:
     """What becomes of one chain.
 
-    planned: over all rounds. rings_at: None when no alarm is needed, or none is placed. is_refused: by a store; is_broken:
-    by the rules themselves, so that no repetition helps.
+    planned: over all rounds. rings_at: None when no alarm is needed, or none is placed. is_refused: by a store, or for
+    want of time; apart: why the rules themselves do not carry it on.
     """
 
     chain: Chain
@@ -56,11 +77,15 @@ class _Step:
     rings_at: datetime | None = None
     is_placed: bool = False
     is_refused: bool = False
-    is_broken: bool = False
+    apart: Carried | None = None
 
     @property
     def is_open(self) -> bool:
-        return not (self.is_placed or self.is_refused or self.is_broken)
+        return not (self.is_placed or self.is_refused or self.apart)
+
+    @property
+    def carried(self) -> Carried:
+        return self.apart or (Carried.ON if self.is_placed else Carried.REFUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,43 +99,51 @@ class Materialiser:
     placer: Placer
     plans: TenantPlans
     journal: Journal
+    asides: Asides
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
-    def revive(self, key: str) -> bool:
-        """Carry a schedule's chain on from wherever its state says; False when the stores refused."""
+    def revive(self, key: str) -> Carried:
+        """Carry a schedule's chain on from wherever its state says."""
         stored, state = self.schedules.get(key)
         if stored is None or state is None or state.status is not Status.ACTIVE or state.link is None:
-            return True
+            return Carried.ON
         return self.materialise([Chain(stored, state.link)])[0]
 
-    def materialise(self, chains: Sequence[Chain]) -> list[bool]:
-        """Carry chains on; whether each goes on by itself from here. False: the stores refused, it must be repeated."""
+    def materialise(self, chains: Sequence[Chain], *, ends_at: float = inf) -> list[Carried]:
+        """Carry chains on, each as far as `Carried` says.
+
+        ends_at: none but the first is begun after that (monotonic, s). Of a tenant of which one was set aside none is.
+        """
         steps = [_Step(chain, Plan(link=chain.link)) for chain in chains]
         for _ in range(_ROUNDS):
             waiting = [step for step in steps if step.is_open]
             if not waiting:
                 break
             # Asked again in every round: a fire that was far a moment ago may no longer be.
-            self._plan(waiting)
+            self._plan(waiting, ends_at=ends_at)
             self._place_alarms([step for step in waiting if step.is_open])
         placed = [step for step in steps if step.is_placed]
         met = dict(zip(map(id, placed), self.side_by_side(self._record_safely, placed), strict=True))
         # Alarms of later links were placed by a step that died before it recorded: what it decided is recorded now.
         behind = {number: chain for number, chain in met.items() if chain is not None}
         caught_up = dict(zip(behind, self.materialise(list(behind.values())), strict=True)) if behind else {}
-        return [step.is_broken or (step.is_placed and caught_up.get(id(step), True)) for step in steps]
+        return [caught_up.get(id(step), step.carried) if step.is_placed else step.carried for step in steps]
 
-    def _plan(self, steps: Sequence[_Step]) -> None:
+    def _plan(self, steps: Sequence[_Step], *, ends_at: float) -> None:
         """Place the fires of each step that are near."""
         now = self.clock.now()
         ends = self._ends_of(steps)
         fires: list[tuple[_Step, Link, Timer]] = []
-        for step in steps:
-            if len(fires) >= MOST_AT_ONCE:
+        costly: set[str] = set()
+        for number, step in enumerate(steps):
+            is_over = len(fires) >= MOST_AT_ONCE or (number and self.clock.monotonic() >= ends_at)
+            if is_over or step.chain.stored.schedule.tenant in costly:
                 step.is_refused = True  # its turn comes again, when these have been recorded
                 continue
             with self._apart(step):
                 fires += [(step, link, self._timer(step, link)) for link in self._decide(step, ends, now=now)]
+            if step.apart is Carried.ASIDE:
+                costly.add(step.chain.stored.schedule.tenant)
         placements = self.placer.place([timer for _, _, timer in fires])
         placed = [
             str(job_id_of(timer.job))
@@ -146,12 +179,20 @@ class Materialiser:
 
     @contextmanager
     def _apart(self, step: _Step) -> Iterator[None]:
-        """A schedule that cannot be computed holds up no other: it is left to the sweep, which tells of it again."""
+        """A schedule that cannot be computed holds up no other: it is left to the sweep, which tells of it again.
+
+        Nor does one that takes too much to compute.
+        """
+        stored = step.chain.stored
         try:
-            yield
+            with self.clock.limited(SHARE):
+                yield
+        except TooCostly as error:
+            step.apart = Carried.ASIDE
+            self.asides.set_aside(stored.key, version=stored.version, why=str(error))
         except Exception as error:  # noqa: BLE001  no store is asked here: the fault is its definition's
-            step.is_broken = True
-            self.journal.event("chain_broken", schedule=step.chain.stored.key, error=fault_of(error))
+            step.apart = Carried.BROKEN
+            self.journal.event("chain_broken", schedule=stored.key, error=fault_of(error))
             self.journal.count("chains_broken")
 
     def _note_placement(self, step: _Step, link: Link, placement: Placement) -> None:
@@ -216,7 +257,11 @@ class Materialiser:
     def _timer(self, step: _Step, link: Link) -> Timer:
         stored = step.chain.stored
         job = occurrence_job(
-            stored.schedule, link, version=stored.version, wheel=self.wheel, subshards=self._subshards(stored)
+            stored.schedule,
+            link,
+            version=stored.version,
+            wheel=self.wheel,
+            subshards=self.subshards_of(stored.schedule.tenant),
         )
         return Timer(job=job, due_at=step.planned.due_at.get(link.at, job.scheduled_at))
 
@@ -226,14 +271,15 @@ class Materialiser:
             tenant=stored.schedule.tenant,
             schedule_id=stored.schedule.schedule_id,
             version=stored.version,
-            shard=shard_of(stored.schedule, self.wheel, subshards=self._subshards(stored)),
+            shard=shard_of(stored.schedule, self.wheel, subshards=self.subshards_of(stored.schedule.tenant)),
             priority=stored.schedule.job.priority,
             rings_at=rings_at(stored.schedule, link, now=now, guard=self.wheel.guard),
             link=link,
         )
 
-    def _subshards(self, stored: StoredSchedule) -> int:
-        return self.plans.of(stored.schedule.tenant).subshards
+    def subshards_of(self, tenant: str) -> int:
+        """Over how many shards the fires of a tenant are spread."""
+        return self.plans.of(tenant).subshards
 
     def _run_key(self, step: _Step, link: Link) -> str:
         schedule = step.chain.stored.schedule
@@ -270,4 +316,5 @@ def _ended_at(row: LedgerRow | None, link: Link, *, now: datetime) -> datetime |
     if row is not None and row.is_settled:
         return row.updated_at
     # No message of it is left: it will never end.
-    return link.at + MESSAGE_LIFE if link.at + MESSAGE_LIFE < now else None
+    given_up = given_up_at(row, since=link.at)
+    return given_up if given_up is not None and given_up < now else None

@@ -19,7 +19,11 @@ Answer = TypeVar("Answer")
 
 def last_of(ledger: Ledger, job_id: JobId) -> tuple[JobId, LedgerRow | None]:
     """The id under which a job goes on, and its row, as of all writes before."""
-    row = ledger.get(job_id.key)
+    return last_behind(ledger, job_id, ledger.get(job_id.key))
+
+
+def last_behind(ledger: Ledger, job_id: JobId, row: LedgerRow | None) -> tuple[JobId, LedgerRow | None]:
+    """As `last_of`, for whoever has read the row of the id that is asked for."""
     for _ in range(MOST_HOPS):
         if row is None or row.state is not State.MOVED:
             break

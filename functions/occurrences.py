@@ -1,4 +1,4 @@
-"""What surrounds the run of an occurrence: whether it may start, and what its end means for its schedule.
+"""Whether a run of a schedule may start.
 
 Before its first claim the state row says whether its version still counts, whether the schedule is paused, and which run
 has the slot. The slot is decided by conditional writes that name the holder that was seen; a fire that does not run is
@@ -12,28 +12,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
-from functions.auditing import UNAUDITED
-from functions.domain.audit import SCHEDULER, Deed, Deeds, Ending
-from functions.domain.changing import stopped
 from functions.domain.errors import NotPlaced
 from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Timer
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
-from functions.domain.lifecycle import Event, State
+from functions.domain.job_id import job_id_of, parse_job_id
+from functions.domain.lifecycle import State
 from functions.domain.occurrence import UNBOUND, Occurrence, Overlap
 from functions.domain.schedule_state import ScheduleState, SkipReason, Status
-from functions.domain.slots import ABANDONED, is_abandoned, wait_of
+from functions.domain.slots import SAID_AGAIN, is_abandoned, wait_of
 from functions.domain.wheel import Wheel
-from functions.materialising import Materialiser
+from functions.ends import Ends
 from functions.placing import Placer
-from functions.ports import Applied, Audit, Clock, Journal, Ledger, Refused, ScheduleStore, StoredSchedule
-from functions.schedule_changes import Change, ScheduleChanger
+from functions.ports import Applied, Cancelled, Clock, Journal, Ledger, Refused, ScheduleStore
+from functions.run_ends import schedule_key
 
 _TRIES = 5
 _DELETED = "its schedule was deleted"
-
-AUTO_PAUSE = "paused after {count} failures in a row, the last of {identity}"
 
 
 class Admission(Enum):
@@ -46,25 +41,23 @@ class Admission(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrences:
-    """Admits occurrences, and notes their ends. token: a fresh owner token."""
+    """Admits occurrences. token: a fresh owner token."""
 
     wheel: Wheel
     clock: Clock
     schedules: ScheduleStore
     ledger: Ledger
     placer: Placer
-    changer: ScheduleChanger
-    materialiser: Materialiser
+    ends: Ends
     journal: Journal
     token: Callable[[], str]
-    audit: Audit = UNAUDITED
 
     def admit(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> Admission:
         """Whether an occurrence may be claimed for the first time, at its time or after.
 
         is_closed: its tenant was closed before its fire time.
         """
-        key = _key(timer, occurrence)
+        key = schedule_key(timer, occurrence)
         state = self.schedules.state(key)
         if state is not None and not state.may_run(occurrence):
             return self._leave_to_later_version(timer, occurrence, key, state)
@@ -78,46 +71,6 @@ class Occurrences:
             return Admission.MAY_RUN
         return self._take_slot(timer, occurrence, key, state)
 
-    def before_failure(self, timer: Timer, occurrence: Occurrence) -> None:
-        """Its last attempt has failed. Noted before it is settled: whoever repeats this notes the same run."""
-        if not occurrence.pause_after:
-            return
-        key = _key(timer, occurrence)
-        count = self.schedules.note_failure(key, timer.job.identity)
-        if count >= occurrence.pause_after:
-            self._pause(key, AUTO_PAUSE.format(count=count, identity=timer.job.identity))
-
-    def after_settling(self, timer: Timer, occurrence: Occurrence, event: Event) -> None:
-        """It has come to its end. Nothing of this is lost for good when it is not done: the chain's alarm asks again."""
-        key = _key(timer, occurrence)
-        if event is Event.SUCCEED and occurrence.pause_after:
-            # A read is a fifth of the price of a write that is seldom needed.
-            state = self.schedules.state(key)
-            if state is not None and state.failures:
-                self.schedules.forget_failures(key)
-        if occurrence.is_end_to_start:
-            self.materialiser.revive(key)
-
-    def _pause(self, key: str, note: str) -> None:
-        def pause(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            if stored is None or state is None or state.status is not Status.ACTIVE:
-                return None
-            return Change(
-                stored.schedule, stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=note)
-            )
-
-        _, state = self.changer.change(key, pause)
-        # Known by its note also where a death has come before this: a schedule that somebody else has paused has another.
-        if state is None or (state.status, state.note) != (Status.PAUSED, note):
-            return
-        tenant, _, schedule_id = key.partition("#")
-        told = {"status": Status.PAUSED.value, "note": note}
-        self.audit.note(
-            Deed(action=Deeds.SCHEDULE_PAUSE, caller=SCHEDULER, tenant=tenant, subject=schedule_id, after=told)
-        )
-        self.journal.event("schedule_paused", schedule=key, note=note)
-        self.journal.count("schedules_paused")
-
     def _leave_to_later_version(
         self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState
     ) -> Admission:
@@ -127,7 +80,8 @@ class Occurrences:
             answer = self.ledger.skip(timer, reason=_DELETED, owner=self.token(), now=self.clock.now())
             if isinstance(answer, Refused):
                 return Admission.MAY_RUN
-            self._note_end(job_id_of(timer.job), State.SKIPPED, reason=_DELETED, target=timer.job.target)
+            # A schedule of its name that there may be by now is not to count it.
+            self.ends.skipped(timer, _DELETED)
             return Admission.IS_OVER
         row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
         has_begun = row is not None and not row.is_settled and row.state is not State.SCHEDULED
@@ -152,37 +106,16 @@ class Occurrences:
 
     def _skip(self, timer: Timer, reason: SkipReason, text: str) -> Admission:
         """End a fire without a run; one that has begun goes on."""
-        occurrence = timer.job.occurrence
-        assert occurrence is not None
         if timer.job.is_ledgered:
             answer = self.ledger.skip(timer, reason=f"{reason}: {text}", owner=self.token(), now=self.clock.now())
             if isinstance(answer, Refused):
                 return Admission.MAY_RUN  # its claim finds out what it met
-        self.schedules.note_skip(_key(timer, occurrence), reason, fire_at=occurrence.fire_at)
-        self.journal.count("skipped")
-        self.journal.event("fire_skipped", job_id=str(job_id_of(timer.job)), reason=str(reason))
-        self._note_end(job_id_of(timer.job), State.SKIPPED, reason=reason.value, target=timer.job.target)
-        if occurrence.is_end_to_start:
-            self.materialiser.revive(_key(timer, occurrence))
+        self.ends.skipped(timer, reason)
         return Admission.IS_OVER
-
-    def _note_end(self, job_id: JobId, outcome: State, *, reason: str, target: str = "") -> None:
-        """Of a fire that has not run."""
-        self.audit.note(
-            Ending(
-                job_id=job_id,
-                outcome=outcome,
-                attempt=0,
-                ended_at=self.clock.now(),
-                due_at=job_id.due_at,
-                target=target,
-                reason=reason,
-            )
-        )
 
     def _take_slot(self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState) -> Admission:
         me = str(job_id_of(timer.job))
-        seen: ScheduleState | None = state
+        seen = self._said_again(key, timer, state)
         for _ in range(_TRIES):
             if seen is None:
                 return self._skip(timer, SkipReason.PAUSED, "its schedule is deleted")
@@ -210,6 +143,14 @@ class Occurrences:
             seen = self.schedules.state(key)
         raise NotPlaced([f"the slot of {key} kept changing hands"])
 
+    def _said_again(self, key: str, timer: Timer, state: ScheduleState) -> ScheduleState | None:
+        """Of one that has had the slot for long and has not begun: its message is old, and no later fire must overtake it."""
+        now = self.clock.now()
+        if not _is_same(state.holder, timer) or _is_fresh(state.holder_since, now=now):
+            return state
+        self._takes_slot(key, timer, state, now=now)
+        return self.schedules.state(key)
+
     def _takes_slot(self, key: str, timer: Timer, seen: ScheduleState, *, now: datetime) -> bool:
         me = str(job_id_of(timer.job))
         # By whatever id it waited, it does so no longer.
@@ -222,8 +163,7 @@ class Occurrences:
         return not self._is_over(seen.waiting, seen.waiting_since, now=now)
 
     def _is_waiting(self, key: str, me: str, seen: ScheduleState, *, now: datetime) -> bool:
-        # Said again from time to time: one of which nothing is heard for long is taken for abandoned.
-        is_noted = seen.waiting == me and seen.waiting_since is not None and now < seen.waiting_since + ABANDONED / 3
+        is_noted = seen.waiting == me and _is_fresh(seen.waiting_since, now=now)
         return is_noted or self.schedules.wait_for_slot(key, me, seen=seen, now=now)
 
     def _is_over(self, job_id: str, since: datetime | None, *, now: datetime) -> bool:
@@ -235,6 +175,10 @@ class Occurrences:
             return True
         if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
             return False
+        if row is None:
+            # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would tell of
+            # what has ended otherwise.
+            return True
         self._cancel(job_id, now=now, reason="abandoned")
         self.journal.event("run_abandoned", job_id=job_id)
         self.journal.count("runs_abandoned")
@@ -252,8 +196,9 @@ class Occurrences:
         parsed = parse_job_id(job_id)
         for _ in range(_TRIES):
             answer = self.ledger.cancel(parsed, owner=self.token(), now=now)
-            if isinstance(answer, Applied):
-                self._note_end(parsed, State.CANCELLED, reason=reason)
+            if isinstance(answer, Cancelled):
+                # Its schedule is who stops it.
+                self.ends.cancelled(parsed, answer, reason=reason, spares_schedule=True)
                 return True
             row = answer.row
             if row is None:
@@ -272,10 +217,11 @@ class Occurrences:
         return Admission.IS_OVER
 
 
+def _is_fresh(since: datetime | None, *, now: datetime) -> bool:
+    """Whether it is no time yet to say again that one has the slot, or waits for it."""
+    return since is not None and now < since + SAID_AGAIN
+
+
 def _is_same(job_id: str, timer: Timer) -> bool:
     """Whether an id is that of the same execution: a request that is repeated has another due time, and so another id."""
     return bool(job_id) and parse_job_id(job_id).key == timer.job.key
-
-
-def _key(timer: Timer, occurrence: Occurrence) -> str:
-    return f"{timer.job.tenant}#{occurrence.schedule_id}"

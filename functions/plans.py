@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from functions.domain.faults import fault_of
+from functions.domain.id_check import SECRET_BYTES
 from functions.domain.tenant_plan import Limits, Tenant, TenantPlan, TenantStatus
 from functions.freshness import ReadAt
-from functions.ports import EVERYBODY, Clock, Journal, TenantStore
+from functions.ports import EVERYBODY, Clock, Journal, Revision, TenantStore
 
 KNOWN_FOR = timedelta(seconds=30)
 """Two of these are less than the minute in which a change takes effect everywhere."""
@@ -20,10 +22,10 @@ _UNKNOWN = Tenant()
 
 @dataclass(slots=True)
 class _Known:
-    """What was read, when. revision: None before the first read."""
+    """What was read, when. read_at: None before the first read."""
 
     plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan])
-    revision: int | None = None
+    revision: Revision = field(default_factory=Revision)
     read_at: ReadAt | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -56,6 +58,22 @@ class KnownPlans:
         """The plan of a tenant that has no row. Paused: everybody is."""
         return self._read()[EVERYBODY]
 
+    def id_secret(self) -> bytes:
+        """The secret of the stage's job ids, which whoever asks first makes. It comes with what is read of the plans.
+
+        One that is gone, or has become another, is noticed as a changed plan is: its ids are answered from rows alone.
+        """
+        self._read()
+        known = self._known
+        revision = known.revision
+        if not revision.id_secret:
+            with known.lock:
+                revision = known.revision
+                if not revision.id_secret:
+                    secret = self.store.keep_id_secret(os.urandom(SECRET_BYTES))
+                    revision = known.revision = replace(revision, id_secret=secret)
+        return revision.id_secret
+
     def unserved(self) -> dict[str, TenantPlan]:
         """The tenants by name that are neither served as usual nor gone: paused, draining or being deleted."""
         return {
@@ -76,11 +94,11 @@ class KnownPlans:
         read_at = ReadAt.now(self.clock)
         try:
             # A cold start reads all rows anyway.
-            if known.revision is None or self.store.revision() != known.revision:
+            if known.read_at is None or self.store.revision() != known.revision:
                 known.revision, tenants = self.store.all()
                 known.plans = self._plans_of(tenants)
         except Exception as error:
-            if known.revision is None:
+            if known.read_at is None:
                 raise
             self.journal.event("plans_not_read", error=fault_of(error))
         known.read_at = read_at

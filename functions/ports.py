@@ -6,7 +6,8 @@ Every write here is safe to repeat, and a refused conditional write is a result,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
@@ -16,17 +17,18 @@ from functions.domain.breaker import Breaker
 from functions.domain.claims import LedgerRow
 from functions.domain.concurrency import Seat
 from functions.domain.conditions import Conditions, Depth
-from functions.domain.cursor import AuditPosition, Cursors, ShardStanding, SweepPosition
+from functions.domain.cursor import AuditPosition, Cursors, Position, ShardStanding, SweepPosition
 from functions.domain.deletion import Deletion, Part
 from functions.domain.instants import EPOCH, MILLISECOND, from_ms
 from functions.domain.job import Job, Priority, Timer
 from functions.domain.job_id import JobId
 from functions.domain.letter_id import LetterId
-from functions.domain.lifecycle import Event
+from functions.domain.lifecycle import Event, State
 from functions.domain.operation import Operation, OwnedDay
 from functions.domain.planning import Plan
 from functions.domain.pulse import Figure, Pulse
 from functions.domain.schedule import Schedule
+from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
 from functions.domain.target_options import TargetOptions
 from functions.domain.tenant_plan import Tenant, TenantPlan
@@ -53,6 +55,13 @@ class Clock(Protocol):
 
     def offset(self) -> timedelta:
         """How far this clock is ahead of the stores' clocks, as far as their answers have told; 0 until then."""
+        ...
+
+    def limited(self, share: timedelta, /) -> AbstractContextManager[None]:
+        """Let what runs inside use so much of the processor. Raises TooCostly, in it or behind it, where it takes more.
+
+        Only for what computes: it may end anywhere.
+        """
         ...
 
 
@@ -177,6 +186,22 @@ class Applied:
     """A conditional write holds, now or from an earlier try of the same owner."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled(Applied):
+    """A tombstone is there. is_repeated: somebody else had written it before. is_replayed: the job had failed before."""
+
+    is_repeated: bool = False
+    is_replayed: bool = False
+
+    @classmethod
+    def over(cls, before: LedgerRow | None, *, owner: str) -> Cancelled:
+        """What a tombstone of this owner means that was written over a row."""
+        if before is None:
+            return cls()
+        is_repeated = before.state is State.CANCELLED and before.owner != owner
+        return cls(is_repeated=is_repeated, is_replayed=before.spent > 0)
+
+
 class Ledger(Protocol):
     """The conditional-write table that makes an effect happen once."""
 
@@ -210,7 +235,10 @@ class Ledger(Protocol):
         result: str = "",
         error: str = "",
     ) -> Applied | Refused:
-        """End an attempt under its fence. RETRY loses against a requested cancel."""
+        """End an attempt under its fence; one whose target goes on by itself with any token.
+
+        RETRY loses against a requested cancel.
+        """
         ...
 
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
@@ -234,8 +262,13 @@ class Ledger(Protocol):
         """Let a retry come due with this timer, if the row is still the one that was seen."""
         ...
 
-    def move(self, job_id: JobId, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
-        """Let a job that nobody has claimed go on as the job of this timer, and put its far row: both or neither."""
+    def move(
+        self, job_id: JobId, timer: Timer, *, owner: str, now: datetime, first: JobId | None = None
+    ) -> Applied | Refused:
+        """Let a job that nobody has claimed go on as the job of this timer, and put its far row: both or neither.
+
+        first: the job that was submitted, where that is another. Its row says by the same write under which id it goes on.
+        """
         ...
 
     def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
@@ -243,9 +276,9 @@ class Ledger(Protocol):
         ...
 
     def replay(
-        self, timer: Timer, *, fence: int, owner: str, now: datetime, needs_row: bool = False
+        self, timer: Timer, *, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
-        """Let a job go on, with this timer, that has failed before its attempt.
+        """Let the job with this id go on, with this timer, that has failed before its attempt.
 
         Or whose replay has not come yet, when this timer is not due later than that: the one that was placed for it
         would be dropped. The row keeps the budget of this timer from then on, for an attempt that loses its message.
@@ -258,7 +291,7 @@ class Ledger(Protocol):
         """End the last attempt under its fence and keep its dead letter: both or neither."""
         ...
 
-    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Applied | Refused:
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
         """Write the tombstone, if the job is not running and not settled.
 
         row: only if it is still the one that was seen; None for whatever it is.
@@ -349,11 +382,27 @@ class ScheduleStore(Protocol):
         """State rows of all tenants, in an order of the store's."""
         ...
 
-    def change(self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None) -> bool:
+    def change(
+        self,
+        stored: StoredSchedule,
+        state: ScheduleState,
+        *,
+        seen: ScheduleState | None,
+        limits: LoadLimits = NO_LIMITS,
+    ) -> bool:
         """Write definition and state of a new version, both or neither, if the state is still the one that was seen.
 
-        A deleted schedule loses its definition.
+        A deleted schedule loses its definition. What its share has changed by is added to its tenant's sum, in the same write.
+        limits: of the sum. Raises SchedulesExceeded, FiresExceeded where it grows beyond them; nothing is written.
         """
+        ...
+
+    def load(self, tenant: str) -> Load:
+        """The sum of the shares of a tenant's schedules, as of all writes before."""
+        ...
+
+    def recount(self, key: str, share: Share | None, *, seen: ScheduleState) -> bool:
+        """Give a schedule another share, and its tenant's sum the difference, if version and share are those that were seen."""
         ...
 
     def advance(
@@ -382,12 +431,17 @@ class ScheduleStore(Protocol):
         """A run has succeeded."""
         ...
 
+    def note_aside(self, key: str, *, version: int, now: datetime) -> int:
+        """Note that its chain was set aside; how often lately, 0 where another version counts."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ShardLease:
     """A shard that this scanner may scan. epoch: the fence of its checkpoints. cursors: None on the first tick ever.
 
     taken_at: when the tick began. sequence: of its checkpoints, so that a repeated write that lands late takes nothing back.
+    has_died: whoever had it before did not give it back. died_at: the alarm that it was ringing then, as far as it has said.
     """
 
     shard: int
@@ -396,6 +450,8 @@ class ShardLease:
     cursors: Cursors | None
     taken_at: datetime
     sequence: int = 0
+    has_died: bool = False
+    died_at: Position | None = None
 
 
 class TenantPlans(Protocol):
@@ -414,14 +470,26 @@ EVERYBODY = "~everybody"
 """Whose row pauses all tenants: none can be called so."""
 
 
-class TenantStore(Protocol):
-    """The tenants that have a row. Every change of any of them is a new revision."""
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Of all tenants: the number of changes so far; and the secret of the stage's job ids, empty while there is none."""
 
-    def revision(self) -> int:
-        """The number of changes so far, as of some moment before."""
+    changes: int = 0
+    id_secret: bytes = field(default=b"", repr=False)
+
+
+class TenantStore(Protocol):
+    """The tenants that have a row, and the secret of job ids. Every change of any of them is a new revision."""
+
+    def revision(self) -> Revision:
+        """The last one, as of some moment before."""
         ...
 
-    def all(self) -> tuple[int, dict[str, Tenant]]:
+    def keep_id_secret(self, secret: bytes) -> bytes:
+        """Keep the secret of job ids, where there is none yet; the one that is kept."""
+        ...
+
+    def all(self) -> tuple[Revision, dict[str, Tenant]]:
         """Every row by its tenant, EVERYBODY's too, as of all writes before, and a revision at least as old."""
         ...
 
@@ -481,8 +549,10 @@ class ShardStore(Protocol):
         """Take the lease of a shard; None while another scanner has it."""
         ...
 
-    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
-        """Record cursors and prolong the lease, or give it back (None).
+    def checkpoint(
+        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, ringing: Position | None = None
+    ) -> bool:
+        """Record cursors and prolong the lease, or give it back (None). ringing: the alarm that rings next.
 
         False when a newer epoch has begun, or when a later checkpoint has been recorded.
         """
@@ -561,6 +631,14 @@ class DeadLetters(Protocol):
 
     def get(self, letter_id: LetterId) -> DeadLetter | None:
         """The letter, as of all writes before."""
+        ...
+
+    def hours(self, tenant: str, *, since: datetime, until: datetime, limit: int) -> tuple[list[datetime], bool]:
+        """Hours from `since` to `until`, both included, in which letters were kept, newest first; whether there may be more.
+
+        A mark of an hour stands before its first letter does, and stays when that is gone. Letters of a release before
+        have none.
+        """
         ...
 
     def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
@@ -834,8 +912,12 @@ class UsageCounter(Protocol):
 class PendingCounter(Protocol):
     """Counts jobs that wait no more, of tenants that have a limit."""
 
-    def leave(self, job: Job) -> None:
-        """It waits no more."""
+    def leave(self, job_id: JobId, *, since: datetime | None = None) -> None:
+        """It waits no more. since: for when it has waited, where that is another time than its own: it was replayed, say."""
+        ...
+
+    def hasten(self, job_id: JobId, *, to: datetime) -> None:
+        """It waits for another time than its own from now on."""
         ...
 
     def move(self, job: Job, *, to: Job) -> None:
@@ -850,8 +932,8 @@ class PendingStore(Protocol):
         """Add to what is known of a day; a negative count takes away."""
         ...
 
-    def count(self, tenant: str, *, since: date) -> int:
-        """The jobs of a day and all days after it, as of some moment before. A day has never fewer than none."""
+    def counts(self, tenant: str, *, since: date) -> Mapping[date, int]:
+        """The jobs of a day and of each day after it, as of some moment before. None is below zero."""
         ...
 
 

@@ -2,7 +2,8 @@
 
 A job that runs now keeps its id: the same timer is placed once more, and the ledger drops whichever message comes second.
 At another time, or with another content, it goes on under a new id: in one transaction the row of the old one says so,
-which settles it for every message of it, and the far row of the new one is put.
+which settles it for every message of it, and the far row of the new one is put. However often it is moved, the row of the
+job that was submitted points to the newest.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from functions.domain.errors import (
 )
 from functions.domain.instants import format_instant
 from functions.domain.job import Job, Payload, Timer
-from functions.domain.job_id import JobId, attempt_id, job_id_of
+from functions.domain.job_id import JobId, attempt_id, first_identity, job_id_of, moved_identity, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of
 from functions.domain.submission import Submission, job_of
@@ -70,7 +71,9 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescheduler:
-    """Changes jobs. identity: a fresh random identity; token: a fresh owner token. caller: who asks, for the audit line.
+    """Changes jobs. identity: a fresh random identity; token: a fresh owner token; id_secret: of the stage.
+
+    caller: who asks, for the audit line.
 
     Raises NotChangeable (a fire of a schedule, an at_least_once job), AlreadySettled, TooLate, JobNotFound, NotPlaced.
     """
@@ -84,6 +87,7 @@ class Rescheduler:
     plans: TenantPlans
     journal: Journal
     identity: Callable[[], str]
+    id_secret: Callable[[], bytes]
     token: Callable[[], str]
     pending: PendingCounter = UNCOUNTED
     audit: Audit = UNAUDITED
@@ -120,6 +124,8 @@ class Rescheduler:
             raise NotPlaced([placement.fault])
         # Housekeeping: the ledger alone keeps the job from running twice.
         self.timers.delete(place)
+        if timer.attempt == 1:
+            self.pending.hasten(job_id, to=runs_at)
         self.journal.event("job_hastened", job_id=str(job_id), attempt=timer.attempt, caller=caller)
         self._note(
             Deeds.JOB_RUN_NOW,
@@ -166,7 +172,11 @@ class Rescheduler:
         wanted = text if edited.keeps_payload else edited.submission.payload
         subshards = self.plans.of(edited.submission.tenant).subshards
         moved = job_of(
-            replace(edited.submission, trace=job.trace), identity=self.identity(), wheel=self.wheel, subshards=subshards
+            replace(edited.submission, trace=job.trace),
+            identity=moved_identity(job.identity, unique=self.identity()),
+            wheel=self.wheel,
+            subshards=subshards,
+            id_secret=self.id_secret(),
         )
         if wanted == text and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job:
             self._note(Deeds.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(job))
@@ -183,11 +193,21 @@ class Rescheduler:
         # An object of its own: that of the old id goes with what is left of it.
         moved = replace(moved, payload=self._stored(moved, wanted))
         timer = Timer(job=moved, due_at=moved.scheduled_at)
-        if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now), Refused):
+        first = self._first_of(job_id)
+        if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now, first=first), Refused):
             self._forget(moved.payload)
             return None
         self._settle_move(job_id, job, timer, caller=caller)
         return Waiting(job_id_of(moved), moved.scheduled_at)
+
+    def _first_of(self, job_id: JobId) -> JobId | None:
+        """The job that was submitted, if this is another and its row still says where it goes on.
+
+        Whoever asks by it, or by its idempotency key, is told for as long as that row lives: by each move it lives on.
+        """
+        key = f"{job_id.tenant}#{first_identity(job_id.identity)}"
+        row = self.ledger.get(key) if key != job_id.key else None
+        return parse_job_id(row.job_id) if row is not None and row.state is State.MOVED else None
 
     def _settle_move(self, job_id: JobId, job: Job, timer: Timer, *, caller: str) -> None:
         placement = self.placer.confirm(timer)

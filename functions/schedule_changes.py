@@ -9,6 +9,7 @@ from datetime import datetime
 from functions.domain.errors import ScheduleBusy
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.schedule import Schedule
+from functions.domain.schedule_load import NO_LIMITS, LoadLimits
 from functions.domain.schedule_state import ScheduleState
 from functions.ports import Clock, ScheduleStore, StoredSchedule
 
@@ -17,10 +18,11 @@ _TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A definition, and the state that it begins its new version with."""
+    """A definition, and the state that it begins its new version with. limits: of what its tenant's schedules come to."""
 
     schedule: Schedule
     state: ScheduleState
+    limits: LoadLimits = NO_LIMITS
 
 
 Rule = Callable[[StoredSchedule | None, ScheduleState | None, datetime], Change | None]
@@ -35,7 +37,10 @@ class ScheduleChanger:
     schedules: ScheduleStore
 
     def change(self, key: str, rule: Rule) -> tuple[StoredSchedule | None, ScheduleState | None]:
-        """Apply a rule to whatever stands there; what stands there then. Raises ScheduleBusy, and what the rule raises."""
+        """Apply a rule to whatever stands there; what stands there then.
+
+        Raises ScheduleBusy, SchedulesExceeded, FiresExceeded, and what the rule raises.
+        """
         for _ in range(_TRIES):
             stored, state = self.schedules.get(key)
             # As it is stored: a fire of this very millisecond is decided by one version.
@@ -50,6 +55,6 @@ class ScheduleChanger:
                 created_at=stored.created_at if stored else now,
                 changed_at=now,
             )
-            if self.schedules.change(written, change.state, seen=state):
+            if self.schedules.change(written, change.state, seen=state, limits=change.limits):
                 return written, change.state
         raise ScheduleBusy(key.partition("#")[2])

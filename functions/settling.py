@@ -9,31 +9,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from functions.auditing import UNAUDITED, tell_again
-from functions.domain.audit import Ending
 from functions.domain.claims import MAX_RESCUES, WORKER_DIED, Drop, LedgerRow, after_lease, judge_claim, lease_of
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import format_instant
 from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import JobId, job_id_of
-from functions.domain.lifecycle import Event, State, target
-from functions.domain.pulse import Figure
+from functions.domain.job_id import job_id_of
+from functions.domain.lifecycle import Event, State
 from functions.domain.reviving import lost_attempt
-from functions.domain.usage import Usage, letter_units, row_units
+from functions.domain.usage import Usage, row_units
 from functions.domain.wheel import Ring, Wheel
-from functions.occurrences import Occurrences
+from functions.ends import Ends
 from functions.placing import Placer
 from functions.ports import (
-    Audit,
     Clock,
-    DeadLetter,
     DeadLetters,
     Failed,
     Journal,
     Ledger,
     PayloadStore,
-    PendingCounter,
-    PulseCounter,
     Refused,
     UsageCounter,
 )
@@ -41,10 +34,6 @@ from functions.tally import UNCOUNTED
 
 ENDS = {State.SUCCEEDED: Event.SUCCEED}
 """How a target that goes on by itself may have ended its attempt before its worker noted that it does."""
-
-
-_RETRIED = "retried"
-_COUNTED = frozenset({Figure.SUCCEEDED, Figure.RETRIED, Figure.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +60,12 @@ class Settler:
     clock: Clock
     ledger: Ledger
     placer: Placer
-    occurrences: Occurrences
+    ends: Ends
     dead_letters: DeadLetters
     payloads: PayloadStore
     journal: Journal
     jitter: Callable[[], float]
     usage: UsageCounter = UNCOUNTED
-    pending: PendingCounter = UNCOUNTED
-    pulse: PulseCounter = UNCOUNTED
-    audit: Audit = UNAUDITED
 
     def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
         """The target has taken the job."""
@@ -91,12 +77,8 @@ class Settler:
 
     def fail(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
         """Try again as the policy says, or keep the job as a dead letter."""
-        if timer.job.delivery is Delivery.AT_MOST_ONCE:
-            self.forget_payload(timer)
-            self.note_end(timer, State.FAILED, failure, claim=claim)
-            return True
         following = None
-        if not failure.is_permanent:
+        if not failure.is_permanent and timer.job.delivery is not Delivery.AT_MOST_ONCE:
             following = timer.next_attempt(
                 failed_at=self.clock.now(), jitter=self.jitter(), retry_after=failure.retry_after
             )
@@ -144,15 +126,7 @@ class Settler:
         error = f"its worker died {MAX_RESCUES + 1} times"
         if row is not None and row.error:
             error += f"; last error: {row.error}"
-        if timer.job.occurrence is not None:
-            self.occurrences.before_failure(timer, timer.job.occurrence)
-        failure = Failed(error, WORKER_DIED)
-        letter = self._letter(timer, failure, fence=row.fence if row is not None else 0)
-        answer = self.ledger.bury(letter, timer.job, row=row, owner=owner, now=self.clock.now())
-        if isinstance(answer, Refused):
-            return False
-        self._note_letter(timer, Event.BURY, failure, None)
-        return True
+        return self.ends.bury(timer, Failed(error, WORKER_DIED), row=row, owner=owner)
 
     def release(self, timer: Timer, claim: Claim) -> None:
         """Give the attempt back: without this it would wait for its lease, and count as a death."""
@@ -194,60 +168,18 @@ class Settler:
 
         Whoever settled it may have died before its line was sent: it is told again.
         """
-        self.tell_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
+        self.ends.told_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
         self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
         self.journal.count("duplicates_dropped")
         # A dead letter keeps its payload.
         if row is not None and row.is_settled and row.state is not State.FAILED:
             self.forget_payload(timer)
 
-    def tell_again(self, job_id: JobId, row: LedgerRow | None, *, attempt: int = 0, target: str = "") -> None:
-        """Repeat the line of an execution that has ended, as its row has it."""
-        tell_again(self.audit, job_id, row, now=self.clock.now(), attempt=attempt, target=target)
-
     def forget_payload(self, timer: Timer) -> None:
         """Nobody needs its object any more."""
         # That of an occurrence is its schedule's: the next fire needs it too.
         if timer.job.payload.pointer is not None and timer.job.occurrence is None:
             self.payloads.delete(timer.job.payload.pointer)
-
-    def note_end(
-        self, timer: Timer, outcome: State, failure: Failed | None = None, *, claim: Claim | None = None
-    ) -> None:
-        """One line of the log, one for the audit where it has ended, and one more of this outcome.
-
-        claim: of the attempt that ended with it.
-        """
-        job, counted = timer.job, _RETRIED if outcome is State.RETRYING else outcome.value
-        self.journal.event(
-            "job_settled",
-            job_id=str(job_id_of(job)),
-            tenant=job.tenant,
-            outcome=counted,
-            attempt=timer.attempt,
-            # Only its class: what a target or a handler says may hold what its payload does.
-            **({"error": failure.error_class} if failure else {}),
-        )
-        self.journal.count(counted)
-        if counted in _COUNTED:
-            self.pulse.count(Figure(counted), job.tenant)
-        if outcome in (State.SUCCEEDED, State.FAILED):
-            self.usage.add(job.tenant, Usage(**{outcome: 1}))
-        if outcome is State.RETRYING:
-            return
-        self.pending.leave(job)
-        self.audit.note(
-            Ending(
-                job_id=job_id_of(job),
-                outcome=outcome,
-                attempt=timer.attempt,
-                ended_at=self.clock.now(),
-                due_at=timer.due_at,
-                began_at=claim.began_at if claim else None,
-                target=job.target,
-                error_class=failure.error_class if failure else "",
-            )
-        )
 
     def _settle(
         self,
@@ -279,7 +211,7 @@ class Settler:
             if following is not None:
                 wait = following.due_at - self.clock.now()
                 self.journal.observe("retry_in_s", max(0.0, wait.total_seconds()))
-            self.note_end(timer, State.RETRYING, failure)
+            self.ends.retried(timer, failure)
         else:
             self._tidy_up(timer, event, claim, failure)
         return True
@@ -287,59 +219,31 @@ class Settler:
     def _tidy_up(self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None) -> None:
         """It has come to its end, without a dead letter."""
         self.forget_payload(timer)
-        self.note_end(timer, target(event), failure, claim=claim)
-        self._tell_its_schedule(timer, event)
+        match event:
+            case Event.SUCCEED:
+                self.ends.succeeded(timer, began_at=claim.began_at)
+            case Event.EXPIRE:
+                self.ends.expired(timer)
+            case Event.WITHDRAW:
+                self.ends.withdrawn(timer, failure, began_at=claim.began_at)
+            case _:
+                raise AssertionError(f"{event} ends nothing")
 
     def _give_up(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
-        if timer.job.occurrence is not None:
-            if timer.job.occurrence.pause_after and timer.job.delivery is Delivery.EXACTLY_ONCE:
-                # A schedule is not to be paused for a run that its target has completed, or another worker has.
-                row = self.ledger.get(timer.job.key)
-                if row is None or (row.state, row.fence) != (State.RUNNING, claim.fence):
-                    self._note_refused(timer, claim, row)
-                    return False
-            self.occurrences.before_failure(timer, timer.job.occurrence)
-        letter = self._letter(timer, failure, fence=claim.fence)
-        if timer.job.delivery is Delivery.AT_LEAST_ONCE:
-            self.dead_letters.put(letter)
-        else:
-            answer = self.ledger.fail(letter, timer.job, fence=claim.fence, owner=claim.owner, now=self.clock.now())
-            if isinstance(answer, Refused):
-                self._note_refused(timer, claim, answer.row)
-                return False
-        self._note_letter(timer, Event.FAIL, failure, claim)
+        answer = self.ends.fail(timer, failure, fence=claim.fence, owner=claim.owner, began_at=claim.began_at)
+        if isinstance(answer, Refused):
+            self._note_refused(timer, claim, answer.row)
+            return False
+        if timer.job.delivery is Delivery.AT_MOST_ONCE:
+            self.forget_payload(timer)  # no letter keeps it
         return True
-
-    def _note_letter(self, timer: Timer, event: Event, failure: Failed, claim: Claim | None) -> None:
-        self.journal.count("dead_lettered")
-        job = timer.job
-        self.journal.event("dead_lettered", job_id=str(job_id_of(job)), tenant=job.tenant, error=failure.error_class)
-        self.usage.add(timer.job.tenant, Usage(units=letter_units(timer)))
-        self.note_end(timer, target(event), failure, claim=claim)
-        self._tell_its_schedule(timer, event)
-
-    def _tell_its_schedule(self, timer: Timer, event: Event) -> None:
-        if timer.job.occurrence is not None:
-            self.occurrences.after_settling(timer, timer.job.occurrence, event)
-
-    def _letter(self, timer: Timer, failure: Failed, *, fence: int) -> DeadLetter:
-        job = timer.job
-        return DeadLetter(
-            tenant=job.tenant,
-            identity=job.identity,
-            dead_at=self.clock.now(),
-            error=failure.error,
-            error_class=failure.error_class,
-            attempt=timer.attempt,
-            job_id=str(job_id_of(job)),
-            timer=timer,
-            fence=fence,
-        )
 
     def _note_refused(self, timer: Timer, claim: Claim, row: LedgerRow | None) -> None:
         """Another worker has the attempt by now: what this one did is not settled. Or its target was faster."""
-        if row is not None and row.fence == claim.fence and row.state in ENDS:
-            # It ended the attempt before its worker could note that it goes on: nobody else could tidy up after it.
+        is_my_row = row is not None and (row.fence, row.owner) == (claim.fence, claim.owner)
+        if row is not None and is_my_row and row.state in ENDS:
+            # It ended the attempt before its worker could note that it goes on: nobody else could tidy up after it. One
+            # that was ended by a request has another token.
             self._tidy_up(timer, ENDS[row.state], claim)
             return
         self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import date, timedelta
-from math import isfinite
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
+from functions.domain.backlog import OVERDUE_DAYS
 from functions.domain.faults import fault_of
 from functions.domain.job import Job
+from functions.domain.job_id import JobId, job_id_of
+from functions.domain.occurrence import fire_of
 from functions.domain.pulse import Figure
 from functions.domain.usage import Usage
 from functions.ports import Clock, Journal, PendingStore, TenantPlans, UsageStore
@@ -38,7 +40,10 @@ class Uncounted:
     def add(self, tenant: str, used: Usage) -> None:
         """Forgotten."""
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job_id: JobId, *, since: datetime | None = None) -> None:
+        """Forgotten."""
+
+    def hasten(self, job_id: JobId, *, to: datetime) -> None:
         """Forgotten."""
 
     def move(self, job: Job, *, to: Job) -> None:
@@ -99,14 +104,19 @@ class Tally:
         place = _Place(tenant, self.clock.now().date(), is_pending=False)
         self._note(place, _Count(self.clock.monotonic(), used=used))
 
-    def leave(self, job: Job) -> None:
-        """It waits no more."""
-        self._add_waiting(job, -1)
+    def leave(self, job_id: JobId, *, since: datetime | None = None) -> None:
+        """It waits no more. since: for when it has waited, where that is another time than its own."""
+        self._add_waiting(job_id, -1, on=since or job_id.due_at)
+
+    def hasten(self, job_id: JobId, *, to: datetime) -> None:
+        """It waits for another time than its own from now on."""
+        self._add_waiting(job_id, -1, on=job_id.due_at)
+        self._add_waiting(job_id, 1, on=to)
 
     def move(self, job: Job, *, to: Job) -> None:
         """It waits as another job from now on."""
-        self._add_waiting(job, -1)
-        self._add_waiting(to, 1)
+        self._add_waiting(job_id_of(job), -1, on=job.scheduled_at)
+        self._add_waiting(job_id_of(to), 1, on=to.scheduled_at)
 
     def flush(self) -> None:
         """Write what it is time to write. What cannot be written waits for the next flush. Never raises."""
@@ -122,12 +132,15 @@ class Tally:
                 self.journal.event("usage_not_written", tenant=place.tenant, error=fault_of(error))
                 return
 
-    def _add_waiting(self, job: Job, count: int) -> None:
-        # Fires were never counted. A day that is over is not asked for any more.
-        if job.occurrence is not None or job.scheduled_at.date() < self.clock.now().date():
+    def _add_waiting(self, job_id: JobId, count: int, *, on: datetime) -> None:
+        plan, fire = self.plans.of(job_id.tenant), fire_of(job_id.identity)
+        # Fires that a schedule decided itself were never counted; those that somebody asked for were.
+        if not plan.counts_pending or (fire is not None and not fire[2]):
             return
-        if isfinite(self.plans.of(job.tenant).max_pending):
-            place = _Place(job.tenant, job.scheduled_at.date(), is_pending=True)
+        # A day that is over is not asked for any more, but for what a cap has to serve.
+        oldest = self.clock.now().date() - timedelta(days=OVERDUE_DAYS if plan.has_rate else 0)
+        if on.date() >= oldest:
+            place = _Place(job_id.tenant, on.date(), is_pending=True)
             self._note(place, _Count(self.clock.monotonic(), waiting=count))
 
     def _note(self, place: _Place, count: _Count) -> None:

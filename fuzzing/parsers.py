@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bench.nasty import NASTY
 from functions.api import (
     breaker_requests,
     dead_letter_requests,
@@ -25,15 +26,20 @@ from functions.api.requests import BatchBody, JobBody, Rules, check_key, parse_b
 from functions.api.schedule_bodies import read_schedule
 from functions.domain.access import check_pattern
 from functions.domain.addresses import parse_networks, why_refused
+from functions.domain.budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.cron import parse_cron
+from functions.domain.cron_checks import check_new_cron
+from functions.domain.cron_dialects import check_cron
 from functions.domain.cursor import decode_cursors
 from functions.domain.envelope import decode_alarm, decode_envelope, encode_envelope
-from functions.domain.errors import InvalidPattern, MalformedWebhookSecret, TickwheelError, Undecodable
+from functions.domain.errors import InvalidPattern, InvalidSchedule, MalformedWebhookSecret, TickwheelError, Undecodable
+from functions.domain.firing import check_fires
 from functions.domain.http_answers import parse_retry_after, result_of
 from functions.domain.instants import parse_duration, parse_instant, to_ms
 from functions.domain.job import check_tags, check_tenant
 from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.letter_id import parse_letter_id
+from functions.domain.preview import preview
 from functions.domain.rrules import parse_rrule
 from functions.domain.target_options import check_header
 from functions.domain.targets import AllowedTargets, check_target, parse_target
@@ -82,6 +88,7 @@ SCHEDULES = (
         "max_lateness": "PT1H",
     },
 )
+NASTY_SCHEDULES = tuple({**definition, "job": TEMPLATE} for definition in NASTY.values())
 ENVELOPE = (
     (
         '{"v":1,"t":"acme","j":[{"i":"x","g":"handler:echo","d":1803902400000,"b":1803902400,"h":1,"s":1803902399000,"c":1,'
@@ -141,8 +148,29 @@ def _job(value: Any) -> Any:
     return JobBody.model_validate(value, context=RULES).submission(now=NOW)
 
 
+def _schedule(value: Any) -> Any:
+    """A definition is read, checked for a first fire, and its next ones are shown, as for a dry run."""
+    budget = Budget(STEPS_OF_A_REQUEST)
+    schedule = read_schedule(value, RULES).schedule("acme", "nightly")
+    check_fires(schedule, now=NOW, budget=budget)
+    return preview(schedule, after=NOW, count=10, budget=budget)
+
+
 def _modelled(model: Any) -> Callable[[Any], Any]:
     return _told(lambda value: read_as(model, value))
+
+
+def _cron(text: str) -> None:
+    """What is taken has a next fire, and what is refused is told with definitions that are taken."""
+    try:
+        check_cron(text, timezone="Europe/Berlin")
+        check_new_cron(text)
+    except InvalidSchedule as error:
+        for definition in error.instead:
+            read_schedule({**definition, "job": TEMPLATE}, RULES)
+            check_new_cron(definition.get("cron", "@daily"))
+        raise
+    parse_cron(text)
 
 
 def _host(text: str) -> None:
@@ -197,7 +225,9 @@ BODIES = {
 TEXTS = (
     ("instants", parse_instant, ("2027-03-01T12:00:00Z", "2027-03-01T12:00:00.123+05:30")),
     ("durations", parse_duration, ("PT1H30M", "P1DT0.5S", "15m", "1.5")),
-    ("crons", parse_cron, ("*/5 8-18 * * mon-fri", "0 9 L * ?", "@daily", "1,2-9/3 0 1 jan,feb 5#2", "0 0 12 * * 1")),
+    ("crons", _cron, ("*/5 8-18 * * mon-fri", "0 9 L-3,15W * ?", "@daily", "1,2-9/3 20-4/2 1 jan,feb 5#2", "0 0 12 ? * 6L 2027-2028",
+        "cron(0 18 ? * 2-6 *)", "rate(5 minutes)", "at(2027-03-01T12:00:00)", "@every 1h30m", "CRON_TZ=Europe/Berlin 0 9 * * friL",
+        "H(0-29)/10 H * * *", "0 5 * * * root /x # y", "Mon..Fri *-*-* 09:05:00")),
     ("rrules", lambda text: parse_rrule(text, datetime(2027, 3, 1, 9)), (  # noqa: DTZ001  a rule is of local time
         "FREQ=MONTHLY;BYDAY=-1FR;BYSETPOS=1", "FREQ=YEARLY;BYMONTH=1,2;BYMONTHDAY=-1;COUNT=5", "FREQ=DAILY;UNTIL=20270401T000000Z")),
     ("time zones", zone_of, ("Europe/Berlin", "UTC", "America/Argentina/Buenos_Aires")),
@@ -244,6 +274,6 @@ PARSERS = (
     ),
     Parser(name="POST /v1/jobs", read=_told(_job), seeds=(JOB,)),
     Parser(name="POST /v1/jobs:batch", read=_modelled(BatchBody), seeds=({"jobs": [JOB]},)),
-    Parser(name="PUT /v1/schedules", read=_told(lambda value: read_schedule(value, RULES)), seeds=SCHEDULES),
+    Parser(name="PUT /v1/schedules", read=_told(_schedule), seeds=(*SCHEDULES, *NASTY_SCHEDULES)),
     *(Parser(name=model.__name__, read=_modelled(model), seeds=(seed,)) for model, seed in BODIES.items()),
 )

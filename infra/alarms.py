@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.domain.claims import RENEW_AFTER
 from infra.burn_rates import BurnRates
 from infra.metrics import BURYING, emitted
 from infra.package import Function
@@ -28,6 +30,9 @@ RESCUES_PER_100_ATTEMPTS = 5
 
 PROMOTION_LAG_S = 60
 """Since the bucket began, on any shard: then its jobs are late."""
+
+HELD_TOO_LONG = RENEW_AFTER + timedelta(days=1)
+"""A day after it should have been put anew, a row that waits has six more before its table lets it go."""
 
 DEAD_LETTER_MINUTES = 15
 """How long a dead letter keeps its alarm on: jobs that fail every few minutes page once."""
@@ -88,6 +93,8 @@ class Alarms(Construct):
             *(errors[name] for name in WAITING_FOR_OFFICE_HOURS),
             self._operation_failures(),
             self._shedding(),
+            self._held_too_long(),
+            self._chains_set_aside(),
         )
         if not stage.emulated:  # the emulator knows neither alarms on expressions nor composites
             topics.ticket(self._rescue_rate())
@@ -299,6 +306,16 @@ class Alarms(Construct):
             section="submissions-are-shed",
         )
 
+    def _chains_set_aside(self) -> cloudwatch.Alarm:
+        return self._above_zero(
+            "ChainsSetAside",
+            metric="chains_set_aside",
+            # Whoever has set it aside first: the sweep tries it again, and tells of it, too.
+            service="sweeper",
+            meaning="The next fire of a schedule takes too much to find; the third time the schedule is paused",
+            section="a-schedule-takes-too-much",
+        )
+
     def _oldest_bucket(self) -> cloudwatch.Alarm:
         return alarm(
             self,
@@ -310,6 +327,17 @@ class Alarms(Construct):
             section="the-oldest-bucket-is-too-old",
             # Every tick tells it: silence is a scanner that dies or is not invoked.
             missing=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def _held_too_long(self) -> cloudwatch.Alarm:
+        return alarm(
+            self,
+            "HeldTooLong",
+            metric=emitted("held_age_s", service="scanner", stage=self._stage, statistic="Maximum"),
+            threshold=HELD_TOO_LONG.total_seconds(),
+            periods=3,
+            meaning="Jobs that wait for a tenant, its cap or their turn are not put anew in time: in days their rows expire",
+            section="held-jobs-are-not-put-anew",
         )
 
     def _promotion_lag(self) -> cloudwatch.Alarm:

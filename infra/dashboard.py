@@ -123,7 +123,14 @@ def _submission(stage: Stage) -> list[cloudwatch.IWidget]:
         ),
         _graph(
             "Refused: rates and quotas of tenants, and classes that are shed",
-            *_of("api", "submissions_throttled", "submissions_over_quota", "submissions_shed", stage=stage),
+            *_of(
+                "api",
+                "submissions_throttled",
+                "reads_throttled",
+                "submissions_over_quota",
+                "submissions_shed",
+                stage=stage,
+            ),
             emitted("shedding", service="sweeper", stage=stage),
             columns=3,
         ),
@@ -140,8 +147,9 @@ def _promotion(stage: Stage) -> list[cloudwatch.IWidget]:
             columns=4,
         ),
         _graph(
-            "Tenants with more due than their turn, or paused",
+            "Tenants with more due than their turn or cap, or paused; age of the oldest bucket of all, also of theirs (s, right)",
             emitted("cursors_behind", service="scanner", stage=stage),
+            right=[emitted("held_age_s", service="scanner", stage=stage, statistic="Maximum")],
             columns=4,
         ),
         _graph(
@@ -209,6 +217,8 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
         _graph(
             "Attempts and what they ended in",
             *_of("worker", "attempts", "succeeded", "retried", "failed", "expired", "cancelled", stage=stage),
+            *(emitted("failed", service=service, stage=stage) for service in ("scanner", "sweeper", "dead_letters")),
+            emitted("cancelled", service="operations", stage=stage),
             columns=4,
         ),
         _graph(
@@ -287,6 +297,7 @@ def _changes(stage: Stage) -> list[cloudwatch.IWidget]:
         ),
         _graph(
             "Schedules: paused after failures, healed; runs abandoned",
+            *_of_each("chains_set_aside", stage=stage),
             *_of_each("schedules_paused", stage=stage),
             *_of_each("runs_abandoned", stage=stage),
             *_of_each("schedules_healed", stage=stage),
@@ -341,12 +352,18 @@ def _heading(text: str) -> cloudwatch.IWidget:
     return cloudwatch.TextWidget(markdown=f"## {text}", width=ROW_WIDTH, height=1)
 
 
-def _graph(title: str, *metrics: cloudwatch.IMetric, columns: int) -> cloudwatch.IWidget:
+def _graph(
+    title: str, *metrics: cloudwatch.IMetric, columns: int, right: Sequence[cloudwatch.IMetric] = ()
+) -> cloudwatch.IWidget:
+    """right: metrics of another unit, with an axis of their own."""
+    axis = cloudwatch.YAxisProps(min=0, show_units=False)
     return cloudwatch.GraphWidget(
         title=title,
         left=list(metrics),
+        right=list(right),
         width=ROW_WIDTH // columns,
-        left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
+        left_y_axis=axis,
+        right_y_axis=axis if right else None,
     )
 
 

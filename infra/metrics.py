@@ -8,7 +8,16 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from functions.domain.measures import DIMENSIONS, VALUES
 from infra.stage import Stage
 
-MATERIALISED = ("occurrences", "misfires", "skipped", "chains_broken", "gap_s", "outside_window_wait_s")
+MATERIALISED = (
+    "occurrences",
+    "misfires",
+    "skipped",
+    "chains_broken",
+    "chains_set_aside",
+    "schedules_paused",
+    "gap_s",
+    "outside_window_wait_s",
+)
 """What every function counts that carries the chains of schedules on."""
 
 ENDED_BY_TARGETS = ("succeeded", "retried", "retry_in_s", "failed", "cancelled", "dead_lettered")
@@ -21,6 +30,7 @@ EMITTED = {
         "submissions_throttled",
         "submissions_over_quota",
         "submissions_shed",
+        "reads_throttled",
         "triggered",
         "backfilled",
         "dead_letters_replayed",
@@ -29,15 +39,17 @@ EMITTED = {
         *ENDED_BY_TARGETS,
         "audit_lines_lost",
         "claims_lost",
-        "schedules_paused",
         *MATERIALISED,
     ),
     "scanner": (
         "promoted",
         "oldest_bucket_age_s",
+        "held_age_s",
         "cursors_behind",
         "clock_skewed",
+        "failed",
         "dead_lettered",
+        "schedules_paused",
         "audit_lines_lost",
         "alarms_rung",
         *MATERIALISED,
@@ -60,7 +72,6 @@ EMITTED = {
         "returned",
         "dead_lettered",
         "cancelled",
-        "schedules_paused",
         "runs_abandoned",
         "breakers_opened",
         "breakers_closed",
@@ -79,15 +90,19 @@ EMITTED = {
         "budget",
         "depth",
         "promotion_lag_s",
+        "failed",
+        "dead_lettered",
+        "schedules_paused",
+        "audit_lines_lost",
         *MATERIALISED,
     ),
-    "operations": ("operation_failures", "audit_lines_lost"),
+    "operations": ("operation_failures", "cancelled", "audit_lines_lost", *MATERIALISED),
     "dead_letters": (
+        "failed",
         "dead_lettered",
         "requeued",
         "forgotten",
         "audit_lines_lost",
-        "schedules_paused",
         *MATERIALISED,
     ),
 }

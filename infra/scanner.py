@@ -54,8 +54,11 @@ class Scanner(Construct):
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
         self.function.grant_placing(storage=storage)
         self.function.grant_audit(storage=storage)
-        self.function.grant("dynamodb:BatchGetItem", on=[schedules.table_arn])
-        self.function.grant("dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
+        # GetItem, PutItem: it pauses those whose runs fail, or whose next fire takes too much to find.
+        self.function.grant("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
+        self.function.grant(
+            "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn]
+        )
         self.function.grant("dynamodb:GetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
         self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
         self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])

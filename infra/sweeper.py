@@ -25,8 +25,9 @@ class Sweeper(Construct):
         ready_queues: ReadyQueues,
     ) -> None:
         super().__init__(scope, construct_id)
-        timers, ledger, shards, schedules, schedule_state, tenants = (
-            storage.tables[name] for name in ("timers", "ledger", "shards", "schedules", "schedule_state", "tenants")
+        timers, ledger, shards, dead_letters, schedules, schedule_state, tenants = (
+            storage.tables[name]
+            for name in ("timers", "ledger", "shards", "dead_letters", "schedules", "schedule_state", "tenants")
         )
         self.function = Function(
             self,
@@ -41,6 +42,7 @@ class Sweeper(Construct):
                 "TIMERS_TABLE": timers.table_name,
                 "LEDGER_TABLE": ledger.table_name,
                 "SHARDS_TABLE": shards.table_name,
+                "DEAD_LETTERS_TABLE": dead_letters.table_name,
                 "SCHEDULES_TABLE": schedules.table_name,
                 "SCHEDULE_STATE_TABLE": schedule_state.table_name,
                 "TENANTS_TABLE": tenants.table_name,
@@ -48,13 +50,17 @@ class Sweeper(Construct):
                 "AUDIT_SAMPLE": str(stage.audit_sample),
                 "READY_CAPACITY": str(stage.ready_capacity),
                 "SHED_AFTER_SECONDS": str(int(stage.shed_after.total_seconds())),
+                "AUDIT_STREAM": storage.audit.stream_name,
             },
         )
         self.function.grant("dynamodb:Query", "dynamodb:PutItem", "dynamodb:BatchWriteItem", on=[timers.table_arn])
         self.function.grant_placing(storage=storage)
-        self.function.grant("dynamodb:GetItem", on=[schedules.table_arn])
+        self.function.grant_audit(storage=storage)
+        # PutItem: it pauses those whose runs fail, or whose next fire takes too much to find.
+        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:Scan", "dynamodb:GetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
-        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[ledger.table_arn])
+        self.function.grant("dynamodb:PutItem", on=[dead_letters.table_arn])
         self.function.grant(
             "dynamodb:GetItem",
             "dynamodb:BatchGetItem",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
@@ -78,6 +79,10 @@ class InvocationClock:
     def offset(self) -> timedelta:
         """All clocks agree."""
         return timedelta(0)
+
+    def limited(self, _: timedelta) -> AbstractContextManager[None]:
+        """Nobody's definitions take too much here."""
+        return nullcontext()
 
     def spend(self, seconds: float, *, cpu: float = 0.0) -> None:
         """A call takes its time on the wire, and CPU (seconds of a whole core)."""

@@ -11,11 +11,14 @@ from functions.breakers import Breakers
 from functions.conditions import KnownConditions
 from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
+from functions.ends import Ends
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.pacing import Pacer
+from functions.pausing import Asides, Pauser
 from functions.placing import Placer
 from functions.ports import Receipt, TenantPlans
+from functions.run_ends import RunEnds
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
@@ -116,6 +119,8 @@ class Components:
             journal=around.counts,
         )
         self.placer = Placer(wheel=wheel, clock=clock, timers=self.timers, ready=self.ready, pacer=self.pacer)
+        changer = ScheduleChanger(clock=clock, schedules=self.schedules)
+        self.pauser = Pauser(changer=changer, journal=around.counts)
         self.materialiser = Materialiser(
             wheel=wheel,
             clock=clock,
@@ -124,7 +129,19 @@ class Components:
             placer=self.placer,
             plans=around.plans,
             journal=around.counts,
+            asides=Asides(clock=clock, schedules=self.schedules, pauser=self.pauser, journal=around.counts),
             side_by_side=self.map_side_by_side,
+        )
+        self.ends = Ends(
+            clock=clock,
+            ledger=self.ledger,
+            dead_letters=self.letters,
+            runs=RunEnds(
+                schedules=self.schedules,
+                pauser=self.pauser,
+                materialiser=self.materialiser,
+            ),
+            journal=around.counts,
         )
 
     def map_side_by_side(self, rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -159,6 +176,7 @@ class ScannerEnvironment:
             plans=around.plans,
             pacer=components.pacer,
             placer=components.placer,
+            ends=components.ends,
             capacity=around.size.ready_capacity,
             journal=around.counts,
             token=components.token,
@@ -180,15 +198,13 @@ class WorkerEnvironment:
         self._queue_name = priority.name
         self._clock = clock
         self._limit = around.size.worker_limit
-        changer = ScheduleChanger(clock=clock, schedules=components.schedules)
         occurrences = Occurrences(
             wheel=around.wheel,
             clock=clock,
             schedules=components.schedules,
             ledger=components.ledger,
             placer=components.placer,
-            changer=changer,
-            materialiser=components.materialiser,
+            ends=components.ends,
             journal=around.counts,
             token=components.token,
         )
@@ -202,7 +218,7 @@ class WorkerEnvironment:
                 clock=clock,
                 ledger=components.ledger,
                 placer=components.placer,
-                occurrences=occurrences,
+                ends=components.ends,
                 dead_letters=components.letters,
                 payloads=payloads,
                 journal=around.counts,

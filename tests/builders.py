@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.domain.alarm import Alarm
 from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position
+from functions.domain.id_check import with_check
+from functions.domain.instants import to_seconds
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.job_id import job_id_of
 from functions.domain.operation import MARK, USUAL_REACH, Action, JobFilter, Operation, Shift
 from functions.domain.planning import occurrence_job, shard_of
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule import Every, JobTemplate, Schedule
 from functions.domain.schedule_state import Cut, Link, ScheduleState, Status
 from functions.domain.submission import Submission
+from functions.domain.timer_key import key_of
 from functions.domain.wheel import Wheel
 from functions.ports import StoredSchedule
 
@@ -43,6 +49,9 @@ DEPLOYED_WHEEL = Wheel(
 
 _numbers = itertools.count(1)
 
+ID_SECRET = b"what makes the ids of tests own."
+"""Of every stage in the tests."""
+
 
 def a_wheel(**overrides: Any) -> Wheel:
     """The local stage's wheel."""
@@ -51,8 +60,9 @@ def a_wheel(**overrides: Any) -> Wheel:
 
 
 def a_job(*, due_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: Any) -> Job:
-    """A job of tenant acme that calls an HTTP target."""
-    identity = overrides.pop("identity", f"job-{next(_numbers)}")
+    """A job of tenant acme that calls an HTTP target. Its id has a check, unless it is given an identity."""
+    given = overrides.pop("identity", None)
+    identity = f"job-{next(_numbers)}" if given is None else given
     tenant = overrides.pop("tenant", "acme")
     fields: dict[str, Any] = {
         "target": "https://example.com/hook",
@@ -63,7 +73,7 @@ def a_job(*, due_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: A
         "retry": RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=timedelta(seconds=10)),
         "timeout": timedelta(seconds=10),
     }
-    return Job(
+    job = Job(
         tenant=tenant,
         identity=identity,
         bucket=wheel.bucket_of(due_at),
@@ -71,6 +81,7 @@ def a_job(*, due_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: A
         scheduled_at=due_at,
         **{**fields, **overrides},
     )
+    return job if given is not None else replace(job, identity=with_check(job_id_of(job), secret=ID_SECRET).identity)
 
 
 def a_timer(*, due_at: datetime = NOON, attempt: int = 1, backoff: timedelta = timedelta(0), **overrides: Any) -> Timer:
@@ -209,3 +220,22 @@ def an_operation(action: Action = Action.CANCEL, **overrides: Any) -> Operation:
         "shift": Shift(by=timedelta(hours=1)) if action is Action.RESCHEDULE else None,
     }
     return Operation(action=action, **{**fields, **overrides})
+
+
+def worst_cursors(own: int) -> Cursors:
+    """So many tenants with a cursor of their own in each class, with the longest names, keys and numbers there are."""
+    now = to_seconds(NOON)
+
+    def key(priority: Priority, tenant: str) -> str:
+        return key_of(priority, tenant, NOON, f"{tenant}{'j' * 136}")
+
+    def of_class(priority: Priority) -> ClassCursor:
+        names = [f"{priority.value}{number:063d}" for number in range(own)]
+        behind = {
+            name: OwnCursor(Position(now - 1_209_600, key(priority, name)), deficit=50_000, is_held=True)
+            for name in names
+        }
+        at = Position(now, key(priority, names[0]))
+        return ClassCursor(at, behind, turn=names[0], unrung=at)
+
+    return {priority: of_class(priority) for priority in Priority}

@@ -91,16 +91,23 @@ class DynamoDBLocal:
         self._log.close()
 
     def client(self) -> "DynamoDBClient":
-        return boto3.client("dynamodb", **self._settings())
+        return client_at(self.endpoint_url)
 
     def resource(self) -> "DynamoDBServiceResource":
-        return boto3.resource("dynamodb", **self._settings())
+        return boto3.resource("dynamodb", **_settings(self.endpoint_url))
 
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "endpoint_url": self.endpoint_url,
-            "region_name": "us-east-1",
-            "aws_access_key_id": "test",
-            "aws_secret_access_key": "test",
-            "config": Config(retries={"total_max_attempts": 1}),
-        }
+
+def client_at(endpoint_url: str, *, key: str = "test") -> "DynamoDBClient":
+    """A client of an engine that runs. key: letters and digits; each has tables of its own."""
+    return boto3.client("dynamodb", **_settings(endpoint_url, key))
+
+
+def _settings(endpoint_url: str, key: str = "test") -> dict[str, Any]:
+    return {
+        "endpoint_url": endpoint_url,
+        "region_name": "us-east-1",
+        "aws_access_key_id": key,
+        "aws_secret_access_key": "test",
+        # A user agent that is not given is put together anew for each call, in a tenth of its time.
+        "config": Config(retries={"total_max_attempts": 1}, user_agent="tests"),
+    }

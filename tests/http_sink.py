@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from typing import Any
 
 from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 
@@ -52,13 +50,6 @@ def saying(body: bytes, status: int = 200, **headers: str) -> Callable[[BaseHTTP
     return respond
 
 
-class _Server(LoopbackServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever is cut off resets its connection: that is no news."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
 @contextmanager
 def http_sink() -> Iterator[HttpSink]:
     sink = HttpSink(url="", respond=answering(200))
@@ -75,7 +66,7 @@ def http_sink() -> Iterator[HttpSink]:
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _receive  # noqa: N815  names that http.server looks for
 
-    with _Server(Handler, poll_seconds=0.01) as server:
+    with LoopbackServer(Handler, poll_seconds=0.01) as server:
         sink.url = server.url
         try:
             yield sink

@@ -19,7 +19,7 @@
 The text of an error says what was wrong, with which value, and what to do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,16 +31,25 @@ class TickwheelError(Exception):
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """One field of a request and what is wrong with it."""
+    """One field of a request and what is wrong with it.
+
+    instead: parts of a schedule's definition, one of which to write in its place; the message says what each means.
+    """
 
     field: str
     message: str
     value: Any = None
+    instead: tuple[Mapping[str, Any], ...] = ()
 
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.field}: {self.message}"
         return f"{self.field}: {self.message} (got {self.value!r})"
+
+    def as_json(self) -> dict[str, Any]:
+        """For a script to read."""
+        instead = {"instead": [dict(each) for each in self.instead]} if self.instead else {}
+        return {"field": self.field, "message": self.message, "value": self.value, **instead}
 
 
 class InvalidRequest(TickwheelError, ValueError):
@@ -92,8 +101,10 @@ class ApiProblem(TickwheelError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        said = self.detail or self.title
         named = "; ".join(str(error) for error in self.errors)
+        # A detail that only repeats what is wrong with the fields is not said twice.
+        is_repeated = bool(named) and all(error.message in self.detail for error in self.errors)
+        said = self.title if is_repeated else self.detail or self.title
         return f"{said} [{self.status} {self.code}]" + (f": {named}" if named else "")
 
     @classmethod
@@ -102,7 +113,12 @@ class ApiProblem(TickwheelError):
         body = body if isinstance(body, dict) else {}
         listed = body.get("errors")
         errors = [
-            FieldProblem(str(error.get("field", "")), str(error.get("message", "")), error.get("value"))
+            FieldProblem(
+                str(error.get("field", "")),
+                str(error.get("message", "")),
+                error.get("value"),
+                tuple(each for each in error.get("instead") or () if isinstance(each, dict)),
+            )
             for error in (listed if isinstance(listed, list) else [])
             if isinstance(error, dict)
         ]
@@ -128,7 +144,7 @@ class ApiProblem(TickwheelError):
             "code": self.code,
             "title": self.title,
             "detail": self.detail,
-            "errors": [{"field": error.field, "message": error.message, "value": error.value} for error in self.errors],
+            "errors": [error.as_json() for error in self.errors],
         }
 
 

@@ -60,7 +60,7 @@ class Listed:
 
 @dataclass(frozen=True, kw_only=True)
 class ShardHealth:
-    """A shard. behind: tenants that have a cursor of their own there; held: those of them that are paused."""
+    """A shard. behind: tenants that have a cursor of their own there; held: those of them that are paused or over their cap."""
 
     shard: int
     scanned_at: datetime | None

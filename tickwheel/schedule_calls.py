@@ -143,11 +143,13 @@ class Schedules:
         overlap: Overlap | None = None,
         per_minute: float | None = None,
         dry_run: bool = False,
+        after: str | None = None,
         idempotency_key: str | None = None,
     ) -> Backfill:
         """Runs the fires from `start` up to `end`, both in the past and aware, so many a minute from now on.
 
-        The same key again is the same backfill. With `dry_run` nothing runs, and the answer says what would.
+        As many come in as the tenant may hand in now; `after`, the `next` of the answer before, goes on behind them at the
+        same pace. The same key again is the same backfill. With `dry_run` nothing runs, and the answer says what would.
         """
         body = without_none(
             {
@@ -156,6 +158,7 @@ class Schedules:
                 "overlap": overlap,
                 "per_minute": per_minute,
                 "dry_run": dry_run or None,
+                "after": after,
             }
         )
         key = idempotency_key or uuid.uuid4().hex
@@ -164,10 +167,16 @@ class Schedules:
     def preview(
         self, schedule_id: str, *, tenant: str, count: int = 10, after: datetime | None = None
     ) -> Sequence[Fire]:
-        """The next fires, at most 100, from now or from an aware instant on."""
-        query = without_none({"count": count, "after": after and format_instant(after)})
-        body = self._ask("GET", schedule_id, tenant, verb="preview", **query)
-        return read_answer(lambda answer: [Fire.from_json(fire) for fire in answer["fires"]], body)
+        """The next fires, at most 100, from now or from an aware instant on; a request for as many as are found at once."""
+        found: list[Fire] = []
+        goes_on_after = after and format_instant(after)
+        while True:
+            query = without_none({"count": count - len(found), "after": goes_on_after})
+            body = self._ask("GET", schedule_id, tenant, verb="preview", **query)
+            fires, goes_on_after = read_answer(_read_fires, body)
+            found += fires
+            if len(found) >= count or goes_on_after is None:
+                return found
 
     def count_fires(
         self,
@@ -178,17 +187,14 @@ class Schedules:
         spread: timedelta | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Sequence[FireCount]:
-        """The fires of each schedule by the minute, from `start` or now on; a request for each 100, in order.
+        """The fires of each schedule by the minute, from `start` or now on; in order, in requests for up to 100 of them.
 
         spread: as if those had it that have none of their own. `on_progress` is called with how many were counted.
         """
         counted: list[FireCount] = []
         for first in range(0, len(schedules), MOST_COUNTED_A_REQUEST):
             chunk = [_countable(schedule) for schedule in schedules[first : first + MOST_COUNTED_A_REQUEST]]
-            results, _ = self._count({"schedules": chunk}, start, hours, spread)
-            counted += results
-            if on_progress is not None:
-                on_progress(len(results))
+            counted += self._count_all({"schedules": chunk}, start, hours, spread, on_progress)
         return counted
 
     def count_fires_of(
@@ -201,25 +207,30 @@ class Schedules:
         on_progress: Callable[[int], None] | None = None,
     ) -> Sequence[FireCount]:
         """As `count_fires`, for the active schedules of a tenant."""
-        counted: list[FireCount] = []
-        after: str | None = ""
-        while after is not None:
-            results, after = self._count({"tenant": tenant, "after": after}, start, hours, spread)
-            counted += results
-            if on_progress is not None:
-                on_progress(len(results))
-        return counted
+        return self._count_all({"tenant": tenant}, start, hours, spread, on_progress)
 
-    def _count(
-        self, asked: dict[str, Any], start: datetime | None, hours: int, spread: timedelta | None
-    ) -> tuple[Sequence[FireCount], str | None]:
+    def _count_all(
+        self,
+        asked: dict[str, Any],
+        start: datetime | None,
+        hours: int,
+        spread: timedelta | None,
+        on_progress: Callable[[int], None] | None,
+    ) -> Sequence[FireCount]:
+        """Page by page, each with as many as can be counted at once, and all from one start."""
+        counted: list[FireCount] = []
         body = without_none(
             {**asked, "start": start and format_instant(start), "hours": hours, "spread": optional_seconds(spread)}
         )
-        answer = self._call("POST", f"{_PATH}:fires", repeatable=True, content=_encode(body))
-        return read_answer(
-            lambda answer: ([FireCount.from_json(result) for result in answer["results"]], answer["next"]), answer
-        )
+        while True:
+            answer = self._call("POST", f"{_PATH}:fires", repeatable=True, content=_encode(body))
+            page = read_answer(lambda answer: [FireCount.from_json(result) for result in answer["results"]], answer)
+            counted += page
+            if on_progress is not None:
+                on_progress(len(page))
+            if answer["next"] is None:
+                return counted
+            body |= {"start": answer["start"], "after": answer["next"]}
 
     def _put_safely(self, schedule: NewSchedule) -> Put:
         try:
@@ -246,6 +257,10 @@ class Schedules:
 
 def _read_page(answer: Any) -> tuple[list[Schedule], str | None]:
     return [Schedule.from_json(schedule) for schedule in answer["schedules"]], answer["next"]
+
+
+def _read_fires(answer: Any) -> tuple[list[Fire], str | None]:
+    return [Fire.from_json(fire) for fire in answer["fires"]], answer.get("next")
 
 
 def _countable(schedule: NewSchedule) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The commands about schedules: `tickwheel schedule ...` and `tickwheel import`."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from rich.markup import escape
 
 from tickwheel.client import Client
 from tickwheel.definition_options import takes_definition, unset
-from tickwheel.errors import InvalidSchedule
+from tickwheel.errors import InvalidSchedule, TickwheelError
 from tickwheel.instants import format_instant
 from tickwheel.jobs_file import beside, read_lines, write_lines
 from tickwheel.options import EndpointOption, JsonOption, RegionOption, instant_option
@@ -23,7 +24,7 @@ from tickwheel.schedule_tables import (
     schedules_table,
     standing_table,
 )
-from tickwheel.schedules import Difference, Fire, NewSchedule, Schedule
+from tickwheel.schedules import Backfill, Difference, Fire, NewSchedule, Schedule
 from tickwheel.schedules_file import Import, put_lines
 from tickwheel.terminal import REFUSED, error_console, explain, failing_politely, progress_bar, show_failed_lines, usage
 
@@ -187,6 +188,7 @@ def backfill(
     end: Annotated[datetime, typer.Option(parser=instant_option, help="Fires before, RFC 3339.", show_default=False)],
     overlap: OverlapOption = None,
     per_minute: Annotated[float | None, typer.Option(help="Runs a minute; else 60.")] = None,
+    after: Annotated[str | None, typer.Option(help="Where a backfill that was cut off goes on.")] = None,
     idempotency_key: KeyOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     endpoint: EndpointOption = None,
@@ -201,7 +203,13 @@ def backfill(
         "dry_run": dry_run,
     }
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        found = client.schedules.backfill(schedule_id, tenant=tenant, start=start, end=end, **options)
+        found = _backfilled(
+            lambda place: client.schedules.backfill(
+                schedule_id, tenant=tenant, start=start, end=end, after=place, **options
+            ),
+            after,
+            as_json=as_json,
+        )
     if as_json:
         typer.echo(json.dumps(_plain(asdict(found))))
         return
@@ -213,6 +221,27 @@ def backfill(
         f"{verb} {found.count} fires, from {format_instant(found.first)} to {format_instant(found.last)}; the last is "
         f"due at {format_instant(found.ends_at)}"
     )
+
+
+def _backfilled(part: Callable[[str | None], Backfill], after: str | None, *, as_json: bool) -> Backfill:
+    """All parts as one; where one is refused, it is told where to go on."""
+    with progress_bar(disable=as_json) as progress:
+        task = progress.add_task("backfilling", total=None)
+        found = part(after)
+        while found.next is not None:
+            progress.advance(task, found.count)
+            try:
+                further = part(found.next)
+            except TickwheelError:
+                typer.echo(f"{found.count} fires run; go on behind them with --after {found.next}", err=True)
+                raise
+            found = replace(
+                further,
+                count=found.count + further.count,
+                first=found.first or further.first,
+                jobs=found.jobs + further.jobs,
+            )
+    return found
 
 
 @app.command()

@@ -417,7 +417,8 @@ class Schedule:
 class Backfill:
     """Runs of a time range that has passed: how many, of which fires, and when the last of them is due.
 
-    `jobs` is empty for a dry run; the instants are None for an empty range.
+    `jobs` is empty for a dry run; the instants are None for an empty range. `next` is where to go on, as `after`, where the
+    tenant's rate or quota left some of the range for later; else None.
     """
 
     id: str
@@ -426,6 +427,7 @@ class Backfill:
     last: datetime | None
     ends_at: datetime | None
     jobs: tuple[str, ...]
+    next: str | None = None
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> "Backfill":
@@ -437,6 +439,7 @@ class Backfill:
             last=_optional_instant(body.get("last")),
             ends_at=_optional_instant(body.get("ends_at")),
             jobs=tuple(body.get("jobs", ())),
+            next=body.get("next"),
         )
 
 

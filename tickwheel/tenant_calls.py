@@ -119,6 +119,8 @@ class Tenants:
     def delete(self, tenant: str, *, confirm: str, ledger: Literal["scan", "ttl"] = "scan") -> Tenant:
         """Begins to delete it with all that there is of it; asked again, it goes on as it was begun.
 
+        Nothing of it is taken in anywhere from the answer's `in_effect_by` on.
+
         confirm: its id again. ledger: "scan" looks for its rows in the whole ledger; "ttl" lets them expire, 15 days after
         they were due.
         """

@@ -114,6 +114,18 @@ def set_tenant(  # noqa: PLR0917  # typer reads the options off the signature
         typer.Option(parser=limit_option, metavar="COUNT", help="Jobs that run at the same time; or unlimited."),
     ] = None,
     subshards: Annotated[int | None, typer.Option(help="Over how many shards its jobs are spread.")] = None,
+    read_rate: Annotated[
+        Amount | None,
+        typer.Option(parser=rate_option, metavar="RATE", help="Reads of each caller: 100/s, 300/m or unlimited."),
+    ] = None,
+    max_schedules: Annotated[
+        Amount | None,
+        typer.Option(parser=limit_option, metavar="COUNT", help="Schedules that there are; or unlimited."),
+    ] = None,
+    max_fires_per_minute: Annotated[
+        Amount | None,
+        typer.Option(parser=limit_option, metavar="COUNT", help="Fires of all its schedules, about; or unlimited."),
+    ] = None,
     top_priority: Annotated[str | None, typer.Option(help="The highest class that its jobs may have.")] = None,
     principal: Annotated[
         list[str] | None,
@@ -143,6 +155,9 @@ def set_tenant(  # noqa: PLR0917  # typer reads the options off the signature
             "execution_rate": execution_rate,
             "max_concurrency": max_concurrency,
             "subshards": subshards,
+            "read_rate": read_rate,
+            "max_schedules": max_schedules,
+            "max_fires_per_minute": max_fires_per_minute,
             "top_priority": top_priority,
         }
     )
@@ -210,7 +225,10 @@ def delete(  # noqa: PLR0917  # typer reads the options off the signature
     region: RegionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a tenant with all its jobs, schedules, payloads and traces; `tickwheel tenant show` tells how far that is."""
+    """Delete a tenant with all its jobs, schedules, payloads and traces; `tickwheel tenant show` tells how far that is.
+
+    From `in effect by` on, nothing of it is taken in anywhere.
+    """
     if confirm != tenant:
         usage(f"--confirm is {confirm!r}, but must be {tenant!r}, the tenant that is to be deleted")
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
@@ -272,12 +290,16 @@ def _show(tenant: Tenant, *, as_json: bool) -> None:
     table.add_row("tenant", tenant.tenant)
     table.add_row("status", escape(_status_text(tenant)))
     table.add_row("plan", escape(tenant.plan))
-    for name in LIMITS:
+    # A stage of another version may have fewer.
+    for name in (name for name in LIMITS if name in tenant.limits):
         table.add_row(name.replace("_", " "), f"{tenant.limits[name]}{' (own)' if name in tenant.own_limits else ''}")
     table.add_row("principals", escape("\n".join(tenant.principals)) or "operators only")
     table.add_row("version", str(tenant.version))
     if tenant.in_effect_by is not None:
         table.add_row("in effect by", format_instant(tenant.in_effect_by))
+    if tenant.schedules is not None:
+        table.add_row("schedules", f"{tenant.schedules.count:,}")
+        table.add_row("fires per minute", f"{tenant.schedules.fires_per_minute:,g}")
     if tenant.deletion is not None:
         table.add_row("deleting", tenant.deletion.part or "its row")
         counts = (f"{count:,} {part}" for part, count in tenant.deletion.deleted.items() if count)

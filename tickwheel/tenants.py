@@ -11,6 +11,7 @@ TenantStatus = Literal["active", "paused", "draining", "deleting", "deleted"]
 Unlimited = Literal["unlimited"]
 LIMITS = (
     *("weight", "submission_rate", "submission_burst", "max_pending", "execution_rate", "max_concurrency", "subshards"),
+    *("read_rate", "max_schedules", "max_fires_per_minute"),
     "top_priority",
 )
 """The names of all limits."""
@@ -54,11 +55,30 @@ class Deletion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScheduleLoad:
+    """What the schedules of a tenant come to, and what they may.
+
+    count: that there are. fires_per_minute: of all that go on, each in an hour in which it fires most, about.
+    """
+
+    count: int
+    max_schedules: float | Unlimited
+    fires_per_minute: float
+    max_fires_per_minute: float | Unlimited
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Reads what the API told."""
+        return cls(**{field.name: body[field.name] for field in fields(cls)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tenant(StageStatus):
     """A tenant as it stands.
 
     limits: in effect, by their names: numbers, rates a second, "unlimited", and the name of a priority. own_limits: which
-    of them are not its plan's. principals: patterns of the ARNs that may act for it. deletion: while it is being deleted.
+    of them are not its plan's. principals: patterns of the ARNs that may act for it. deletion: while it is being deleted. schedules:
+    what they come to, where one tenant was asked for.
     """
 
     tenant: str
@@ -67,6 +87,7 @@ class Tenant(StageStatus):
     own_limits: tuple[str, ...]
     principals: tuple[str, ...]
     deletion: Deletion | None = None
+    schedules: ScheduleLoad | None = None
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
@@ -78,6 +99,7 @@ class Tenant(StageStatus):
             own_limits=tuple(body["own_limits"]),
             principals=tuple(body["principals"]),
             deletion=Deletion.from_json(body["deletion"]) if "deletion" in body else None,
+            schedules=_load_of(body),
             **_status_of(body),
         )
 
@@ -99,13 +121,17 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a tenant has used by UTC days, from first until last. days: those on which there was anything, in order."""
+    """What a tenant has used by UTC days, from first until last. days: those on which there was anything, in order.
+
+    schedules: what they come to now; None where the stage is of a version that does not tell.
+    """
 
     tenant: str
     first: date
     last: date
     days: Mapping[date, Figures]
     total: Figures
+    schedules: ScheduleLoad | None = None
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
@@ -116,7 +142,12 @@ class Usage:
             last=date.fromisoformat(body["until"]),
             days={date.fromisoformat(day["day"]): _figures_of(day) for day in body["days"]},
             total=_figures_of(body["total"]),
+            schedules=_load_of(body),
         )
+
+
+def _load_of(body: Mapping[str, Any]) -> ScheduleLoad | None:
+    return ScheduleLoad.from_json(body["schedules"]) if "schedules" in body else None
 
 
 def _figures_of(body: Mapping[str, Any]) -> Figures:

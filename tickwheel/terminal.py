@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -53,7 +54,20 @@ def failing_politely(*, as_json: bool) -> Iterator[None]:
             typer.echo(json.dumps({"error": explain(error)}))
         else:
             complain(str(error))
+            for problem in error.errors if isinstance(error, ApiProblem) else ():
+                for definition in problem.instead:
+                    error_console().print(
+                        f"instead: {escape(options_for(definition))}", soft_wrap=True, highlight=False
+                    )
         raise typer.Exit(REFUSED) from None
+
+
+def options_for(definition: Mapping[str, Any]) -> str:
+    """A part of a schedule's definition as options of `tickwheel schedule create`, ready for a shell."""
+    written = {**definition}
+    if isinstance(every := written.get("every"), dict):
+        written |= {"every": every["interval"], "phase": every["phase"]}
+    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in written.items())
 
 
 def explain(error: TickwheelError) -> dict[str, Any]:
@@ -61,10 +75,7 @@ def explain(error: TickwheelError) -> dict[str, Any]:
     if isinstance(error, ApiProblem):
         return error.as_json()
     if isinstance(error, InvalidRequest):
-        listed = [
-            {"field": problem.field, "message": problem.message, "value": problem.value} for problem in error.problems
-        ]
-        return {"detail": str(error), "errors": listed}
+        return {"detail": str(error), "errors": [problem.as_json() for problem in error.problems]}
     return {"detail": str(error)}
 
 

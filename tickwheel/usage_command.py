@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tickwheel.client import Client
 from tickwheel.options import EndpointOption, JsonOption, RegionOption
-from tickwheel.tenants import Figures, Usage
+from tickwheel.tenants import Figures, ScheduleLoad, Usage
 from tickwheel.terminal import failing_politely
 
 _FIGURES = tuple(field.name for field in fields(Figures))
@@ -32,6 +32,19 @@ def show_usage(
         typer.echo(json.dumps(_as_json(found)))
     else:
         Console().print(_table(found))
+        if found.schedules is not None:
+            typer.echo(_told(found.schedules))
+
+
+def _told(load: ScheduleLoad) -> str:
+    return (
+        f"now: {load.count:,} schedules of {_limit(load.max_schedules)}, "
+        f"{load.fires_per_minute:,g} fires a minute of {_limit(load.max_fires_per_minute)}"
+    )
+
+
+def _limit(limit: float | str) -> str:
+    return limit if isinstance(limit, str) else f"{limit:,g}"
 
 
 def _table(found: Usage) -> Table:
@@ -51,4 +64,5 @@ def _as_json(found: Usage) -> dict[str, Any]:
         "until": found.last.isoformat(),
         "days": [{"day": day.isoformat(), **asdict(figures)} for day, figures in found.days.items()],
         "total": asdict(found.total),
+        **({"schedules": asdict(found.schedules)} if found.schedules is not None else {}),
     }

@@ -4,6 +4,7 @@ import importlib
 import json
 import secrets
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,15 +18,16 @@ from tickwheel.local.checkout import find_checkout
 from tickwheel.options import JsonOption
 from tickwheel.terminal import REFUSED, failing_politely, progress_bar, usage
 
-_USUAL_JOBS = {"fakes": 10_000, "local": 300}
+_USUAL_JOBS = {"fakes": 10_000, "dynamodb": 1_000, "local": 300}
 _SEEDS = 2**32
 _WIDTH_OF_FILES = 130
 
 
 class Place(StrEnum):
-    """Where the jobs run: on stores in memory, or on the stacks of the local cloud."""
+    """Where the jobs run: on stores in memory, on DynamoDB's own engine, or on the stacks of the local cloud."""
 
     FAKES = "fakes"
+    DYNAMODB = "dynamodb"
     LOCAL = "local"
 
 
@@ -33,7 +35,9 @@ def verify(
     *,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="How many, in episodes of 100; else 10000, and 300 on local.", show_default=False),
+        typer.Option(
+            min=1, help="How many, in episodes of 100; else 10000, 1000 on dynamodb, 300 on local.", show_default=False
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same seed is the same run; else a fresh one.", show_default=False)
@@ -41,7 +45,9 @@ def verify(
     faults: Annotated[
         str | None, typer.Option(help="Only these, separated by commas, or none; else all.", show_default=False)
     ] = None,
-    on: Annotated[Place, typer.Option(help="Where: in memory, or on the local cloud.")] = Place.FAKES,
+    on: Annotated[
+        Place, typer.Option(help="Where: in memory, on DynamoDB's own engine, or on the local cloud.")
+    ] = Place.FAKES,
     episode: Annotated[
         int | None, typer.Option(min=0, help="Repeat the one episode with this seed.", show_default=False)
     ] = None,
@@ -49,7 +55,7 @@ def verify(
 ) -> None:
     """Run jobs and schedules under faults, and see that every promise is kept; exits with 1 when one is not."""
     if episode is not None and (on is Place.LOCAL or jobs is not None or seed is not None):
-        usage("--episode repeats one episode in memory: leave --jobs, --seed and --on out")
+        usage("--episode repeats one episode, in memory or on dynamodb: leave --jobs and --seed out")
     with failing_politely(as_json=as_json):
         verification = _Verification(_find_root())
         struck = verification.faults(faults, on=on)
@@ -57,18 +63,19 @@ def verify(
     seed = secrets.randbelow(_SEEDS) if seed is None else seed
     with failing_politely(as_json=as_json), progress_bar(disable=as_json) as progress:
         if episode is not None:
-            total = verification.repeat(episode, struck)
-        elif on is Place.FAKES:
-            total = verification.run(jobs, seed, struck, progress)
-        else:
+            total = verification.repeat(episode, struck, on=on)
+        elif on is Place.LOCAL:
             total = verification.run_local(jobs, seed, struck, progress)
+        else:
+            total = verification.run(jobs, seed, struck, progress, on=on)
     command = "tickwheel verify" + (f" --faults {faults}" if faults is not None else "")
+    command += " --on dynamodb" if on is Place.DYNAMODB else ""
     told = {"on": str(on), "seed": seed if episode is None else None}
     if as_json:
         typer.echo(json.dumps(verification.report.as_json(total, command=command, **told)))
     else:
         _show(verification.report, total, command=command, seed=seed, is_one=episode is not None)
-    if total.violations:
+    if not total.is_kept:
         raise typer.Exit(REFUSED)
 
 
@@ -88,7 +95,7 @@ class _Verification:
             ) from None
 
     def faults(self, text: str | None, *, on: Place) -> tuple[Any, ...]:
-        known = tuple(self._faults.Fault if on is Place.FAKES else self._faults.FROM_OUTSIDE)
+        known = tuple(self._faults.FROM_OUTSIDE if on is Place.LOCAL else self._faults.Fault)
         if text is None:
             return known
         named = [name.strip() for name in text.split(",")] if text != "none" else []
@@ -97,13 +104,20 @@ class _Verification:
                 usage(f"--faults names {name!r}, which there is not on {on}: choose from {', '.join(known)}, or none")
         return tuple(fault for fault in known if fault in named)
 
-    def repeat(self, seed: int, faults: tuple[Any, ...]) -> Any:
-        return self._run.run_all([seed], faults)
+    def repeat(self, seed: int, faults: tuple[Any, ...], *, on: Place) -> Any:
+        with self._stores(on) as stores:
+            return self._run.run_all([seed], faults, stores=stores)
 
-    def run(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress) -> Any:
+    def run(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress, *, on: Place) -> Any:
         seeds = self._run.seeds_of(seed, jobs=jobs)
-        task = progress.add_task("verifying", total=len(seeds) * self._run.JOBS)
-        return self._run.run_all(seeds, faults, advance=lambda count: progress.advance(task, count))
+        with self._stores(on) as stores:
+            task = progress.add_task("verifying", total=len(seeds) * self._run.JOBS)
+            return self._run.run_all(seeds, faults, stores=stores, advance=lambda count: progress.advance(task, count))
+
+    def _stores(self, on: Place) -> AbstractContextManager[Any]:
+        if on is Place.DYNAMODB:
+            return importlib.import_module("verification.engine").dynamodb()
+        return nullcontext(importlib.import_module("tests.world.stores").in_memory)
 
     def run_local(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress) -> Any:
         local = importlib.import_module("verification.local")
@@ -133,5 +147,5 @@ def _show(report: Any, total: Any, *, command: str, seed: int, is_one: bool) -> 
         for outcome in total.outcomes:
             for story in outcome.stories:
                 out.print(f"\n{story}", markup=False, highlight=False, soft_wrap=True)
-    elif not total.violations:
+    elif total.is_kept:
         out.print(f"✔ every promise was kept; seed {seed}", style="green", highlight=False)

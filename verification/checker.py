@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
@@ -77,6 +77,7 @@ class _Asked:
     due_at: datetime
     payload: str | None
     expires_at: datetime | None = None
+    hastened_at: datetime | None = None
 
 
 class _Judge:
@@ -89,6 +90,9 @@ class _Judge:
         for call in history.calls:
             self._calls[call.key].append(call)
         self._letters = Counter(letter.key for letter in history.letters)
+        self._replays: dict[str, list[datetime]] = defaultdict(list)
+        for replay in history.replays:
+            self._replays[replay.key].append(replay.asked_at)
 
     def judge(self) -> Judgement:
         for job in self._history.jobs:
@@ -140,13 +144,16 @@ class _Judge:
             self._note(invariant, call.key, "was called, and nobody has asked for it")
             return
         early = asked.due_at - (call.called_at + call.ahead)
-        is_in_time = early <= _RESOLUTION and call.scheduled_at == asked.due_at
+        is_hastened = asked.hastened_at is not None and asked.hastened_at <= call.called_at
+        is_in_time = (early <= _RESOLUTION or is_hastened) and call.scheduled_at == asked.due_at
         text = f"called at {call.called_at} for {call.scheduled_at}, its caller {call.ahead} ahead, due {asked.due_at}"
         self._expect(Invariant.NOTHING_EARLY, call.key, is_in_time, text)
         is_its_own = call.tenant == asked.tenant and call.payload == asked.payload
-        text = (
-            f"called for tenant {call.tenant}, with {'its own' if call.payload == asked.payload else 'another'} payload"
+        is_payload_its_own = call.payload == asked.payload
+        payloads = (
+            "its own payload" if is_payload_its_own else f"{call.payload!r:.80} for a payload of {asked.payload!r:.80}"
         )
+        text = f"called for tenant {call.tenant}, with {payloads}"
         self._expect(Invariant.TENANTS_APART, call.key, is_its_own, text)
 
     def _check_key(self, key: str) -> None:
@@ -174,7 +181,8 @@ class _Judge:
 
     def _check_exactly_once(self, key: str, taken: Sequence[Call], row: Row | None) -> None:
         settled_at = row.settled_at if row else None
-        late = [call for call in taken if settled_at is not None and call.called_at > settled_at]
+        over = [*(row.over if row else ()), *([(settled_at, _FOREVER)] if settled_at else ())]
+        late = [call for call in taken if any(since < call.called_at < until for since, until in over)]
         successes = [call for call in taken if call.is_success]
         is_single = not late and (len(successes) <= 1 or key in self._history.disturbed)
         self._expect(Invariant.ONE_EFFECT, key, is_single, f"settled at {settled_at}: {_told(taken)}")
@@ -209,7 +217,13 @@ class _Judge:
         if cancel.answered_at is None:
             return
         taken = [call for call in self._calls[cancel.key] if call.is_taken]
-        after = [call for call in taken if call.called_at > cancel.answered_at]
+        # A replay lets a job go on of which the cancel came too late.
+        replayed_at = min((at for at in self._replays[cancel.key] if at > cancel.answered_at), default=None)
+        after = [
+            call
+            for call in taken
+            if call.called_at > cancel.answered_at and (replayed_at is None or call.called_at < replayed_at)
+        ]
         # What was asked to stop may have been just about to call.
         is_kept = len(after) <= (0 if cancel.is_final else 1)
         text = f"{'cancelled' if cancel.is_final else 'asked to stop'} at {cancel.answered_at}, then {_told(after)}"
@@ -218,7 +232,7 @@ class _Judge:
     def _asked(self, key: str) -> _Asked | None:
         job = self._jobs.get(key)
         if job is not None:
-            return _Asked(job.tenant, job.delivery, job.due_at, job.payload, job.expires_at)
+            return _Asked(job.tenant, job.delivery, job.due_at, job.payload, job.expires_at, job.hastened_at)
         fires = self._fires.get(_schedule_of(key))
         if fires is None:
             return None
@@ -236,6 +250,7 @@ class _Judge:
         return f"{state}; {self._letters[key]} dead letters; its target saw {_told(self._calls[key])}"
 
 
+_FOREVER = datetime.max.replace(tzinfo=UTC)
 _RESOLUTION = MILLISECOND
 """Instants are kept in whole milliseconds."""
 

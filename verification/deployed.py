@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from functions.adapters.dynamodb_dead_letters import MARKS
 from functions.domain.instants import from_ms
 from functions.domain.job import Delivery
 from functions.domain.job_id import parse_job_id
@@ -40,8 +41,12 @@ def row_of(item: dict[str, Any]) -> Row:
     )
 
 
-def letter_of(item: dict[str, Any]) -> Letter:
-    """A row of the dead letters."""
+def letters_of(items: Iterable[dict[str, Any]]) -> list[Letter]:
+    """Those among the rows of the dead letters; the others mark the hours that have any."""
+    return [_letter_of(item) for item in items if not item["p"]["S"].endswith(f"#{MARKS}")]
+
+
+def _letter_of(item: dict[str, Any]) -> Letter:
     tenant, identity = item["p"]["S"].rpartition("#")[0], item["s"]["S"].partition("#")[2]
     return Letter(f"{tenant}#{identity}", item["c"]["S"])
 

@@ -39,6 +39,10 @@ class Fault(StrEnum):
     """EventBridge leaves out three ticks."""
     DOUBLE_TICKS = "double_ticks"
     """EventBridge fires twice: two scanners are at one shard at once."""
+    THROTTLED = "throttled"
+    """Lambda is throttled: a message comes and goes without being run, until it is in the dead-letter queue."""
+    LATE_WRITES = "late_writes"
+    """Whoever writes a row into the far ring stands still before that, and the scanner may be there first."""
     LOST_ANSWERS = "lost_answers"
     """A request to the API dies, or its answer does not arrive; the client asks again."""
 
@@ -71,9 +75,16 @@ class Strike:
         return self.at == 0
 
 
+_REQUESTS = ("cancel", "put", "pause", "resume", "move", "run", "ask", "replay", "heartbeat", "complete", "fail")
+"""The first words of the names of requests, beside those that submit."""
+_WRITERS = ("submit", "move", "work", "put", "resume", "replay")
+_WRITES = ("timers.put", "timers.put_alarms", "timers.put_registered", "ledger.move")
 _SETTLES = ("ledger.settle", "ledger.fail", "ledger.attempt")
 _STORE_FATES = (Fate.FAILS, Fate.FAILS, Fate.LATE, Fate.TWICE, Fate.ECHOES)
 _STALLS = (3, 12, 25, 50)
+_STALLS_OF_WRITES = {"work": (12, 50)}
+_STALLS_OF_REQUESTS = (12, 28, 28)
+"""Within the time that a request has."""
 
 
 @dataclass
@@ -120,8 +131,11 @@ class Chaos:
     def for_process(self, kind: str) -> list[Strike]:
         """What is going to strike a new process. kind: the first word of its name."""
         of_kind = {"work": self._for_worker, "scan": self._for_scanner, "submit": self._for_request}
-        of_kind |= dict.fromkeys(("cancel", "put", "pause", "resume"), self._for_request)
+        of_kind |= dict.fromkeys(_REQUESTS, self._for_request)
         found = of_kind[kind]() if kind in of_kind else []
+        if kind in _WRITERS and self.draws(Fault.LATE_WRITES, 0.5):
+            stall = timedelta(seconds=self.random.choice(_STALLS_OF_WRITES.get(kind, _STALLS_OF_REQUESTS)))
+            found.append(Strike(Fault.LATE_WRITES, Fate.STALLS, _WRITES, stall=stall))
         if self.draws(Fault.STORE_ERRORS, 0.15):
             found.append(Strike(Fault.STORE_ERRORS, self.random.choice(_STORE_FATES), at=self._call()))
         if self.draws(Fault.STALLS, 0.08):

@@ -20,6 +20,7 @@ class Answer(StrEnum):
 
     effect: it did what it was asked to. known: it had done so before, and said so. stale: it has seen a larger fence, or
     its caller had hung up, so that nothing was done. failed: it said no. none: its caller died before it heard.
+    pending: it went on by itself, and has not said what came of it.
     """
 
     EFFECT = "effect"
@@ -27,11 +28,16 @@ class Answer(StrEnum):
     STALE = "stale"
     FAILED = "failed"
     NONE = "none"
+    PENDING = "pending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job that was submitted. key: of its ledger row. is_accepted: a client was told that it will run."""
+    """One job that was submitted, or as which one goes on that was moved.
+
+    key: of its ledger row. is_accepted: a client was told that it will run. hastened_at: when somebody asked first to let
+    it run at once.
+    """
 
     key: str
     tenant: str
@@ -40,6 +46,7 @@ class Job:
     payload: str | None
     expires_at: datetime | None = None
     is_accepted: bool = True
+    hastened_at: datetime | None = None
 
     def __post_init__(self) -> None:
         require_aware(self.due_at)
@@ -92,7 +99,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A ledger row at the end. settled_at: when it first came to its end; None while it has not."""
+    """A ledger row at the end.
+
+    settled_at: when it came to its end, after its last replay; None while it has not. over: from when to when it was over
+    before, until a replay let it go on.
+    """
 
     key: str
     state: State
@@ -100,6 +111,7 @@ class Row:
     fence: int
     settled_at: datetime | None
     reason: str = ""
+    over: Sequence[tuple[datetime, datetime]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +134,14 @@ class Cancel:
     is_final: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """An operator asked for another budget of attempts."""
+
+    key: str
+    asked_at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """A whole run. calls: in the order in which the target saw them.
@@ -138,3 +158,4 @@ class History:
     cancels: Sequence[Cancel]
     ended_at: datetime
     disturbed: frozenset[str] = field(default=frozenset())
+    replays: Sequence[Replay] = ()

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.api.submit import Accepted
 from functions.domain.claims import LedgerRow
 from functions.domain.instants import from_ms, to_ms
-from functions.domain.job import Timer
+from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import parse_job_id
-from functions.domain.submission import Submission, keyed_identity
-from functions.ports import Failed, Invocation
+from functions.domain.letter_id import LetterId
+from functions.domain.lifecycle import State
+from functions.domain.submission import Submission, job_of, keyed_identity
+from functions.ports import Failed, Invocation, Pending
+from tests.builders import ID_SECRET
 from tests.world.fires import Run
 from tests.world.process import Process
-from tests.world.promises import Promises, Stores
+from tests.world.promises import Expected, Promises, Stores
 from tests.world.targets import answer_of
 from verification.faults import Chaos, Fault
-from verification.history import Answer, Call, Cancel, Job
+from verification.history import Answer, Call, Cancel, Job, Replay
+
+EVERYBODY = ""
+"""Whose pause is that of the stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,8 @@ class _Seen:
     ahead: timedelta
     run: Run | None
 
-    def told(self) -> Call:
+    def told(self, said: Mapping[int, Answer]) -> Call:
+        """said: what targets that went on by themselves have said later, by their runs."""
         until = self.at
         if self.run is not None:
             lease_until = self.run.lease_until - self.ahead
@@ -46,9 +53,18 @@ class _Seen:
             called_at=self.at,
             until=until,
             payload=self.payload,
-            answer=self.answer,
+            answer=said.get(id(self.run), self.answer),
             ahead=self.ahead,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """As what a job goes on. submission: with its new time and content. before: its key until then."""
+
+    submission: Submission
+    due_at: datetime
+    before: str
 
 
 class Recorder(Promises):
@@ -64,15 +80,29 @@ class Recorder(Promises):
         self._chaos = chaos
         self._names: dict[int, str] = {}
         self._asked: dict[str, Submission] = {}
+        self._registered: dict[str, Submission] = {}
         self._ids: dict[str, str] = {}
         self._fences: dict[str, int] = {}
         self._done: set[str] = set()
         self._seen: list[_Seen] = []
         self._cancels: list[Cancel] = []
         self.settled: dict[str, datetime] = {}
+        self.over: dict[str, list[tuple[datetime, datetime]]] = {}
+        self.replays: list[Replay] = []
+        self.unsure: set[str] = set()
+        self.goes_on: Callable[[Run], None] = lambda _: None
+        self._said: dict[int, Answer] = {}
+        self._heard: set[int] = set()
+        self._submitting: dict[str, Submission] = {}
+        self._moving: dict[str, tuple[Submission, bool]] = {}
+        self._moved_as: dict[str, _Moved] = {}
+        self._hastened: dict[str, datetime] = {}
+        self._all_hastened: list[tuple[str, str, datetime]] = []
+        self._in_doubt: dict[LetterId, None] = {}
+        self._pauses: dict[str, int] = {}
 
     def name_of(self, submission: Submission) -> str:
-        """The identity of a job that is submitted without a key of its own."""
+        """The identity of a job that is submitted without a key of its own, but for its check."""
         return self._names[id(submission)]
 
     def loses_an_answer(self) -> bool:
@@ -93,6 +123,70 @@ class Recorder(Promises):
             self._names[id(submission)] = f"job-{len(self._names) + 1:05}"
         self._asked.setdefault(self._key_of(submission), submission)
 
+    def submits(self, process: str, submission: Submission) -> None:
+        """A request is about to take a job in."""
+        self._submitting[process] = submission
+
+    def moves(self, process: str, submission: Submission, *, keeps_payload: bool) -> None:
+        """A request is about to give a job another time or content."""
+        self._moving[process] = submission, keeps_payload
+
+    def hastens(self, job_id: str, *, asked_at: datetime) -> None:
+        """An owner lets a job run at once, under whatever id it goes on."""
+        key = parse_job_id(job_id).key
+        while key:
+            self._hastened.setdefault(key, asked_at)
+            key = next((later for later, moved in self._moved_as.items() if moved.before == key), "")
+
+    def hastens_all(self, tenant: str, tag: str, *, asked_at: datetime) -> None:
+        """An owner lets all jobs of a tenant run at once, or those with a tag."""
+        self._all_hastened.append((tenant, tag, asked_at))
+
+    def replays_letter(self, letter_id: LetterId) -> None:
+        """An operator asks for a replay."""
+        self.replays.append(Replay(f"{letter_id.tenant}#{letter_id.identity}", self._clock.instant))
+
+    def replay_was(self, letter_id: LetterId, *, is_told: bool) -> None:
+        """Whether the operator knows what has come of it."""
+        self._in_doubt.pop(letter_id, None)
+        if not is_told:
+            self._in_doubt[letter_id] = None
+
+    def replays_in_doubt(self) -> list[LetterId]:
+        """Of those that an operator does not know about."""
+        return list(self._in_doubt)
+
+    def has_done(self, run: Run) -> None:
+        """A target that went on by itself has done its work, whoever hears of it."""
+        key = parse_job_id(run.job_id).key
+        if self._said.get(id(run)) is None:
+            self._said[id(run)] = Answer.KNOWN if key in self._done else Answer.EFFECT
+            self._done.add(key)
+
+    def has_not_done(self, run: Run) -> None:
+        """It has failed."""
+        self._said.setdefault(id(run), Answer.FAILED)
+
+    def unheard(self, run: Run) -> None:
+        """That it has done its work was not heard at once: another attempt may do it again."""
+        self.unsure.add(parse_job_id(run.job_id).key)
+
+    def heard(self, run: Run) -> None:
+        """A target was answered when it told of its end, or was told that its attempt is not its own any more."""
+        self._heard.add(id(run))
+
+    def was_heard(self, run: Run) -> bool:
+        """Whether it need not tell again."""
+        return id(run) in self._heard
+
+    def paused(self, tenant: str) -> None:
+        """From now on no process that begins may call a target for it."""
+        self._pauses[tenant] = self._stores.history.moment
+
+    def resumed(self, tenant: str) -> None:
+        """It is served again."""
+        self._pauses.pop(tenant, None)
+
     def accepted(self, submission: Submission, answer: Accepted) -> None:
         if not self.loses_an_answer():
             super().accepted(submission, answer)
@@ -111,8 +205,18 @@ class Recorder(Promises):
     def ledger_changed(self, before: Mapping[str, LedgerRow], after: Mapping[str, LedgerRow], process: Process) -> None:
         super().ledger_changed(before, after, process)
         for key, row in after.items():
-            if row.is_settled and row is not before.get(key):
+            old = before.get(key)
+            if row is old:
+                continue
+            if old is None and process.name in self._submitting and key in self._asked:
+                # A key belongs to whoever wrote its row first: one that was sent before may not have come so far.
+                self._registered.setdefault(key, self._submitting[process.name])
+            if row.state is State.MOVED and (old is None or old.state is not State.MOVED):
+                self._has_moved(key, row, process)
+            if row.is_settled:
                 self.settled.setdefault(key, self._clock.instant)
+            elif key in self.settled and process.name.startswith("replay"):
+                self.over.setdefault(key, []).append((self.settled.pop(key), self._clock.instant))
 
     def begin(
         self, timer: Timer, invocation: Invocation, payload: str | None, process: Process, called_at: datetime
@@ -120,40 +224,83 @@ class Recorder(Promises):
         key, seen = invocation.idempotency_key, self._fences.get(invocation.idempotency_key, 0)
         run = super().begin(timer, invocation, payload, process, called_at)
         run = None if invocation.fence < seen else run
+        is_paused = any(
+            process.began > self._pauses[tenant] for tenant in (timer.job.tenant, EVERYBODY) if tenant in self._pauses
+        )
+        self.expect(not is_paused, f"called although its tenant is paused: {key}")
         self._fences[key] = max(invocation.fence, seen)
-        answer = Answer.STALE if run is None else self._answer(timer.job.target, invocation)
+        answer = Answer.STALE if run is None else self._answer(timer, invocation)
         self._seen.append(_Seen(invocation, payload, answer, self._clock.instant, process.clock.ahead, run))
+        if answer is Answer.PENDING and run is not None:
+            self.goes_on(run)
         return run
 
     def asked_for(self) -> list[Job]:
-        """What was submitted. A key belongs to its first submission."""
-        return [
-            Job(
-                key=key,
-                tenant=submission.tenant,
-                delivery=submission.delivery,
-                due_at=(due_at := from_ms(to_ms(submission.due_at))),
-                payload=submission.payload,
-                expires_at=due_at + submission.expires_after if submission.expires_after else None,
-                is_accepted=key in self._ids,
-            )
-            for key, submission in self._asked.items()
-        ]
+        """What was submitted, and as what it goes on. A key belongs to its first submission."""
+        asked = {key: self._registered.get(key, submission) for key, submission in self._asked.items()}
+        jobs = {
+            key: self._job(key, submission, from_ms(to_ms(submission.due_at)), is_accepted=key in self._ids)
+            for key, submission in asked.items()
+        }
+        for key, moved in self._moved_as.items():
+            is_accepted = moved.before in jobs and jobs[moved.before].is_accepted
+            jobs[key] = self._job(key, moved.submission, moved.due_at, is_accepted=is_accepted)
+        return list(jobs.values())
 
     def all_cancels(self) -> list[Cancel]:
         """Those that were answered, and those that removed a row without a word."""
         silent = [Cancel(each.job_id.key, None, is_final=True) for each in self.jobs.values() if each.removed_by]
         return [*self._cancels, *silent]
 
+    @property
+    def moved(self) -> int:
+        """How many of those go on from others."""
+        return len(self._moved_as)
+
     def calls(self) -> list[Call]:
         """What the target saw, in order."""
-        return [seen.told() for seen in self._seen]
+        return [seen.told(self._said) for seen in self._seen]
 
-    def _answer(self, target: str, invocation: Invocation) -> Answer:
+    def _job(self, key: str, submission: Submission, due_at: datetime, *, is_accepted: bool) -> Job:
+        hastened = [
+            at
+            for tenant, tag, at in self._all_hastened
+            if tenant == submission.tenant and tag in ("", *submission.tags)
+        ]
+        hastened += [self._hastened[key]] if key in self._hastened else []
+        return Job(
+            key=key,
+            tenant=submission.tenant,
+            delivery=submission.delivery,
+            due_at=due_at,
+            payload=submission.payload,
+            expires_at=due_at + submission.expires_after if submission.expires_after else None,
+            is_accepted=is_accepted,
+            hastened_at=min(hastened, default=None),
+        )
+
+    def _has_moved(self, key: str, row: LedgerRow, process: Process) -> None:
+        to = parse_job_id(row.moved_to)
+        before = self._moved_as[key].submission if key in self._moved_as else self._registered.get(key)
+        before = before or self._asked[key]
+        submission, keeps_payload = self._moving.get(process.name, (before, True))
+        if keeps_payload:
+            submission = replace(submission, payload=before.payload)
+        # An operation shifts each job by as much, which the world sees to.
+        due_at = from_ms(to_ms(submission.due_at)) if process.name in self._moving else to.due_at
+        self._moved_as[to.key] = _Moved(submission, due_at, key)
+        if str(to) in self.jobs:
+            self.jobs[str(to)] = Expected(to, submission)
+
+    def _answer(self, timer: Timer, invocation: Invocation) -> Answer:
+        target = timer.job.target
         if "poison" in target:
             return Answer.NONE
-        if isinstance(answer_of(target, invocation), Failed):
+        answer = answer_of(target, invocation)
+        if isinstance(answer, Failed):
             return Answer.FAILED
+        if isinstance(answer, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
+            return Answer.PENDING
         if invocation.idempotency_key in self._done:
             return Answer.KNOWN
         self._done.add(invocation.idempotency_key)
@@ -162,4 +309,5 @@ class Recorder(Promises):
     def _key_of(self, submission: Submission) -> str:
         if submission.idempotency_key is not None:
             return f"{submission.tenant}#{keyed_identity(submission.tenant, submission.idempotency_key)}"
-        return f"{submission.tenant}#{self._names[id(submission)]}"
+        name = self._names[id(submission)]
+        return job_of(submission, identity=name, wheel=self._stores.wheel, id_secret=ID_SECRET).key

@@ -9,6 +9,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
+from verification.acts import Act
 from verification.checker import Invariant, Violation
 from verification.faults import Fault
 from verification.run import Tally, Total
@@ -20,21 +21,28 @@ _EXACT_BELOW = 10 * _THOUSAND
 def table_of(total: Total) -> Table:
     """How often each fault struck, and how often each invariant was looked at in the episodes in which it did."""
     title = f"{total.jobs:,} jobs, {total.fires:,} fires and {total.calls:,} calls in {len(total.outcomes):,} episodes"
-    table = Table(title=title, box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+    acts = total.acts
+    done = ", ".join(f"{acts[act]:,} {act.replace('_', ' ')}" for act in Act if acts[act])
+    table = Table(title=title, caption=done, box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("fault", no_wrap=True)
     table.add_column("struck", justify="right", no_wrap=True)
     for invariant in Invariant:
         table.add_column(invariant.replace("_", " "), justify="right", overflow="fold")
+    if total.doubts:
+        table.add_column("doubts", justify="right", no_wrap=True)
     for name, tally in _rows(total):
         counts = (_cell(tally, invariant) for invariant in Invariant)
-        table.add_row(name, _count(tally.struck) if tally.struck else "", *counts)
+        doubts = [f"[bold red]✘{tally.doubts}[/bold red]" if tally.doubts else ""] if total.doubts else []
+        table.add_row(name, _count(tally.struck) if tally.struck else "", *counts, *doubts)
     return table
 
 
 def lines_of(total: Total, *, command: str) -> Iterator[str]:
-    """A sentence for each violation, with the command that repeats its episode."""
-    for seed, violation in total.violations:
-        yield f"✘ {violation.invariant}: {violation.key} {violation.text}"
+    """A sentence for each violation and each doubt, with the command that repeats its episode."""
+    told = [(seed, f"{violation.invariant}: {violation.key} {violation.text}") for seed, violation in total.violations]
+    told += [(seed, f"doubt: {doubt}") for seed, doubt in total.doubts]
+    for seed, text in told:
+        yield f"✘ {text}"
         yield f"  repeat it with: {command_for(command, seed)}"
 
 
@@ -46,6 +54,7 @@ def as_json(total: Total, *, command: str, **more: Any) -> dict[str, Any]:
         return {
             "struck": tally.struck,
             "episodes": tally.episodes,
+            "doubts": tally.doubts,
             **{
                 name: {str(invariant): counted[invariant] for invariant in Invariant}
                 for name, counted in counts.items()
@@ -68,8 +77,12 @@ def as_json(total: Total, *, command: str, **more: Any) -> dict[str, Any]:
         "calls": total.calls,
         "episodes": len(total.outcomes),
         "all": described(total.everything),
+        "acts": {str(act): total.acts[act] for act in Act},
         "faults": {name: described(tally) for name, tally in _rows(total)},
         "violations": [told(seed, violation) for seed, violation in total.violations],
+        "doubts": [
+            {"text": doubt, "seed": seed, "command": command_for(command, seed)} for seed, doubt in total.doubts
+        ],
     }
 
 

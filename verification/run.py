@@ -10,35 +10,39 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
+from tests.world.stores import MakeStores, in_memory
+from verification.acts import Act
 from verification.checker import Invariant, Violation
 from verification.episode import JOBS, Outcome, run_episode
 from verification.faults import Fault
 
 _WORTH_A_PROCESS = 10
-"""Episodes: fewer are done before another process has started."""
+"""Episodes in memory: fewer are done before another process has started."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Episodes of one kind. struck: how often their fault did."""
+    """Episodes of one kind. struck: how often their fault did. doubts: how many their worlds had."""
 
     episodes: int = 0
     struck: int = 0
     checks: Counter[Invariant] = field(default_factory=Counter)
     violations: Counter[Invariant] = field(default_factory=Counter)
+    doubts: int = 0
 
     def add(self, outcome: Outcome) -> None:
         """One more."""
         self.episodes += 1
         self.checks += outcome.judgement.checks
         self.violations += Counter(violation.invariant for violation in outcome.judgement.violations)
+        self.doubts += len(outcome.doubts)
 
 
 @dataclass(slots=True)
 class Total:
     """All episodes, and by fault those in which it struck; None: those in which none did.
 
-    violations: each with the seed of its episode.
+    violations, doubts: each with the seed of its episode.
     """
 
     outcomes: Sequence[Outcome]
@@ -71,9 +75,24 @@ class Total:
         return sum(outcome.calls for outcome in self.outcomes)
 
     @property
+    def acts(self) -> Counter[Act]:
+        """How often each was done."""
+        return sum((outcome.acts for outcome in self.outcomes), Counter[Act]())
+
+    @property
     def violations(self) -> list[tuple[int, Violation]]:
         """In the order of the episodes."""
         return [(outcome.seed, violation) for outcome in self.outcomes for violation in outcome.judgement.violations]
+
+    @property
+    def doubts(self) -> list[tuple[int, str]]:
+        """In the order of the episodes."""
+        return [(outcome.seed, doubt) for outcome in self.outcomes for doubt in outcome.doubts]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether every promise was: nobody has found one broken, neither the checker nor a world."""
+        return not self.violations and not self.doubts
 
 
 def seeds_of(seed: int, *, jobs: int) -> list[int]:
@@ -86,15 +105,20 @@ def seeds_of(seed: int, *, jobs: int) -> list[int]:
 
 
 def run_all(
-    seeds: Sequence[int], faults: Collection[Fault], *, advance: Callable[[int], None] = lambda _: None
+    seeds: Sequence[int],
+    faults: Collection[Fault],
+    *,
+    stores: MakeStores = in_memory,
+    advance: Callable[[int], None] = lambda _: None,
 ) -> Total:
-    """Run an episode for each seed. advance: told how many jobs have been judged since."""
-    processes = min(os.cpu_count() or 1, len(seeds) // _WORTH_A_PROCESS)
+    """Run an episode for each seed. stores: can be pickled. advance: told how many jobs have been judged since."""
+    worth_a_process = _WORTH_A_PROCESS if stores is in_memory else 1
+    processes = min(os.cpu_count() or 1, len(seeds) // worth_a_process)
     if processes <= 1:
-        return Total([_one(seed, faults, advance) for seed in seeds])
+        return Total([_one(seed, faults, stores, advance) for seed in seeds])
     # Forked, a process would inherit whatever threads and locks its parent has.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run_episode, seed, tuple(faults)) for seed in seeds]
+        futures = [pool.submit(run_episode, seed, tuple(faults), stores=stores) for seed in seeds]
         try:
             for future in as_completed(futures):
                 advance(future.result().jobs)
@@ -104,7 +128,7 @@ def run_all(
         return Total([future.result() for future in futures])
 
 
-def _one(seed: int, faults: Collection[Fault], advance: Callable[[int], None]) -> Outcome:
-    outcome = run_episode(seed, faults)
+def _one(seed: int, faults: Collection[Fault], stores: MakeStores, advance: Callable[[int], None]) -> Outcome:
+    outcome = run_episode(seed, faults, stores=stores)
     advance(outcome.jobs)
     return outcome

@@ -6,7 +6,6 @@ It refuses a smaller fence than it has seen, looks the idempotency key up before
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -64,11 +63,6 @@ class Sink(LoopbackServer):
     ) -> None:
         self.released.set()
         super().__exit__(kind, error, trace)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever is killed resets its connections: that is no news."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
 
     def address(self, manner: Manner) -> str:
         """Where something is called that answers so."""

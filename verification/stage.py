@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Any
 
-from functions.api.manage_schedules import ScheduleManager
 from functions.api.submit import Submitter
 from functions.domain.claims import LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Timer
-from functions.domain.schedule import Schedule
 from functions.domain.submission import Submission
 from functions.ports import Rejected
 from functions.sweeper.heal import PASS_INTERVAL
 from tests.builders import LOCAL_WHEEL
 from tests.fakes import QueuedMessage
 from tests.world.carriers import timers_of
-from tests.world.expected import fires_between
 from tests.world.host import FUNCTION_LIMIT
 from tests.world.passing import TICK
-from tests.world.process import SMOOTHLY, Conditions, Fate, Process
-from tests.world.process import Fault as FaultAtCall
+from tests.world.process import SMOOTHLY, Conditions, Process
 from tests.world.world import World
-from verification.faults import Chaos, Fault, Strike
-from verification.history import Fires, History, Letter, Row
+from verification.acts import Act
+from verification.faults import Chaos, Fault
+from verification.history import History, Letter, Row
+from verification.lives import Life, Scheduling
+from verification.owned import Owning
 from verification.recorder import Recorder
-
-LATENESS = timedelta(minutes=10)
-"""A fire that has come due no longer than this before its schedule is paused may not have run by then: three ticks were
-missed, and the scanners after them died."""
+from verification.struck import Struck
 
 MESSAGE_AGE = timedelta(days=13)
 """How long a copy of a message may stay away, and come after all."""
@@ -47,64 +44,8 @@ def calm() -> Chaos:
     return Chaos((), random.Random(0), LOCAL_WHEEL.skew)
 
 
-class Struck(Process):
-    """A process that faults may strike. keys: of the jobs that it had to do with."""
-
-    def __init__(self, stage: Stage, name: str, conditions: Conditions, *, limit: timedelta) -> None:
-        super().__init__(stage, name, conditions, limit=limit)
-        self.keys: set[str] = set()
-        self._stage = stage
-        self._is_held = conditions.is_held
-        self._strikes = stage.chaos.for_process(name.partition(" ")[0])
-        self._striking: Strike | None = None
-
-    @property
-    def has_suffered(self) -> bool:
-        """Whether it did not run through at once, to its end and without a fault."""
-        return self.is_disturbed or self.is_dead or self._is_held
-
-    def through(self, name: str, make: Callable[[], Any], failed: Any = None, about: Sequence[Any] = ()) -> Any:
-        if name in ("ledger.claim", "ledger.rescue", "ledger.attempt", "target.begin"):
-            self.keys.add(about[0].job.key)
-        return super().through(name, make, failed, about)
-
-    def _fate(self, name: str, *, is_local: bool) -> Fate:
-        if self._fault is not None or self._stage.chaos.is_over:
-            return super()._fate(name, is_local=is_local)
-        due = [strike for strike in self._strikes if strike.is_due(name)]
-        if not due:
-            return super()._fate(name, is_local=is_local)
-        self._striking = due[0]
-        self._fault = FaultAtCall(due[0].fate, at_call=self._calls + 1, stall=due[0].stall)
-        fate = super()._fate(name, is_local=is_local)
-        if fate is Fate.HELD:
-            self._fault = None
-        else:
-            self._stage.chaos.struck[due[0].fault] += 1
-        return fate
-
-    def _stall(self) -> None:
-        if self._striking is not None and self._striking.fault is Fault.DOUBLE_TICKS:
-            self._fault = None
-            self._stage.scan(int(self.name.split(" ")[1]))
-        else:
-            super()._stall()
-            self._fault = None
-
-
 @dataclass
-class _Life:
-    """While a schedule fires: since a client asked for it, and was told so, until it asked for its end, and was told."""
-
-    schedule: Schedule
-    asked_at: datetime
-    told_at: datetime | None = None
-    stopped_at: datetime | None = None
-    is_over_at: datetime | None = None
-
-
-@dataclass
-class Stage(World):
+class Stage(Scheduling, Owning, World):
     """A world in which faults strike, clients act at their times, and a history is kept."""
 
     chaos: Chaos = field(default_factory=calm)
@@ -113,23 +54,34 @@ class Stage(World):
         super().__post_init__()
         self.record = Recorder(self, self.chaos)
         self.promises = self.record
+        self.acts: Counter[Act] = Counter()
+        self.lives: dict[str, list[Life]] = {}
         self.schedules.promises = self.record.schedules
         self.processes: list[Struck] = []
         self._submissions: list[Submission] = []
-        self._lives: dict[str, list[_Life]] = {}
         self._agenda: list[tuple[datetime, int, Callable[[], None]]] = []
-        self._next_tick = self.clock.instant
+        self._next_tick = self._ticked_at = self.clock.instant
         self._ticks_to_miss = 0
         self._has_missed = False
         self._depth = 0
         self._copies: list[QueuedMessage] = []
+        self._throttled: set[str] = set()
         self._caught_up_at = self._ended_at = self.clock.instant
         self._rows: dict[str, LedgerRow] = {}
         self._managed = ""
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether a process stands still, while the others go on."""
+        return self._depth > 0
+
     def at(self, instant: datetime, act: Callable[[], None]) -> None:
         """A client is going to act then, or as soon after it as it comes to that."""
         heappush(self._agenda, (instant, len(self._agenda) + self._number(), act))
+
+    def begin_ticking(self) -> None:
+        """From now on a tick comes each minute: at no instant that any bucket knows of."""
+        self._next_tick = self.clock.instant
 
     def conditions(self) -> Conditions:
         """Of a new process: its clock, and what its calls cost."""
@@ -140,35 +92,11 @@ class Stage(World):
         self._submissions.append(submission)
         return super().submit(submission, conditions)
 
-    def put_schedule(self, schedule: Schedule, conditions: Conditions = SMOOTHLY) -> Process:
-        self._managed = f"{schedule.tenant}#{schedule.schedule_id}"
-        lives = self._lives.setdefault(self._managed, [])
-        if not lives or lives[-1].is_over_at is not None:
-            lives.append(_Life(schedule, self.clock.instant))
-        return super().put_schedule(schedule, conditions)
-
-    def resume(self, key: str, conditions: Conditions = SMOOTHLY) -> Process:
-        self._managed, lives = key, self._lives[key]
-        if lives[-1].is_over_at is not None:
-            lives.append(_Life(lives[-1].schedule, self.clock.instant))
-        return super().resume(key, conditions)
-
-    def pause(self, key: str, conditions: Conditions = SMOOTHLY) -> Process:
-        self._stops(key)
-        return super().pause(key, conditions)
-
-    def delete(self, key: str, conditions: Conditions = SMOOTHLY) -> Process:
-        self._stops(key)
-        return super().delete(key, conditions)
-
-    def is_firing(self, key: str) -> bool:
-        """Whether a client was told that a schedule fires."""
-        life = self._lives[key][-1]
-        return life.told_at is not None and life.stopped_at is None
-
-    def is_stopped(self, key: str) -> bool:
-        """Whether a client was told that a schedule does not fire any more."""
-        return self._lives[key][-1].is_over_at is not None
+    def work(self, conditions: Conditions = SMOOTHLY, *, batch: int = 10) -> Process | None:
+        for message in self.ready.messages.values():
+            if message.message_id in self._throttled and message.visible_at <= self.clock.instant:
+                message.receive_count = self.ready.max_receive_count
+        return super().work(conditions, batch=batch)
 
     def process(self, kind: str, conditions: Conditions, *, limit: timedelta = FUNCTION_LIMIT) -> Process:
         process = Struck(self, f"{kind} #{self._number()}", conditions, limit=limit)
@@ -178,6 +106,7 @@ class Stage(World):
     def build(self, wanted: type, process: Process, **special: Any) -> Any:
         if wanted is Submitter:
             submission = self._submissions[-1]
+            self.record.submits(process.name, submission)
             special["identity"] = lambda: self.record.name_of(submission)
         return super().build(wanted, process, **special)
 
@@ -191,6 +120,7 @@ class Stage(World):
         if self.chaos.random.random() < 0.5:
             # What is with a worker that stands still is given to another.
             self.redeliver()
+        self._throttle()
         self._depth += 1
         self.live_until(self.clock.instant + duration)
         self._depth -= 1
@@ -203,21 +133,23 @@ class Stage(World):
             waiting += [message.visible_at] if message else []
             self.clock.tick(min(waiting) - self.clock.instant)
             self.tidy()
-            if self._agenda and self._agenda[0][0] <= self.clock.instant:
-                heappop(self._agenda)[2]()
-            elif self._next_tick <= self.clock.instant:
+            if self._act():
+                continue
+            if self._next_tick <= self.clock.instant:
                 self._tick()
             else:
-                self.work(self.conditions(), batch=self.chaos.random.choice([10, 10, 2, 1]))
-                self.bury(self.conditions())
+                self._deliver()
 
     def finish(self) -> None:
         """Without faults until nothing is left to do; then messages come again that nobody has seen for days."""
         self.chaos.is_over = True
+        self.lift_everything()
+        self.ask_again_for_replays()
         self._caught_up_at = self.clock.instant + PASS_INTERVAL + TICK
         self.drain()
+        self.promises.operations.check_exports()
         self._ended_at = self.clock.instant
-        self._rows = dict(self.ledger.rows)
+        self._rows = dict(self.kept_rows())
         self._come_back()
 
     def whole_history(self) -> History:
@@ -225,7 +157,7 @@ class Stage(World):
         disturbed = [process.keys for process in self.processes if process.has_suffered]
         return History(
             jobs=self.record.asked_for(),
-            fires=[self._owed(key, lives) for key, lives in self._lives.items()],
+            fires=[self.owed(key, caught_up_at=self._caught_up_at, ended_at=self._ended_at) for key in self.lives],
             calls=self.record.calls(),
             rows={
                 key: Row(
@@ -235,6 +167,7 @@ class Stage(World):
                     fence=row.fence,
                     settled_at=self.record.settled.get(key),
                     reason=row.error,
+                    over=tuple(self.record.over.get(key, ())),
                 )
                 for key, row in self._rows.items()
             },
@@ -244,7 +177,8 @@ class Stage(World):
             ],
             cancels=self.record.all_cancels(),
             ended_at=self._ended_at,
-            disturbed=frozenset().union(*disturbed),
+            disturbed=frozenset(self.record.unsure).union(*disturbed),
+            replays=self.record.replays,
         )
 
     def keep_a_copy(self) -> None:
@@ -253,33 +187,28 @@ class Stage(World):
         if messages:
             self._copies.append(self.chaos.random.choice(messages))
 
-    def _manage(self, kind: str, conditions: Conditions, ask: Callable[[ScheduleManager], Any]) -> Process:
-        key = self._managed
+    def kept_rows(self) -> Mapping[str, LedgerRow]:
+        """All rows of the ledger, as they were last seen."""
+        return dict(self.ledger.rows)
 
-        def told(manager: ScheduleManager) -> None:
-            ask(manager)
-            if not self.record.loses_an_answer():
-                self._note_told(kind, self._lives[key][-1])
+    def _act(self) -> bool:
+        """Whether it was somebody's turn to ask for something."""
+        if not self._agenda or self._agenda[0][0] > self.clock.instant:
+            return False
+        heappop(self._agenda)[2]()
+        return True
 
-        return super()._manage(kind, conditions, told)
-
-    def _note_told(self, kind: str, life: _Life) -> None:
-        if kind in ("put", "resume"):
-            life.told_at = life.told_at or self.clock.instant
-        elif kind in ("pause", "delete"):
-            life.is_over_at = life.is_over_at or self.clock.instant
+    def _deliver(self) -> None:
+        self.work(self.conditions(), batch=self.chaos.random.choice([10, 10, 2, 1]))
+        self.bury(self.conditions())
 
     def _refuse(self, timer: Timer) -> Rejected | None:
         if self.chaos.refuses():
             return Rejected(timer, "throttled", is_permanent=False)
         return super()._refuse(timer)
 
-    def _stops(self, key: str) -> None:
-        self._managed = key
-        life = self._lives[key][-1]
-        life.stopped_at = life.stopped_at or self.clock.instant
-
     def _tick(self) -> None:
+        self._ticked_at = self.clock.instant
         self._next_tick += TICK
         if self._ticks_to_miss:
             self._ticks_to_miss -= 1
@@ -288,11 +217,14 @@ class Stage(World):
             self._has_missed, self._ticks_to_miss = True, 2
             return
         self._duplicate()
+        self._throttle()
         for shard in range(self.wheel.scan_shards):
             self.scan(shard, self.conditions())
         if self.audits:
             self.sweep(self.conditions())
         self.heal(self.conditions())
+        if self.promises.operations.open():
+            self.operate(self.conditions())
 
     def _duplicate(self) -> None:
         messages = list(self.ready.messages.values())
@@ -305,6 +237,17 @@ class Stage(World):
         self._copies.append(message)
         later = timedelta(seconds=self.chaos.random.choice([0, 0.5, 20, 120]))
         self._deliver_again(message, at=max(message.visible_at, self.clock.instant) + later)
+
+    def _throttle(self) -> None:
+        messages = list(self.ready.messages.values())
+        if not messages or not self.chaos.strikes(Fault.THROTTLED, 0.3):
+            return
+        # What is with a worker that stands still comes first: its time to be hidden may be over.
+        held = [message for message in messages if message.receive_count]
+        message = self.chaos.random.choice(held or messages)
+        self._throttled.add(message.message_id)
+        if held:
+            message.visible_at = self.clock.instant
 
     def _deliver_again(self, message: QueuedMessage, *, at: datetime) -> None:
         copy_id = f"copy-{self._number()}-{message.message_id}"
@@ -321,24 +264,3 @@ class Stage(World):
             while self.work():
                 pass
             self.clock.tick(100 * SECOND)
-
-    def _owed(self, key: str, lives: Sequence[_Life]) -> Fires:
-        schedule, skew = lives[0].schedule, self.wheel.skew
-        due: set[datetime] = set()
-        possible: set[datetime] = set()
-        for life in lives:
-            stopped_at = life.stopped_at or self._ended_at
-            # What is deleted at the end has caught up before.
-            must_end = self._caught_up_at if stopped_at > self._caught_up_at else stopped_at - LATENESS
-            possible.update(fires_between(schedule, life.asked_at - skew, (life.is_over_at or self._ended_at) + skew))
-            if life.told_at is not None:
-                due.update(fires_between(schedule, life.told_at + skew, must_end))
-        job = schedule.job
-        return Fires(
-            key=key,
-            tenant=schedule.tenant,
-            delivery=job.delivery,
-            payload=job.payload.text,
-            due=frozenset(due),
-            possible=frozenset(possible - due),
-        )

@@ -1,9 +1,10 @@
-"""Dead letters on DynamoDB: by tenant and hour, so that a tenant's recent ones are one query."""
+"""Dead letters on DynamoDB: by tenant and hour, so that a tenant's recent ones are one query; and which hours have any."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _HOUR = len("2027-03-01T12")
+MARKS = "hours"
+"""In the place of an hour, where the marks of a tenant are."""
+
+_MARK_OUTLIVES = timedelta(days=1)
+_MOST_KNOWN = 10_000
 RAW_LIMIT = 65_536
 _ERROR_LIMIT = 2_000
 
@@ -27,19 +33,60 @@ class DynamoDBDeadLetters:
     """The letters of a tenant and hour stand together.
 
     Rows {p: tenant#hour, s: dead at#identity, e: error, c: error class, a: attempt, f: fence, i: job id, j: record,
-    w: raw body, r: replayed at, x: ttl}; `r` in ms, the ttl in s.
+    w: raw body, r: replayed at, x: ttl}; `r` in ms, the ttl in s. And marks {p: tenant#hours, s: hour, x: ttl}.
+    Safe for threads.
     """
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
         self._table = table
+        self._known: dict[tuple[str, str], None] = {}
+        self._lock = threading.Lock()
 
     def put(self, letter: DeadLetter) -> None:
         """Repeating it with the same instant changes nothing."""
+        self.mark_hour(letter)
         self._client.put_item(**self.put_request(letter))
 
+    def mark_hour(self, letter: DeadLetter) -> None:
+        """What comes before `put_request`: a write unit for the first letter of a tenant and hour that a process keeps."""
+        hour = format_instant(letter.dead_at)[:_HOUR]
+        mark = letter.tenant, hour
+        if mark in self._known:
+            return
+        expires_at = letter.dead_at + LETTER_LIFE + _MARK_OUTLIVES
+        self._client.put_item(
+            TableName=self._table,
+            Item={
+                "p": {"S": _partition(letter.tenant, MARKS)},
+                "s": {"S": hour},
+                "x": {"N": str(to_seconds(expires_at))},
+            },
+        )
+        with self._lock:
+            self._known[mark] = None
+            while len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+
+    def hours(self, tenant: str, *, since: datetime, until: datetime, limit: int) -> tuple[list[datetime], bool]:
+        """One Query: a read unit for some 80 hours."""
+        answer = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression="p = :p AND s BETWEEN :since AND :until",
+            ExpressionAttributeValues={
+                ":p": {"S": _partition(tenant, MARKS)},
+                ":since": {"S": format_instant(since)[:_HOUR]},
+                ":until": {"S": format_instant(until)[:_HOUR]},
+            },
+            ScanIndexForward=False,
+            Limit=limit,
+            ConsistentRead=True,
+        )
+        found = [parse_instant(f"{item['s']['S']}:00:00Z") for item in answer["Items"]]
+        return found, "LastEvaluatedKey" in answer
+
     def put_request(self, letter: DeadLetter) -> Any:
-        """The same as a part of a transaction."""
+        """The letter as a part of a transaction; see `mark_hour`."""
         item: dict[str, Any] = {
             **_key(letter.letter_id),
             "e": {"S": letter.error[:_ERROR_LIMIT]},

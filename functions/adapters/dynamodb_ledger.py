@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from functions.adapters.clients import is_refused
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from functions.domain.claims import LedgerRow, deaths_of, expires_at, is_own
+from functions.domain.claims import MOVED_LIFE, LedgerRow, deaths_of, expires_at, is_own
 from functions.domain.envelope import encode_timer
 from functions.domain.http_answers import RESULT_LIMIT
 from functions.domain.instants import from_ms, to_ms, to_seconds
@@ -19,7 +19,7 @@ from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.domain.retry import MAX_BACKOFF
-from functions.ports import Applied, Claimed, DeadLetter, Refused
+from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -150,7 +150,8 @@ class DynamoDBLedger:
         error: str = "",
     ) -> Applied | Refused:
         """One write unit. A zombie, whose attempt was rescued, is refused by the fence."""
-        running_under_my_fence = "f = :fence AND o = :owner AND s = :running"
+        # Whoever ends an attempt that goes on by itself has a token of its own, and its fence.
+        running_under_my_fence = "f = :fence AND s = :running AND (o = :owner OR attribute_exists(j))"
         if event is Event.RETRY:
             running_under_my_fence += " AND attribute_not_exists(c)"
         mine = "f = :fence AND o = :owner AND s = :state"
@@ -254,12 +255,15 @@ class DynamoDBLedger:
             values={":seen": _ms(row.due_at), ":before": {"N": str(timer.attempt - 1)}},
         )
 
-    def move(self, job_id: JobId, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
-        """Four write units: a transaction of two rows. Whoever has the old id finds the new one as long as it waits.
+    def move(
+        self, job_id: JobId, timer: Timer, *, owner: str, now: datetime, first: JobId | None = None
+    ) -> Applied | Refused:
+        """Four write units: a transaction of two rows. Two more where its first row is pointed to the new id, too.
 
         Raises NotPlaced when the day of the far row could not be marked.
         """
         assert self._timers is not None  # only where a function has the table
+        moved_to = str(job_id_of(timer.job))
         nobody_has_had_it = "(s = :scheduled AND attribute_not_exists(f) AND attribute_not_exists(c))"
         update = self._request(
             job_id.key,
@@ -273,13 +277,28 @@ class DynamoDBLedger:
             values={
                 ":scheduled": {"S": State.SCHEDULED},
                 ":id": {"S": str(job_id)},
-                ":moved_to": {"S": str(job_id_of(timer.job))},
+                ":moved_to": {"S": moved_to},
+                ":ttl": _moved_ttl(job_id, timer, now=now),
             },
         )
         self._timers.mark(timer)
         put = self._timers.put_request(timer)
+        writes: list[Any] = [{"Update": update}, {"Put": put}]
+        if first is not None:
+            renewed = self._conditional(
+                first.key,
+                update="SET m = :moved_to, u = :now, x = :ttl",
+                condition="s = :state",
+                values={
+                    ":state": {"S": target(Event.MOVE)},
+                    ":moved_to": {"S": moved_to},
+                    ":now": _ms(now),
+                    ":ttl": _moved_ttl(first, timer, now=now),
+                },
+            )
+            writes.append({"Update": renewed})
         try:
-            self._client.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
+            self._client.transact_write_items(TransactItems=writes)
         except ClientError as error:
             return _refused(error)
         return Applied()
@@ -311,15 +330,18 @@ class DynamoDBLedger:
         return _applied(self._send(request))
 
     def replay(
-        self, timer: Timer, *, fence: int, owner: str, now: datetime, needs_row: bool = False
+        self, timer: Timer, *, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
         """One write unit, refused or not."""
         has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
+        # Its key may have been used again since its row expired.
+        is_its_own = "(attribute_not_exists(i) OR i = :id)"
         # Never to a later instant: a message that another replay has placed would be dropped as due before it.
         is_replayed = "s = :state AND a = :before AND d >= :due"
         return self._write(
             timer.job.key,
-            condition=f"({has_failed}) OR ({is_replayed})" + ("" if needs_row else " OR attribute_not_exists(k)"),
+            condition=f"({is_its_own} AND (({has_failed}) OR ({is_replayed})))"
+            + ("" if needs_row else " OR attribute_not_exists(k)"),
             # A target that remembers the highest fence would refuse those of a row that begins anew.
             assignments="d = :due, a = :before, i = :id, p = :spent, q = :counted_from"
             + (", f = if_not_exists(f, :fence)" if fence else ""),
@@ -332,14 +354,14 @@ class DynamoDBLedger:
             values={
                 ":failed": {"S": State.FAILED},
                 ":before": {"N": str(timer.attempt - 1)},
-                ":id": {"S": str(job_id_of(timer.job))},
+                ":id": {"S": job_id},
                 ":spent": {"N": str(timer.spent)},
                 ":counted_from": _ms(timer.counted_from or timer.due_at),
                 **({":fence": {"N": str(fence)}} if fence else {}),
             },
         )
 
-    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Applied | Refused:
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
         """The tombstone: it stops a message that is already on its way."""
         if row is not None and row.state not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
             return Refused(row)
@@ -349,10 +371,11 @@ class DynamoDBLedger:
         if row is not None:
             unchanged, met = _unchanged(row)
             condition = f"({unchanged}) OR s = :state"
-        return self._write(
+        answer = self._update(
             job_id.key,
             condition=condition,
             assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id)",
+            returns="ALL_OLD",
             state=target(Event.CANCEL),
             owner=owner,
             due_at=job_id.due_at,
@@ -364,6 +387,9 @@ class DynamoDBLedger:
                 ":ttl": _ttl(now=now + MAX_BACKOFF, due_at=job_id.due_at),
             },
         )
+        if isinstance(answer, Refused):
+            return answer
+        return Cancelled.over(_read(answer) if answer else None, owner=owner)
 
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
         """One write unit."""
@@ -490,7 +516,8 @@ class DynamoDBLedger:
         update = self._request(
             job.key,
             condition=f"({condition}) OR (s = :state AND o = :owner)",
-            assignments="d = if_not_exists(d, :due), a = :attempt, e = :error, i = if_not_exists(i, :id)",
+            # Under the id that its letter has: by both a replay knows that they belong together.
+            assignments="d = if_not_exists(d, :due), a = :attempt, e = :error, i = :id",
             removals="j",
             state=target(event),
             owner=owner,
@@ -502,9 +529,10 @@ class DynamoDBLedger:
                 # Of one that was never claimed too: its end is told with this number, and told again from the row.
                 ":attempt": {"N": str(letter.attempt)},
                 ":error": {"S": letter.error[:RESULT_LIMIT]},
-                ":id": {"S": str(job_id_of(job))},
+                ":id": {"S": letter.job_id or str(job_id_of(job))},
             },
         )
+        self._dead_letters.mark_hour(letter)
         put = self._dead_letters.put_request(letter)
         try:
             self._client.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
@@ -631,6 +659,11 @@ def _instant(item: Mapping[str, Any], name: str) -> datetime | None:
 
 def _ms(instant: datetime) -> dict[str, str]:
     return {"N": str(to_ms(instant))}
+
+
+def _moved_ttl(job_id: JobId, timer: Timer, *, now: datetime) -> dict[str, str]:
+    """Of the row of a job that goes on as another. A timer of its own time may be left behind."""
+    return {"N": str(to_seconds(max(now, job_id.due_at, timer.due_at) + MOVED_LIFE) + 1)}
 
 
 def _ttl(*, now: datetime, due_at: datetime, lease_until: datetime | None = None) -> dict[str, str]:

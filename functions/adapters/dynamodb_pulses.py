@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.job import Priority
 from functions.domain.pulse import Figure, Pulse, sum_of
+from functions.domain.stored_codes import Codes
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,8 +33,8 @@ _FIGURES = {
     Figure.FAILED: "f",
 }
 _BY_ATTRIBUTE = {attribute: figure for figure, attribute in _FIGURES.items()}
-_CLASSES = "chnl"
-"""The first letters of classes: `n17` counts the attempts of `normal` in cell 17."""
+_CLASSES = Codes({Priority.CRITICAL: "c", Priority.HIGH: "h", Priority.NORMAL: "n", Priority.LOW: "l"})
+"""The letters of classes: `n17` counts the attempts of `normal` in cell 17."""
 
 _MOST_ADDED = 80
 """Attributes of one update: DynamoDB takes 300 operators and 4 KB of expression; emulators parse it by recursion."""
@@ -54,7 +55,7 @@ class DynamoDBPulseStore:
         """One write unit for each KB of the minute's row, which has one unless its lags are in 150 cells, and as much for each further 80 of them that are added to. Repeating it counts again."""
         added = {_FIGURES[figure]: count for figure, count in pulse.counts.items()}
         for priority, cells in pulse.lags.items():
-            added |= {f"{_CLASSES[priority]}{cell}": count for cell, count in cells.items()}
+            added |= {f"{_CLASSES.code_of(priority)}{cell}": count for cell, count in cells.items()}
         self._add(_pulse_key(self._slot, minute), minute, added)
 
     def name(self, minute: datetime, tenant: str, counts: Mapping[Figure, int]) -> None:
@@ -119,5 +120,5 @@ def _pulse_of(item: Mapping[str, Any]) -> Pulse:
     lags: dict[Priority, dict[int, int]] = defaultdict(dict)
     for name, value in item.items():
         if name[0] in _CLASSES and name[1:].isdigit():
-            lags[Priority(_CLASSES.index(name[0]))][int(name[1:])] = int(value["N"])
+            lags[_CLASSES.member_of(name[0])][int(name[1:])] = int(value["N"])
     return Pulse(counts=_counts_of(item), lags=dict(lags))

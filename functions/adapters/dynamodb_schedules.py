@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
@@ -13,8 +14,9 @@ from functions.adapters.clients import is_refused, patiently
 from functions.domain.errors import Undecodable
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.planning import Plan
-from functions.domain.schedule_record import decode_schedule, encode_schedule
-from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
+from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedule_record import decode_schedule, encode_stored
+from functions.domain.schedule_state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports import Applied, Behind, StatePage, StoredSchedule
 
 if TYPE_CHECKING:
@@ -35,8 +37,11 @@ class DynamoDBScheduleStore:
 
     States {k, v: version, s: status, u: changed, n: note, q: cuts, p: position of the link, m: its nominal time,
     b: the fire before it, g: merged count, i: fires placed, r: rings at, l: last fires, h, hs: holder and since,
-    y: version when created, w, ws: the one that waits and since, f: failures, o: misfires, x_…: skips by reason, z: the last, x: ttl}; instants
+    y: version when created, w, ws: the one that waits and since, f: failures, o: misfires, x_…: skips by reason, z: the last,
+    a, aa: how often it was set aside lately, and when last, e: its share, x: ttl}; instants
     in ms, the ttl in s. l is a ring: a fire's index says which place it takes.
+
+    Sums of shares {k: `{tenant}#`, c: schedules, e: fires an hour}, among the states: no schedule has an empty id.
     """
 
     def __init__(self, client: DynamoDBClient, *, definitions: str, states: str) -> None:
@@ -99,12 +104,50 @@ class DynamoDBScheduleStore:
         read = {item["k"]["S"]: _readable(_read_state, item) for item in answer["Items"]}
         return StatePage({key: state for key, state in read.items() if state is not None}, last and last["k"]["S"])
 
-    def change(self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None) -> bool:
-        """A transaction: two write units for each KB of the two rows."""
+    def change(
+        self,
+        stored: StoredSchedule,
+        state: ScheduleState,
+        *,
+        seen: ScheduleState | None,
+        limits: LoadLimits = NO_LIMITS,
+    ) -> bool:
+        """A transaction: two write units for each KB of the two rows, and two more where its share changes."""
         history = stored.schedule.history
+        added = Load.of(state.share) - Load.of(seen.share if seen else None)
+        tenant = stored.schedule.tenant
         items: Any = [
             self._definition_request(stored, state),
             self._state_request(stored.key, state, seen, history=history),
+            *([self._sum_request(tenant, added, limits)] if added != Load() else ()),
+        ]
+        try:
+            patiently(lambda: self._client.transact_write_items(TransactItems=items))
+        except ClientError as error:
+            if not is_refused(error):
+                raise
+            _, other, *sums = error.response.get("CancellationReasons", [{}, {}])
+            if sums and sums[0].get("Code") == _REFUSED != other.get("Code"):
+                limits.check(tenant, _read_sum(sums[0].get("Item", {})), added)
+            return False
+        return True
+
+    def load(self, tenant: str) -> Load:
+        """One read unit."""
+        answer = self._client.get_item(TableName=self._states, Key=_sum_key(tenant), ConsistentRead=True)
+        return _read_sum(answer.get("Item", {}))
+
+    def recount(self, key: str, share: Share | None, *, seen: ScheduleState) -> bool:
+        """A transaction: two write units for each KB of the state, and two. Repeating it changes nothing."""
+        update = _Update()
+        update.set_or_remove("e", _write_share(share))
+        update.names |= {"#v": "v", "#e": "e"}
+        update.values[":version"] = {"N": str(seen.version)}
+        condition = f"#v = :version AND {_share_condition(update, seen)}"
+        added = Load.of(share) - Load.of(seen.share)
+        items: Any = [
+            {"Update": self._request(key, update, condition=condition)},
+            *([self._sum_request(key.partition("#")[0], added, NO_LIMITS)] if added != Load() else ()),
         ]
         try:
             patiently(lambda: self._client.transact_write_items(TransactItems=items))
@@ -189,6 +232,39 @@ class DynamoDBScheduleStore:
         update.remove("f")
         self._update(key, update, condition="attribute_exists(k)")
 
+    def note_aside(self, key: str, *, version: int, now: datetime) -> int:
+        """A write unit, or two for the first of a while. Repeating it changes nothing."""
+        further = "SET a = a + :one, aa = :now"
+        lately = "v = :version AND aa > :since AND aa < :now"
+        first, of_version = "SET a = :one, aa = :now", "v = :version AND (attribute_not_exists(aa) OR aa <= :since)"
+        met: Mapping[str, Any] = {}
+        for update, condition in ((further, lately), (first, of_version)):
+            try:
+                answer = patiently(
+                    lambda update=update, condition=condition: self._client.update_item(
+                        TableName=self._states,
+                        Key={"k": {"S": key}},
+                        UpdateExpression=update,
+                        ConditionExpression=condition,
+                        ExpressionAttributeValues={
+                            ":one": {"N": "1"},
+                            ":now": _ms(now),
+                            ":version": {"N": str(version)},
+                            ":since": _ms(now - ASIDES_COUNT_FOR),
+                        },
+                        ReturnValues="ALL_NEW",
+                        ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    )
+                )
+            except ClientError as error:
+                if not is_refused(error):
+                    raise
+                met = error.response.get("Item", {})
+            else:
+                return int(answer["Attributes"]["a"]["N"])
+        # Noted by an earlier try of this very call, or of another version.
+        return int(met["a"]["N"]) if "a" in met and met["v"]["N"] == str(version) else 0
+
     def _take(self, key: str, name: str, identity: str, seen: str, update: _Update) -> bool:
         update.values[":mine"] = {"S": identity}
         condition = f"attribute_exists(k) AND (attribute_not_exists({name}) OR {name} = :mine)"
@@ -202,7 +278,7 @@ class DynamoDBScheduleStore:
         if state.status is Status.DELETED:
             # The condition of the state row is that of both.
             return {"Delete": {"TableName": self._definitions, "Key": key}}
-        definition = json.dumps(encode_schedule(stored.schedule), separators=(",", ":"), ensure_ascii=False)
+        definition = json.dumps(encode_stored(stored.schedule), separators=(",", ":"), ensure_ascii=False)
         return {
             "Put": {
                 "TableName": self._definitions,
@@ -233,6 +309,9 @@ class DynamoDBScheduleStore:
         update.set_link(state.link)
         update.set_or_remove("r", _ms(state.rings_at) if state.rings_at else None)
         update.remove("f")
+        update.set_or_remove("a", {"N": str(state.asides)} if state.asides else None)
+        update.set_or_remove("aa", _ms(state.aside_at) if state.aside_at else None)
+        update.set_or_remove("e", _write_share(state.share))
         if seen is not None and seen.status is Status.DELETED:
             # It begins anew. Of any other schedule, workers and scanners write these meanwhile.
             update.remove("h", "hs", "w", "ws", "o", "z", *(_SKIP + reason for reason in SkipReason))
@@ -240,13 +319,35 @@ class DynamoDBScheduleStore:
         update.set_or_remove("x", {"N": str(to_seconds(state.changed_at + DELETED_LIFE))} if is_deleted else None)
         condition = "attribute_not_exists(k)"
         if seen is not None:
-            update.names |= {"#v": "v", "#p": "p"}
+            update.names |= {"#v": "v", "#p": "p", "#e": "e"}
             update.values[":seen"] = {"N": str(seen.version)}
             condition = "#v = :seen AND attribute_not_exists(#p)"
             if seen.link is not None:
                 update.values[":at"] = {"S": _write_position(seen.link)}
                 condition = "#v = :seen AND #p = :at"
+            # What it counts for is given back once, whoever does it.
+            condition += f" AND {_share_condition(update, seen)}"
         return {"Update": self._request(key, update, condition=condition)}
+
+    def _sum_request(self, tenant: str, added: Load, limits: LoadLimits) -> Any:
+        values: dict[str, Any] = {":c": {"N": str(added.schedules)}, ":e": {"N": str(added.fires)}}
+        conditions: list[str] = []
+        for name, more, limit in (("c", added.schedules, limits.schedules), ("e", added.fires, limits.fires)):
+            if more > 0 and limit != inf:
+                values[f":most_{name}"] = {"N": str(int(limit) - more)}
+                fits = f"{name} <= :most_{name}"
+                # A tenant without a sum has none yet.
+                conditions.append(f"(attribute_not_exists({name}) OR {fits})" if more <= limit else fits)
+        return {
+            "Update": {
+                "TableName": self._states,
+                "Key": _sum_key(tenant),
+                "UpdateExpression": "ADD c :c, e :e",
+                "ExpressionAttributeValues": values,
+                **({"ConditionExpression": " AND ".join(conditions)} if conditions else {}),
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            }
+        }
 
     def _request(self, key: str, update: _Update, *, condition: str) -> Any:
         values = {"ExpressionAttributeValues": update.values} if update.values else {}
@@ -284,6 +385,7 @@ class DynamoDBScheduleStore:
 
 
 _APPLIED = object()
+_REFUSED = "ConditionalCheckFailed"
 
 
 def places_of(history: int) -> int:
@@ -340,6 +442,34 @@ def _readable(read: Callable[[Mapping[str, Any]], Read], item: Mapping[str, Any]
         return None
 
 
+def _share_condition(update: _Update, seen: ScheduleState) -> str:
+    """That its share is the one that was seen."""
+    if seen.share is None:
+        return "attribute_not_exists(#e)"
+    update.values[":share"] = _write_share(seen.share)
+    return "#e = :share"
+
+
+def _write_share(share: Share | None) -> Any:
+    return {"S": f"{share.version}@{share.fires}"} if share is not None else None
+
+
+def _read_share(text: str) -> Share | None:
+    if not text:
+        return None
+    version, _, fires = text.partition("@")
+    return Share(int(version), int(fires))
+
+
+def _sum_key(tenant: str) -> dict[str, Any]:
+    return {"k": {"S": f"{tenant}#"}}
+
+
+def _read_sum(item: Mapping[str, Any]) -> Load:
+    counts = (int(item[name]["N"]) if name in item else 0 for name in ("c", "e"))
+    return Load(*counts)
+
+
 def _definition_key(key: str) -> dict[str, Any]:
     tenant, _, schedule_id = key.partition("#")
     return {"t": {"S": tenant}, "i": {"S": schedule_id}}
@@ -382,6 +512,9 @@ def _read_state(item: Mapping[str, Any]) -> ScheduleState:
             misfire_count=int(item["o"]["N"]) if "o" in item else 0,
             skips=skips,
             last_skip=_read_skip(item["z"]["S"]) if "z" in item else None,
+            asides=int(item["a"]["N"]) if "a" in item else 0,
+            aside_at=_instant(item["aa"]) if "aa" in item else None,
+            share=_read_share(_text(item, "e")),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise Undecodable(f"not the state of a schedule: {error!r}") from error

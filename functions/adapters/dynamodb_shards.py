@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
 from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
-from functions.domain.cursor import AuditPosition, Cursors, ShardStanding, SweepPosition, decode_cursors, encode_cursors
+from functions.domain.cursor import (
+    AuditPosition,
+    Cursors,
+    Position,
+    ShardStanding,
+    SweepPosition,
+    decode_cursors,
+    encode_cursors,
+)
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import SECOND, from_ms, to_ms
 from functions.domain.wheel import Wheel
@@ -34,7 +42,8 @@ class DynamoDBShardStore:
     """A row a shard, and four of their own.
 
     {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors, t: when the tick began that
-    recorded them (ms)}, {k: audit | schedules, b: position}, {k: wheel, b, w},
+    recorded them (ms), r: position of the alarm that rings next, after a tick that died}, {k: audit | schedules, b: position,
+    r, rs: the schedule that is being carried on, since (s)}, {k: wheel, b, w},
     {k: conditions, b: record}.
     """
 
@@ -58,17 +67,29 @@ class DynamoDBShardStore:
                     ":over": {"N": str(to_ms(now - skew))},
                     ":one": {"N": "1"},
                 },
-                ReturnValues="ALL_NEW",
+                # How it was left: a lease in it was not given back. What it is now follows from that.
+                ReturnValues="ALL_OLD",
             )
         except ClientError as error:
             if is_refused(error):
                 return None
             raise
         row: Mapping[str, Any] = answer.get("Attributes", {})
-        cursors = decode_cursors(row["c"]["S"]) if "c" in row else None
-        return ShardLease(shard=shard, owner=owner, epoch=int(row["e"]["N"]), cursors=cursors, taken_at=now)
+        # A lease of one's own is that of an earlier try of this very call.
+        has_died = "l" in row and row["o"]["S"] != owner
+        return ShardLease(
+            shard=shard,
+            owner=owner,
+            epoch=int(row["e"]["N"]) + 1 if "e" in row else 1,
+            cursors=decode_cursors(row["c"]["S"]) if "c" in row else None,
+            taken_at=now,
+            has_died=has_died,
+            died_at=Position(*json.loads(row["r"]["S"])) if has_died and "r" in row else None,
+        )
 
-    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
+    def checkpoint(
+        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, ringing: Position | None = None
+    ) -> bool:
         """One write unit. Repeating it changes nothing."""
         values: dict[str, Any] = {
             ":cursors": {"S": encode_cursors(cursors)},
@@ -76,11 +97,15 @@ class DynamoDBShardStore:
             ":sequence": {"N": str(lease.sequence)},
             ":taken": {"N": str(to_ms(lease.taken_at))},
         }
-        prolong = "SET c = :cursors, n = :sequence, t = :taken REMOVE l"
-        if lease_until is not None:
-            prolong = "SET c = :cursors, n = :sequence, t = :taken, l = :lease"
-            values[":lease"] = {"N": str(to_ms(lease_until))}
-        return self._write(f"{lease.shard:04d}", prolong, condition=_IS_NEWEST, values=values)
+        kept = {"l": ("lease", lease_until and {"N": str(to_ms(lease_until))})}
+        kept["r"] = ("ringing", ringing and {"S": json.dumps(ringing, separators=(",", ":"))})
+        written = {name: f"{name} = :{value}" for name, (value, given) in kept.items() if given}
+        values |= {f":{kept[name][0]}": kept[name][1] for name in written}
+        gone = [name for name in kept if name not in written]
+        update = f"SET {', '.join(['c = :cursors', 'n = :sequence', 't = :taken', *written.values()])}"
+        if gone:
+            update += f" REMOVE {', '.join(gone)}"
+        return self._write(f"{lease.shard:04d}", update, condition=_IS_NEWEST, values=values)
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
         """Half a read unit a shard."""
@@ -116,11 +141,22 @@ class DynamoDBShardStore:
     def swept(self) -> SweepPosition | None:
         """One read unit."""
         row = self._get(_SWEEP)
-        return SweepPosition(*json.loads(row["b"]["S"])) if row else None
+        if row is None:
+            return None
+        position = SweepPosition(*json.loads(row["b"]["S"]))
+        return position._replace(reviving=row["r"]["S"], since=int(row["rs"]["N"])) if "r" in row else position
 
     def advance_sweep(self, *, before: SweepPosition | None, to: SweepPosition) -> bool:
         """One write unit. Repeating it changes nothing."""
-        return self._advance(_SWEEP, before=before, to=to)
+        # Apart from the position, which a release before this one reads, too.
+        reviving = {":reviving": {"S": to.reviving}, ":since": {"N": str(to.since)}} if to.reviving else {}
+        return self._advance(
+            _SWEEP,
+            before=before and (before.began_at, before.after),
+            to=(to.began_at, to.after),
+            update=", r = :reviving, rs = :since" if reviving else " REMOVE r, rs",
+            further=reviving,
+        )
 
     def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
         """One write unit. Repeating it changes nothing."""
@@ -155,13 +191,21 @@ class DynamoDBShardStore:
             )
         return wheel.write_shards <= most_written
 
-    def _advance(self, key: str, *, before: NamedTuple | None, to: NamedTuple) -> bool:
-        values = {":to": {"S": json.dumps(to)}}
+    def _advance(
+        self,
+        key: str,
+        *,
+        before: tuple[Any, ...] | None,
+        to: tuple[Any, ...],
+        update: str = "",
+        further: Mapping[str, Any] | None = None,
+    ) -> bool:
+        values = {":to": {"S": json.dumps(to)}, **(further or {})}
         condition = "attribute_not_exists(k) OR b = :to"
         if before is not None:
             condition = "b IN (:before, :to)"
             values[":before"] = {"S": json.dumps(before)}
-        return self._write(key, "SET b = :to", condition=condition, values=values)
+        return self._write(key, f"SET b = :to{update}", condition=condition, values=values)
 
     def _get(self, key: str) -> Mapping[str, Any] | None:
         return self._client.get_item(TableName=self._table, Key={"k": {"S": key}}, ConsistentRead=True).get("Item")

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
 from functions.domain.tenant_plan import Tenant, decode_tenant, encode_tenant
-from functions.ports import EVERYBODY
+from functions.ports import EVERYBODY, Revision
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,22 +21,32 @@ PLANS = "~plans"
 """The partition: no tenant can be called so."""
 
 _REVISION = "~revision"
-"""Its item that counts the changes: behind all tenants."""
+"""Its item that counts the changes, and has the secret of job ids: behind all tenants."""
 
 
 class DynamoDBTenantStore:
-    """{t: `~plans`, i: tenant or `~everybody`, j: record, n: version}, and {t: `~plans`, i: `~revision`, n: changes so far}."""
+    """{t: `~plans`, i: tenant or `~everybody`, j: record, n: version}, and {t: `~plans`, i: `~revision`, n: changes, k: secret}."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
         self._table = table
 
-    def revision(self) -> int:
+    def revision(self) -> Revision:
         """Half a read unit."""
-        item = self._client.get_item(TableName=self._table, Key=_key(_REVISION)).get("Item")
-        return int(item["n"]["N"]) if item else 0
+        return _revision(self._client.get_item(TableName=self._table, Key=_key(_REVISION)).get("Item"))
 
-    def all(self) -> tuple[int, dict[str, Tenant]]:
+    def keep_id_secret(self, secret: bytes) -> bytes:
+        """One write unit, once in the life of a stage. Of several that come at once the first is kept, and all get it."""
+        answer = self._client.update_item(
+            TableName=self._table,
+            Key=_key(_REVISION),
+            UpdateExpression="SET k = if_not_exists(k, :secret)",
+            ExpressionAttributeValues={":secret": {"S": secret.hex()}},
+            ReturnValues="ALL_NEW",
+        )
+        return _revision(answer.get("Attributes")).id_secret
+
+    def all(self) -> tuple[Revision, dict[str, Tenant]]:
         """A read unit for each 4 KB of rows, and two more."""
         item = self._client.get_item(TableName=self._table, Key=_key(_REVISION), ConsistentRead=True).get("Item")
         everybody = self.get(EVERYBODY)
@@ -46,7 +56,7 @@ class DynamoDBTenantStore:
             found, has_more = self.page(after=after, limit=1_000)
             tenants |= found
             after = next(reversed(found), after)
-        return int(item["n"]["N"]) if item else 0, tenants
+        return _revision(item), tenants
 
     def get(self, tenant: str) -> Tenant | None:
         """One read unit. Raises Undecodable."""
@@ -93,6 +103,14 @@ class DynamoDBTenantStore:
                 return False
             raise
         return True
+
+
+def _revision(item: Mapping[str, Any] | None) -> Revision:
+    found = item or {}
+    return Revision(
+        changes=int(found["n"]["N"]) if "n" in found else 0,
+        id_secret=bytes.fromhex(found["k"]["S"]) if "k" in found else b"",
+    )
 
 
 def _key(item: str) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from functions.adapters.dynamodb_breakers import INDEX
 from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb_dead_letters import MARKS
 from functions.adapters.dynamodb_operations import OPEN
 from functions.domain.deletion import Part
 from functions.domain.instants import EPOCH, format_instant, from_ms
@@ -165,6 +166,8 @@ class StoredRemains:
         deleted = 0
         for _ in range(_HOURS):
             if hour > now + _HOUR:
+                # Last: until then they say where there may be some.
+                deleted += self._all(self._tables.dead_letters, "p = :p", {":p": f"{tenant}#{MARKS}"})
                 return Swept(deleted, None)
             partition = f"{tenant}#{format_instant(hour)[: len('2027-03-01T12')]}"
             deleted += self._all(self._tables.dead_letters, "p = :p", {":p": partition})

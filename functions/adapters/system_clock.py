@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from functions.domain.errors import TooCostly
+
 _HALF_A_SECOND = timedelta(milliseconds=500)
 _SAMPLES = 8
+_AGAIN = 0.1
 
 
 class SystemClock:
@@ -36,6 +43,34 @@ class SystemClock:
         The time that an answer was on its way only ever adds, so the smallest difference is the truest.
         """
         return min(self._offsets, default=timedelta(0))
+
+    @contextmanager
+    def limited(self, share: timedelta) -> Iterator[None]:
+        """By a timer of the processor's time, where this is the main thread. Elsewhere it is told behind it.
+
+        Where what runs inside goes on all the same, it is told again. Between two instructions of Python alone: what the
+        processor does in one of them, or what waits, is not interrupted.
+        """
+        began_at, is_over = time.thread_time(), False
+
+        def stop(*_: object) -> None:
+            if not is_over:
+                raise TooCostly
+
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGVTALRM, stop) if is_main else None
+        try:
+            if is_main:
+                signal.setitimer(signal.ITIMER_VIRTUAL, share.total_seconds(), _AGAIN)
+            yield
+            is_over = True
+        finally:
+            is_over = True
+            if is_main:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                signal.signal(signal.SIGVTALRM, before)
+        if time.thread_time() - began_at > share.total_seconds():
+            raise TooCostly
 
     def observe_response(self, http_response: Any, **_: Any) -> None:
         """Compare with the `Date` of an answer: a botocore `after-call` handler."""

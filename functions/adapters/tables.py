@@ -41,6 +41,6 @@ SHARDS = TableSchema("shards", partition_key="k")
 """k = `{shard:04d}` (lease, epoch, cursors), `audit` and `schedules` (how far the sweeper has read), `wheel` (recorded constants)."""
 
 DEAD_LETTERS = TableSchema("dead_letters", partition_key="p", sort_key="s", ttl_attribute="x")
-"""p = `{tenant}#{hour}`, s = `{dead_at}#{identity}`."""
+"""p = `{tenant}#{hour}`, s = `{dead_at}#{identity}`; and p = `{tenant}#hours`, s = `{hour}`: the hours that have any."""
 
 ALL_TABLES = (TIMERS, LEDGER, SCHEDULES, SCHEDULE_STATE, TENANTS, SHARDS, DEAD_LETTERS)

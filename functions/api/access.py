@@ -162,7 +162,7 @@ class Guard:
         arguments = app.context["_route_args"]
         self.check(app.current_event, row, arguments=arguments)
         if row is not None and route.method != "GET" and route.path not in _JUDGE_EACH:
-            for tenant in _named(row, app.current_event, arguments):
+            for tenant in named(row, app.current_event, arguments):
                 self._check_not_deleted(tenant)
         return next_middleware(app)
 
@@ -177,7 +177,7 @@ class Guard:
             raise Forbidden(
                 caller.shown, remedy="ask one, or sign as the role that the stage's output OperatorRoleArn names"
             )
-        for tenant in _named(row, event, arguments):
+        for tenant in named(row, event, arguments):
             self._check_tenant(caller, tenant)
 
     def _check_not_deleted(self, tenant: str) -> None:
@@ -195,7 +195,7 @@ class Guard:
             raise Forbidden(caller.shown, tenant=tenant, remedy=_remedy(caller, tenant))
 
 
-def _named(row: Row, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> list[str]:
+def named(row: Row, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> list[str]:
     """The tenants that a request names, in order: whatever could be the id of one."""
     body: Any = None
     if in_body in row.places and event.body:

@@ -5,33 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from math import isfinite
 
 from functions.conditions import KnownConditions
-from functions.domain.errors import PriorityNotAllowed, RateExceeded, Shed, TenantClosed, TickwheelError
-from functions.domain.faults import fault_of
-from functions.domain.gcra import interval_of, room_at, tolerance_of
+from functions.domain.errors import PriorityNotAllowed, Shed, TenantClosed, TickwheelError
 from functions.domain.job import Priority
 from functions.domain.submission import Submission
-from functions.domain.tenant_plan import TenantPlan
-from functions.ports import Applied, Clock, Journal, RateStore, TenantPlans
+from functions.ports import Journal, TenantPlans
+from functions.submission_rates import SubmissionRates
 
 SHED_FOR = timedelta(minutes=1)
 """How the stage stands is published once a minute."""
-
-CLOCKS_DIFFER = timedelta(minutes=1)
-"""At most, those of two processes."""
-
-_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """What the plans of tenants, and the stage, say to what is handed in."""
 
-    clock: Clock
     plans: TenantPlans
-    rates: RateStore
+    submission_rates: SubmissionRates
     conditions: KnownConditions
     journal: Journal
 
@@ -70,38 +61,19 @@ class Admission:
         for index, submission in enumerate(submissions):
             by_tenant.setdefault(submission.tenant, []).append(index)
         for tenant, indexes in by_tenant.items():
-            plan = self.plans.of(tenant)
-            if isfinite(plan.submission_rate):
-                count, wait = self._reserve(tenant, plan, len(indexes))
-                for index in indexes[count:]:
-                    refused[index] = RateExceeded(tenant, rate=plan.submission_rate, burst=plan.burst, retry_after=wait)
-        if refused:
-            self.journal.count("submissions_throttled", len(refused))
+            count, refusal = self.take_many(tenant, len(indexes))
+            refused |= {index: refusal for index in indexes[count:] if refusal is not None}
         return [refused.get(index) for index in range(len(submissions))]
 
-    def _reserve(self, tenant: str, plan: TenantPlan, asked: int) -> tuple[int, timedelta]:
-        """How many of the jobs may come in now, and when another may."""
-        now, interval = self.clock.now(), interval_of(plan.submission_rate)
-        tolerance = tolerance_of(plan.burst, interval)
-        count, wait = min(asked, plan.burst), interval
-        for _ in range(_TRIES):
-            if not count:
-                break
-            try:
-                answer = self.rates.spend(
-                    tenant,
-                    cost=count * interval,
-                    now=now,
-                    latest=now + tolerance - (count - 1) * interval,
-                    # By no clock is more reserved at this rate: a slower one is not to be served out.
-                    most=now + tolerance + interval + CLOCKS_DIFFER,
-                )
-            except Exception as error:  # noqa: BLE001  a limit that cannot be looked up must not keep jobs out
-                self.journal.event("rate_unknown", tenant=tenant, error=fault_of(error))
-                return asked, wait
-            if isinstance(answer, Applied):
-                return count, wait
-            if answer.next_at is not None:
-                count = min(count, room_at(answer.next_at, now=now, interval=interval, tolerance=tolerance))
-                wait = max(interval, answer.next_at - tolerance - now)
-        return 0, wait
+    def take_many(self, tenant: str, asked: int) -> tuple[int, TickwheelError | None]:
+        """How many jobs of a tenant may come in now, and what keeps the next one out, where one is."""
+        taken = self.submission_rates.take(tenant, asked)
+        if taken.refusal is not None:
+            self.journal.count("submissions_throttled", asked - taken.count)
+        return taken.count, taken.refusal
+
+    def take_one(self, tenant: str) -> None:
+        """Something comes in that makes the work of a job, and waits already. Raises RateExceeded."""
+        _, refusal = self.take_many(tenant, 1)
+        if refusal is not None:
+            raise refusal

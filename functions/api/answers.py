@@ -16,7 +16,8 @@ from functions.domain.instants import format_instant
 from functions.domain.webhooks import WebhookKey
 
 UNTRACKED = "untracked"
-"""Told of an at_least_once job that has left the far ring: it keeps no row to tell its state from."""
+"""Told of a job that has no row to tell its state from: an at_least_once job that has left the far ring, and, under its
+idempotency key, a job that was moved and has ended long ago."""
 
 
 def answer(status: HTTPStatus, body: dict[str, Any]) -> Response[str]:
@@ -37,7 +38,7 @@ def accepted_body(accepted: Accepted) -> dict[str, Any]:
     return {
         "id": accepted.job_id,
         "tenant": accepted.tenant,
-        "state": accepted.state,
+        "state": accepted.state or UNTRACKED,
         "due_at": format_instant(accepted.due_at),
         "ring": accepted.ring,
         "replayed": accepted.is_replay,

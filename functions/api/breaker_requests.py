@@ -8,19 +8,17 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from functions.api.requests import Tenant, checked
+from functions.domain.key_lengths import DESTINATION, fits
 from functions.domain.targets import parse_target
-
-MAX_DESTINATION_LENGTH = 1_016
-"""What a sort key of DynamoDB has room for."""
 
 
 def _destination(value: str) -> str:
     destination = checked(parse_target, value).destination
-    if len(destination) > MAX_DESTINATION_LENGTH:
+    if not fits(destination, DESTINATION):
         raise PydanticCustomError(
             "destination",
             "is longer than {limit} characters: there are no breakers of such destinations",
-            {"limit": MAX_DESTINATION_LENGTH},
+            {"limit": DESTINATION},
         )
     return destination
 
@@ -35,7 +33,7 @@ class BreakersQuery(BaseModel):
     after: Annotated[
         str,
         Field(
-            max_length=MAX_DESTINATION_LENGTH,
+            max_length=DESTINATION,
             pattern=r"^[\x20-\x7e]*$",
             description="the `next` of the answer before",
         ),

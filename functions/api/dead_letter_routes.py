@@ -32,7 +32,7 @@ CONTEXT = "dead_letters"
 """The name under which the routes find what they need in the resolver's context."""
 
 MOST_COUNTED = 5_000
-"""Letters that one request of a dry run counts."""
+"""Letters that one request of a dry run counts, if its queries go so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

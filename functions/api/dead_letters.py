@@ -9,17 +9,18 @@ from typing import Any
 
 from functions.domain.envelope import unpack
 from functions.domain.errors import InvalidInput, LetterNotFound, Undecodable
-from functions.domain.instants import MILLISECOND, format_instant, from_ms, from_seconds, to_ms, to_seconds
+from functions.domain.instants import LATEST, MILLISECOND, format_instant, from_ms, from_seconds, to_ms, to_seconds
 from functions.domain.job import Delivery
 from functions.domain.job_id import base36, read_base36
-from functions.domain.letter_id import LETTER_LIFE, MAX_LENGTH, LetterId
+from functions.domain.key_lengths import LETTER_IDENTITY, fits
+from functions.domain.letter_id import LETTER_LIFE, SURELY_MARKED, LetterId
 from functions.domain.occurrence import fill_references
 from functions.domain.targets import destination_of
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, DeadLetter, DeadLetters, PayloadStore
 
-MOST_QUERIES = 200
-"""Of one request: a query is one hour of a tenant, or a page of a busy one."""
+MOST_QUERIES = 20
+"""Of one request: a query is a page of the hours in which a tenant had letters, or a page of the letters of an hour."""
 
 USUAL_REACH = timedelta(hours=24)
 """How far back a request looks that does not say so."""
@@ -28,6 +29,7 @@ _HOURS_AT_ONCE = 8
 _PAGE = 100
 _HOUR = timedelta(hours=1)
 _HOUR_SECONDS = 3_600
+_NEVER = LATEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +131,17 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterFinder:
-    """Looks dead letters up. side_by_side: maps a function over items at the same time, answers in order."""
+    """Looks dead letters up. side_by_side: maps a function over items at the same time, answers in order.
+
+    marked_since: since when it is noted which hours have letters; None where that is not known.
+    """
 
     wheel: Wheel
     clock: Clock
     dead_letters: DeadLetters
     payloads: PayloadStore
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+    marked_since: Callable[[], datetime | None]
 
     def inspect(self, letter_id: LetterId) -> Inspected:
         """A letter with its payload. Raises LetterNotFound."""
@@ -196,7 +202,7 @@ class LetterFinder:
 
     def _read(self, before: LetterId, since: datetime) -> Iterator[tuple[DeadLetter | None, LetterId]]:
         """Letters, newest first, each with the place behind it; None at the end of an hour. It may end before `since`."""
-        hours, query_count = _hours(before, since), 0
+        hours, is_all, query_count = self._hours(before, since)
         while hours and query_count < MOST_QUERIES:
             count = min(_HOURS_AT_ONCE, MOST_QUERIES - query_count)
             chunk, hours = hours[:count], hours[count:]
@@ -211,7 +217,35 @@ class LetterFinder:
                     last, is_unfinished = self.dead_letters.page(hour, before=last[-1].letter_id, limit=_PAGE)
                     query_count += 1
                     yield from ((letter, letter.letter_id) for letter in last)
-                yield None, replace(before, dead_at=hour, identity="")
+                yield None, replace(before, dead_at=max(hour, since), identity="")
+        if is_all and not hours:
+            yield None, replace(before, dead_at=since, identity="")
+
+    def _hours(self, before: LetterId, since: datetime) -> tuple[list[datetime], bool, int]:
+        """Hours that may have letters, from a place back, newest first; whether it is all; queries for them.
+
+        Where hours are marked, those; where they are not yet, each.
+        """
+        newest = before.dead_at if before.identity else before.dead_at - MILLISECOND
+        if newest < since:
+            return [], True, 0
+        marked_since = self.marked_since()
+        first_marked = _hour_of(marked_since + SURELY_MARKED) + _HOUR if marked_since is not None else _NEVER
+        most, query_count = MOST_QUERIES - 1, 0
+        hours: list[datetime] = []
+        if newest >= first_marked:
+            hours, has_more = self.dead_letters.hours(
+                before.tenant, since=max(since, first_marked), until=newest, limit=most
+            )
+            query_count = 1
+            if has_more:
+                return hours, False, query_count
+            newest = first_marked - _HOUR
+        hour, oldest = _hour_of(newest), _hour_of(since)
+        while hour >= oldest and len(hours) < most:
+            hours.append(hour)
+            hour -= _HOUR
+        return hours, hour < oldest, query_count
 
 
 def obstacle_of(letter: DeadLetter) -> str:
@@ -224,19 +258,16 @@ def obstacle_of(letter: DeadLetter) -> str:
     return ""
 
 
-def _hours(before: LetterId, since: datetime) -> list[datetime]:
-    """The hours from just before a place back to an instant, newest first."""
-    newest = before.dead_at if before.identity else before.dead_at - MILLISECOND
-    last, first = to_seconds(newest) // _HOUR_SECONDS, to_seconds(since) // _HOUR_SECONDS
-    return [from_seconds(hour * _HOUR_SECONDS) for hour in range(last, first - 1, -1)]
+def _hour_of(instant: datetime) -> datetime:
+    return from_seconds(to_seconds(instant) // _HOUR_SECONDS * _HOUR_SECONDS)
 
 
 def _parse_bookmark(text: str, *, tenant: str) -> Bookmark:
     problem = InvalidInput("after is not what an answer has told as `next`: leave it out to begin anew")
-    if len(text) > MAX_LENGTH:
-        raise problem
     try:
         since, before, due_at, identity = text.split("~", 3)
+        if identity and not fits(identity, LETTER_IDENTITY):
+            raise problem
         return Bookmark(
             since=from_ms(read_base36(since)),
             before=LetterId(tenant=tenant, dead_at=from_ms(read_base36(before)), identity=identity),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from functions.api.find import Finder, Found
+from functions.domain.backlog import Backlog
+from functions.domain.breaker import guarded_destination
 from functions.domain.cursor import ClassCursor, has_passed
-from functions.domain.errors import InvalidJob, TickwheelError
+from functions.domain.errors import TickwheelError
 from functions.domain.explanation import Explanation, Facts, explain
 from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND
@@ -16,7 +19,6 @@ from functions.domain.job_id import JobId, attempt_id
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of
 from functions.domain.schedule_state import ScheduleState
-from functions.domain.targets import parse_target
 from functions.domain.timer_key import timer_key
 from functions.domain.wheel import Wheel
 from functions.ports import BreakerStore, Clock, ScheduleStore, ShardStore, StoredSchedule, TenantPlans, TimerStore
@@ -26,7 +28,7 @@ _OPEN = (State.SCHEDULED, State.RETRYING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explainer:
-    """Explains jobs."""
+    """Explains jobs. backlogs: what of a tenant waits for its cap, None where it has none."""
 
     wheel: Wheel
     clock: Clock
@@ -36,6 +38,7 @@ class Explainer:
     breakers: BreakerStore
     shards: ShardStore
     plans: TenantPlans
+    backlogs: Callable[[str], Backlog | None] = lambda _: None
 
     def explain(self, job_id: JobId) -> tuple[Found, Explanation]:
         """What is known of a job under its last id, and why. Raises JobNotFound."""
@@ -46,6 +49,7 @@ class Explainer:
         timer = self.timers.get(place) if is_open else None
         target = timer.job.target if timer else stored.schedule.job.target if stored else None
         breaker_until, is_closed = self._breaker_of(found.job_id.tenant, target) if target else (None, False)
+        behind = self._behind(place, timer) if timer is not None else None
         facts = Facts(
             job_id=found.job_id,
             now=self.clock.now(),
@@ -57,7 +61,8 @@ class Explainer:
             breaker_until=breaker_until,
             is_breaker_closed=is_closed,
             plan=self.plans.of(found.job_id.tenant) if is_open else None,
-            behind=self._behind(place, timer) if timer is not None else None,
+            behind=behind,
+            backlog=self.backlogs(found.job_id.tenant) if behind is not None else None,
         )
         return found, explain(facts)
 
@@ -73,10 +78,10 @@ class Explainer:
 
     def _breaker_of(self, tenant: str, target: str) -> tuple[datetime | None, bool]:
         """Until when it keeps jobs away; whether it is closed."""
-        try:
-            breaker = self.breakers.get(tenant, parse_target(target).destination)
-        except InvalidJob:
-            return None, False  # its attempt will say so
+        destination = guarded_destination(target)
+        if not destination:
+            return None, False  # its attempt will say why it cannot be called
+        breaker = self.breakers.get(tenant, destination)
         return (breaker.until, False) if breaker else (None, True)
 
     def _schedule_of(self, job_id: JobId) -> tuple[StoredSchedule | None, ScheduleState | None]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from functions.api.known_ids import KnownIds
 from functions.domain.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.errors import JobNotFound
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
-from functions.moves import last_of
+from functions.moves import last_behind
 from functions.ports import Clock, Ledger, TimerStore
 
 _NO_ROW = LedgerRow(state=State.SCHEDULED)
@@ -34,16 +35,19 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finder:
-    """Looks jobs up, in one key access, or two while no worker has claimed it."""
+    """Looks jobs up, in one key access, or two while no worker has claimed it. known: which ids Tickwheel gave."""
 
     wheel: Wheel
     clock: Clock
     ledger: Ledger
     timers: TimerStore
+    known: KnownIds
 
     def find(self, job_id: JobId) -> Found:
-        """Raises JobNotFound when every row of such a job would have expired, or was removed."""
-        job_id, row = last_of(self.ledger, job_id)
+        """Raises JobNotFound when nobody was given the id, and when every row of such a job would have expired, or was removed."""
+        row = self.ledger.get(job_id.key)
+        self.known.check_with(job_id, row)
+        job_id, row = last_behind(self.ledger, job_id, row)
         if row is not None and (row.state is not State.SCHEDULED or job_id.is_ledgered):
             return Found(job_id=job_id, state=row.state, due_at=row.due_at or job_id.due_at, row=row)
         if job_id.due_at + LEDGER_LIFE < self.clock.now():

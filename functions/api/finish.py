@@ -6,6 +6,7 @@ then on is not settled.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -36,7 +37,8 @@ _TRIES = 3
 class Finisher:
     """Takes the words of targets. Repeating any of them is safe, and is answered as the first was.
 
-    caller: who says it, for the audit.
+    token: a fresh owner token: of two requests that say the same at once, one ends the attempt. caller: who says it,
+    for the audit.
 
     Raises NotHeld, StaleFence, AlreadySettled, JobNotFound.
     """
@@ -44,6 +46,7 @@ class Finisher:
     clock: Clock
     ledger: Ledger
     settler: Settler
+    token: Callable[[], str]
     audit: Audit = UNAUDITED
 
     def heartbeat(self, job_id: JobId, *, fence: int, lease: timedelta | None = None) -> LedgerRow:
@@ -68,12 +71,12 @@ class Finisher:
             row = self.ledger.get(job_id.key)
             if row is not None and (row.state, row.fence) == (State.SUCCEEDED, fence):
                 # Whoever said it first may have got no answer, and its line may be lost.
-                self.settler.tell_again(job_id, row)
+                self.settler.ends.told_again(job_id, row)
                 self._note(Deeds.JOB_COMPLETE, job_id, row.state, row.state, fence=fence, caller=caller)
                 return
             running = _running(job_id, row, fence=fence)
             if running.held:
-                is_ended = self.settler.succeed(_timer_of(job_id, running), _claim_of(running), result)
+                is_ended = self.settler.succeed(_timer_of(job_id, running), self._claim_of(running), result)
             else:
                 # Its worker has not noted yet that it goes on by itself; then it notes this end, as its own.
                 answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())
@@ -89,7 +92,7 @@ class Finisher:
         for _ in range(_TRIES):
             row = self.ledger.get(job_id.key)
             if row is not None and row.state in _FAILED and row.fence == fence:
-                self.settler.tell_again(job_id, row)
+                self.settler.ends.told_again(job_id, row)
                 self._note(Deeds.JOB_FAIL, job_id, row.state, row.state, fence=fence, caller=caller)
                 return row.state
             running = _running(job_id, row, fence=fence)
@@ -99,13 +102,18 @@ class Finisher:
                     "is still in the hands of its worker, which is about to note that it goes on by itself: ask again",
                     is_soon=True,
                 )
-            if self.settler.fail(_timer_of(job_id, running), _claim_of(running), failure):
+            if self.settler.fail(_timer_of(job_id, running), self._claim_of(running), failure):
                 row = self.ledger.get(job_id.key)
                 # Its next attempt may have begun already.
                 state = row.state if row is not None and row.fence == fence else State.RETRYING
                 self._note(Deeds.JOB_FAIL, job_id, State.RUNNING, state, fence=fence, caller=caller)
                 return state
         raise NotPlaced([f"the row of {job_id} kept changing"])
+
+    def _claim_of(self, row: LedgerRow) -> Claim:
+        """The attempt as this request ends it: with the worker's token it would take another's write for its own."""
+        assert row.lease_until is not None  # a running row has one
+        return Claim(owner=self.token(), fence=row.fence, lease_until=row.lease_until)
 
     def _note(self, action: Deeds, job_id: JobId, before: State, after: State, *, fence: int, caller: str) -> None:
         self.audit.note(
@@ -144,8 +152,3 @@ def _objection(job_id: JobId, row: LedgerRow | None, *, fence: int) -> Tickwheel
 
 def _timer_of(job_id: JobId, row: LedgerRow) -> Timer:
     return decode_timer(row.held, tenant=job_id.tenant)
-
-
-def _claim_of(row: LedgerRow) -> Claim:
-    assert row.lease_until is not None  # a running row has one
-    return Claim(owner=row.owner, fence=row.fence, lease_until=row.lease_until)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 from functions.api.access import Guard
 from functions.api.admission import Admission
 from functions.api.answers import accepted_body, answer, found_body, problem_answer, webhook_keys_body
+from functions.api.asked_fires import AskedFires
 from functions.api.breaker_routes import CONTEXT as BREAKERS
 from functions.api.breaker_routes import BreakerDesk
 from functions.api.breaker_routes import router as breaker_router
@@ -26,6 +28,7 @@ from functions.api.dead_letters import LetterFinder
 from functions.api.explain import Explainer
 from functions.api.find import Finder
 from functions.api.finish import Finisher
+from functions.api.gate import Gate
 from functions.api.health import HealthReader
 from functions.api.health_routes import CONTEXT as HEALTH
 from functions.api.health_routes import router as health_router
@@ -33,15 +36,17 @@ from functions.api.intake import Intake
 from functions.api.job_routes import CONTEXT as JOBS
 from functions.api.job_routes import JobDesk
 from functions.api.job_routes import router as job_router
+from functions.api.known_ids import KnownIds
 from functions.api.manage_schedules import ScheduleManager
 from functions.api.openapi import document
 from functions.api.operation_routes import CONTEXT as OPERATIONS
 from functions.api.operation_routes import router as operation_router
 from functions.api.operations import OperationManager
-from functions.api.problems import Misshapen, problem, problem_of
+from functions.api.problems import CONTENT_TYPE, Misshapen, problem, problem_of
 from functions.api.pulse import PulseReader
 from functions.api.purge import Purger
 from functions.api.quota import Quota
+from functions.api.read_rates import ReadRates
 from functions.api.reading import KEY_HEADER, body_of, caller_of, trace_of
 from functions.api.replay import Replayer
 from functions.api.requests import BatchBody, JobBody, Rules, check_key
@@ -52,17 +57,23 @@ from functions.api.tenant_routes import router as tenant_router
 from functions.api.tenants import TenantManager
 from functions.domain.errors import InvalidInput, Shed, TickwheelError
 from functions.domain.faults import fault_of, places_of
-from functions.domain.job import check_tenant
+from functions.domain.job import check_new_tenant, check_tenant
 from functions.domain.job_id import parse_job_id
 from functions.domain.submission import Submission
+from functions.domain.trace import Trace
 from functions.domain.webhooks import keys_of
 from functions.moves import follow
+from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN, OutOfTime, within
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, identity, token
+from functions.runtime.wiring import Wiring, identity, job_identity, token
 
 REQUESTS_FAILED = "requests_failed"
+
+MOST_ANSWERED = 2_900_000
+"""Characters, all of them ASCII. Lambda hands 6 MB on, with the body as a text inside of JSON, in which half of it may be escaped:
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
 app = APIGatewayHttpResolver()
 app.include_router(router)
@@ -76,11 +87,11 @@ settings = ApiSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
 guard = Guard(plans=wiring.plans, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
-app.use([guard.admit])
+read_rates = ReadRates(clock=wiring.clock, plans=wiring.plans, journal=wiring.journal)
+app.use([guard.admit, read_rates.admit])
 admission = Admission(
-    clock=wiring.clock,
     plans=wiring.plans,
-    rates=wiring.rates,
+    submission_rates=wiring.submission_rates,
     conditions=wiring.conditions,
     journal=wiring.journal,
 )
@@ -93,15 +104,26 @@ submitter = Submitter(
     placer=wiring.placer,
     plans=wiring.plans,
     journal=wiring.journal,
-    identity=identity,
+    identity=job_identity,
+    id_secret=wiring.plans.id_secret,
     token=token,
     side_by_side=wiring.map_side_by_side,
     usage=wiring.tally,
 )
 quota = Quota(clock=wiring.clock, plans=wiring.plans, pending=wiring.pending, journal=wiring.journal)
 intake = Intake(admission=admission, quota=quota, submitter=submitter, pulse=wiring.pulse)
+gate = Gate(admission=admission, quota=quota, pulse=wiring.pulse)
 canceller = wiring.canceller
-finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers)
+known_ids = KnownIds(
+    wheel=wiring.wheel,
+    clock=wiring.clock,
+    ledger=wiring.ledger,
+    timers=wiring.timers,
+    schedules=wiring.schedules,
+    plans=wiring.plans,
+    id_secret=wiring.plans.id_secret,
+)
+finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers, known=known_ids)
 manager = ScheduleManager(
     wheel=wiring.wheel,
     clock=wiring.clock,
@@ -109,10 +131,18 @@ manager = ScheduleManager(
     changer=wiring.changer,
     materialiser=wiring.materialiser,
     ledger=wiring.ledger,
-    placer=wiring.placer,
+    asked=AskedFires(
+        clock=wiring.clock,
+        ledger=wiring.ledger,
+        placer=wiring.placer,
+        token=token,
+        side_by_side=wiring.map_side_by_side,
+    ),
     payloads=wiring.payloads,
     journal=wiring.journal,
+    gate=gate,
     audit=wiring.audit,
+    limits=lambda tenant: wiring.plans.of(tenant).load_limits,
 )
 letter_finder = LetterFinder(
     wheel=wiring.wheel,
@@ -120,6 +150,7 @@ letter_finder = LetterFinder(
     dead_letters=wiring.dead_letters,
     payloads=wiring.payloads,
     side_by_side=wiring.map_side_by_side,
+    marked_since=wiring.conditions.marked_since,
 )
 breaker_desk = BreakerDesk(breakers=wiring.breaker_store, journal=wiring.journal, audit=wiring.audit)
 letter_desk = LetterDesk(
@@ -135,6 +166,7 @@ letter_desk = LetterDesk(
         journal=wiring.journal,
         token=token,
         side_by_side=wiring.map_side_by_side,
+        gate=gate,
         audit=wiring.audit,
     ),
     purger=Purger(
@@ -143,13 +175,14 @@ letter_desk = LetterDesk(
         dead_letters=wiring.dead_letters,
         ledger=wiring.ledger,
         payloads=wiring.payloads,
+        ends=wiring.ends,
         journal=wiring.journal,
         token=token,
         side_by_side=wiring.map_side_by_side,
         audit=wiring.audit,
     ),
 )
-finisher = Finisher(clock=wiring.clock, ledger=wiring.ledger, settler=wiring.settler, audit=wiring.audit)
+finisher = Finisher(clock=wiring.clock, ledger=wiring.ledger, settler=wiring.settler, token=token, audit=wiring.audit)
 explainer = Explainer(
     wheel=wiring.wheel,
     clock=wiring.clock,
@@ -159,6 +192,7 @@ explainer = Explainer(
     breakers=wiring.breaker_store,
     shards=wiring.shards,
     plans=wiring.plans,
+    backlogs=quota.backlog,
 )
 rescheduler = wiring.rescheduler
 operation_manager = OperationManager(
@@ -177,6 +211,7 @@ tenant_manager = TenantManager(
     store=wiring.tenants,
     usage=wiring.usage,
     deletions=wiring.deletions,
+    schedules=wiring.schedules,
     journal=wiring.journal,
     plans=settings.PLANS,
     audit=wiring.audit,
@@ -197,8 +232,7 @@ def submit_job() -> Response[str]:
     """Take one job in."""
     key = check_key(app.current_event.headers.get(KEY_HEADER))
     rules = _rules(has_key=key is not None)
-    body = JobBody.model_validate(body_of(app.current_event), context=rules)
-    submission = body.submission(now=rules.now, idempotency_key=key, trace=trace_of(app.current_event))
+    submission = _read(body_of(app.current_event), rules, key=key, trace=trace_of(app.current_event))
     admission.check(submission.tenant, submission.priority)
     admission.check_shed(submission.priority)
     outcome = intake.submit([submission])[0]
@@ -218,7 +252,7 @@ def submit_batch() -> Response[str]:
     submissions: list[Submission] = []
     for job in batch.jobs:
         try:
-            submission = JobBody.model_validate(job, context=rules).submission(now=rules.now, trace=trace)
+            submission = _read(job, rules, key=None, trace=trace)
             admission.check(submission.tenant, submission.priority)
             admission.check_shed(submission.priority)
         except (ValidationError, TickwheelError) as error:
@@ -240,7 +274,8 @@ def get_job(job_id: str) -> Response[str]:
 def cancel_job(job_id: str) -> Response[str]:
     """Stop a job that has not run."""
     caller = caller_of(app.current_event)
-    parsed, is_cancelled = follow(partial(canceller.cancel, caller=caller), parse_job_id(unquote(job_id)))
+    asked = known_ids.check(parse_job_id(unquote(job_id)))
+    parsed, is_cancelled = follow(partial(canceller.cancel, caller=caller), asked)
     state = "cancelled" if is_cancelled else "cancel_requested"
     wiring.journal.event("job_cancelled", job_id=str(parsed), state=state, caller=caller)
     return answer(HTTPStatus.OK if is_cancelled else HTTPStatus.ACCEPTED, {"id": str(parsed), "state": state})
@@ -289,17 +324,53 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     # The resolver forgets its context after each request.
     desk = Desk(manager=manager, admission=admission, payloads=wiring.payloads, rules=_rules, token=token)
     job_desk = JobDesk(
-        admission=admission, finisher=finisher, explainer=explainer, rescheduler=rescheduler, rules=_rules
+        admission=admission,
+        known=known_ids,
+        finisher=finisher,
+        explainer=explainer,
+        rescheduler=rescheduler,
+        rules=_rules,
     )
     app.append_context(**{CONTEXT: desk, JOBS: job_desk, LETTERS: letter_desk, BREAKERS: breaker_desk})
     app.append_context(**{OPERATIONS: operation_manager, TENANTS: tenant_manager, HEALTH: health_reader})
+    left = context.get_remaining_time_in_millis() / 1_000
     try:
-        return app.resolve(event, context)
+        with within(min(ANSWER_WITHIN, left - FLUSH_WITHIN)):
+            return _bounded(app.resolve(event, context))
+    except OutOfTime as error:
+        return _late(error)
     finally:
-        wiring.audit.flush()
-        wiring.tally.flush()
-        wiring.pulse.flush()
+        try:
+            with within(FLUSH_WITHIN):
+                wiring.audit.flush()
+                wiring.tally.flush()
+                wiring.pulse.flush()
+        except OutOfTime as error:
+            logger.error("flush_failed", extra={"error": fault_of(error)})
         wiring.journal.flush()
+
+
+def _late(error: OutOfTime) -> dict[str, Any]:
+    """The answer to a request that took too long: some of it may have been done."""
+    logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
+    wiring.journal.count(REQUESTS_FAILED)
+    title = f"It took longer than {ANSWER_WITHIN} s; ask again, or for less at once"
+    return _plain(problem(HTTPStatus.SERVICE_UNAVAILABLE, "out_of_time", title))
+
+
+def _bounded(answered: dict[str, Any]) -> dict[str, Any]:
+    """The answer itself, or what to do where it is larger than Lambda hands on."""
+    if len(answered["body"]) <= MOST_ANSWERED:
+        return answered
+    detail = "ask for fewer at once, by a smaller `limit`, or send fewer at once"
+    title = "The answer is too large"
+    return _plain(problem(HTTPStatus.UNPROCESSABLE_ENTITY, "answer_too_large", title, detail=detail))
+
+
+def _plain(told: dict[str, Any]) -> dict[str, Any]:
+    """A problem as the gateway takes it."""
+    headers = {"Content-Type": CONTENT_TYPE}
+    return {"statusCode": told["status"], "headers": headers, "body": json.dumps(told), "isBase64Encoded": False}
 
 
 def _rules(*, has_key: bool = False) -> Rules:
@@ -310,6 +381,13 @@ def _rules(*, has_key: bool = False) -> Rules:
         max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
         has_key=has_key,
     )
+
+
+def _read(job: Any, rules: Rules, *, key: str | None, trace: Trace | None) -> Submission:
+    """A job as its tenant asks for it. Raises ValidationError, InvalidJob."""
+    body = JobBody.model_validate(job, context=rules)
+    check_new_tenant(body.tenant)
+    return body.submission(now=rules.now, idempotency_key=key, trace=trace)
 
 
 def _result(outcome: Any) -> dict[str, Any]:

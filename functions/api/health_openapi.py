@@ -41,7 +41,7 @@ _SHARD = object_of(
         "oldest_bucket_at": INSTANT,
         "age_seconds": _COUNT,
         "behind": {**_NAMES, "description": "cursors of tenants' own; the furthest behind first"},
-        "held": {**_NAMES, "description": "those of tenants that are paused"},
+        "held": {**_NAMES, "description": "those of tenants that are paused or over their cap"},
     }
 )
 _TENANT = object_of(

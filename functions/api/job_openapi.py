@@ -67,9 +67,15 @@ def change_operation() -> dict[str, Any]:
     )
 
 
+JOB_ID: dict[str, Any] = {
+    **parameter("path", "id", TEXT, is_required=True),
+    "description": "An id that was answered, as it is. Any other is 404: job_not_found, or not_a_job_id where it cannot be one.",
+}
+"""Of a job, in a path."""
+
+
 def job_paths() -> dict[str, Any]:
     """The routes below the path of a job; a verb belongs to the path itself: `/v1/jobs/j1~acme~…:run-now`."""
-    job_id = parameter("path", "id", TEXT, is_required=True)
     items = {
         "/v1/jobs/{id}:run-now": {
             "post": operation("runJobNow", "Run a job that waits, or its next attempt, now.", answers={202: "Waiting"})
@@ -101,4 +107,4 @@ def job_paths() -> dict[str, Any]:
             )
         },
     }
-    return {path: {"parameters": [job_id], **item} for path, item in items.items()}
+    return {path: {"parameters": [JOB_ID], **item} for path, item in items.items()}

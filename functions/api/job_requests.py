@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from functions.api.requests import CallBody, Duration, JobBody, Rules, compact_json
 from functions.api.schedule_patch import merged
+from functions.domain.defaults import REQUESTED
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.http_answers import RESULT_LIMIT
 from functions.domain.instants import format_instant
@@ -23,6 +24,9 @@ from functions.rescheduling import Edited
 MAX_ERROR = 2_000
 MIN_LEASE = timedelta(seconds=1)
 MAX_LEASE = timedelta(hours=12)
+MAX_FENCE = 2**53 - 1
+"""Fences grow by one from 1 on; up to here every program reads a number of JSON as it was written (RFC 8259, 6)."""
+
 FIXED = ("tenant", "delivery", "idempotency_key")
 """What a job keeps as long as it lives."""
 
@@ -33,7 +37,7 @@ CHANGEABLE = (*(name for name in CallBody.model_fields if name not in FIXED), "r
 class _FencedBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    fence: Annotated[int, Field(ge=1, strict=True, description="that the attempt was given")]
+    fence: Annotated[int, Field(ge=1, le=MAX_FENCE, strict=True, description="that the attempt was given")]
 
 
 class HeartbeatBody(_FencedBody):
@@ -95,7 +99,7 @@ def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Edited:
         if name in patch:
             raise InvalidJob("cannot be changed: cancel the job, and submit another", field=name)
     names_payload = "payload" in patch
-    written = encode_template(_template_of(job))
+    written = encode_template(_template_of(job), REQUESTED)
     if names_payload and payload is not None:
         written["payload"] = json.loads(payload)
     if "delay" not in patch:

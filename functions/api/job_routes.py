@@ -16,6 +16,7 @@ from functions.api.explain import Explainer
 from functions.api.finish import TARGET_FAILED, Finisher
 from functions.api.job_answers import ended_body, explanation_body, heartbeat_body, waiting_body
 from functions.api.job_requests import CompleteBody, FailBody, HeartbeatBody, patched
+from functions.api.known_ids import KnownIds
 from functions.api.problems import problem
 from functions.api.reading import body_of, caller_of, read_as
 from functions.api.requests import Rules
@@ -33,9 +34,10 @@ RUN_NOW = "run-now"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDesk:
-    """What the routes need. rules: of this moment."""
+    """What the routes need. known: which ids Tickwheel gave. rules: of this moment."""
 
     admission: Admission
+    known: KnownIds
     finisher: Finisher
     explainer: Explainer
     rescheduler: Rescheduler
@@ -49,6 +51,7 @@ router = APIGatewayHttpRouter()
 def change_job(job_id: str) -> Response[str]:
     """Give a job that waits another time or another content."""
     desk, parsed, patch = _desk(), _parsed(job_id), body_of(router.current_event)
+    desk.known.check(parsed)
     rules = desk.rules()
 
     def edit(job: Job, payload: str | None) -> Edited:
@@ -58,6 +61,7 @@ def change_job(job_id: str) -> Response[str]:
             desk.admission.check_priority(job.tenant, edited.submission.priority)
         return edited
 
+    desk.admission.take_one(parsed.tenant)
     waiting = desk.rescheduler.change(parsed, edit, caller=caller_of(router.current_event))
     return answer(HTTPStatus.OK, waiting_body(waiting, asked=parsed))
 
@@ -70,7 +74,9 @@ def act_on_job(path: str) -> Response[str]:
         title = "There is no such route"
         detail = f"nothing can be asked of a job by POST but that it runs now: append :{RUN_NOW} to its id"
         return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", title, detail=detail))
-    parsed = parse_job_id(job_id)
+    parsed = _desk().known.check(parse_job_id(job_id))
+    # It waits already, so it takes from the rate alone.
+    _desk().admission.take_one(parsed.tenant)
     waiting = _desk().rescheduler.run_now(parsed, caller=caller_of(router.current_event))
     return answer(HTTPStatus.ACCEPTED, waiting_body(waiting, asked=parsed))
 
@@ -85,6 +91,7 @@ def explain_job(job_id: str) -> Response[str]:
 def heartbeat(job_id: str) -> Response[str]:
     """Prolong the lease of an attempt whose target goes on by itself."""
     parsed, body = _parsed(job_id), read_as(HeartbeatBody, body_of(router.current_event))
+    _desk().known.check(parsed)
     row = _desk().finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, heartbeat_body(parsed, row))
 
@@ -93,6 +100,7 @@ def heartbeat(job_id: str) -> Response[str]:
 def complete(job_id: str) -> Response[str]:
     """Settle an attempt as succeeded."""
     parsed, body = _parsed(job_id), read_as(CompleteBody, body_of(router.current_event))
+    _desk().known.check(parsed)
     _desk().finisher.complete(parsed, fence=body.fence, result=body.text, caller=caller_of(router.current_event))
     return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
 
@@ -101,6 +109,7 @@ def complete(job_id: str) -> Response[str]:
 def fail(job_id: str) -> Response[str]:
     """Settle an attempt as failed."""
     parsed, body = _parsed(job_id), read_as(FailBody, body_of(router.current_event))
+    _desk().known.check(parsed)
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
     caller = caller_of(router.current_event)
     state = _desk().finisher.fail(parsed, fence=body.fence, failure=failure, caller=caller)

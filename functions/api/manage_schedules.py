@@ -8,25 +8,38 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
+from functions.api.asked_fires import AskedFires
+from functions.api.backfill_bookmark import Bookmark, parse_bookmark
+from functions.api.gate import OPEN, Entry
 from functions.api.schedule_audit import Watched, changed, told
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deeds
+from functions.domain.budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.changing import activated, placed_ahead, stopped
 from functions.domain.claims import LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
-from functions.domain.errors import InvalidInput, InvalidSchedule, NotPlaced, ScheduleBehind, ScheduleNotFound
+from functions.domain.errors import (
+    InvalidInput,
+    InvalidSchedule,
+    NotPlaced,
+    ScheduleBehind,
+    ScheduleNotFound,
+    TooCostly,
+)
+from functions.domain.fire_rates import share_of
 from functions.domain.firing import check_fires, fires, next_fire
 from functions.domain.instants import format_instant, from_ms, to_ms
-from functions.domain.job import Job, Payload, Timer
+from functions.domain.job import Job, Payload
 from functions.domain.job_id import job_id_of
 from functions.domain.occurrence import UNBOUND, Overlap, identity_of
 from functions.domain.planning import occurrence_job
-from functions.domain.preview import Preview, preview
+from functions.domain.preview import Page, Preview, preview
 from functions.domain.schedule import Fire, Schedule
+from functions.domain.schedule_load import NO_LIMITS, LoadLimits
 from functions.domain.schedule_state import Link, ScheduleState, Status
+from functions.domain.sense import check_new
 from functions.domain.wheel import Wheel
-from functions.materialising import Materialiser
-from functions.placing import Placer
+from functions.materialising import Carried, Materialiser
 from functions.ports import Audit, Clock, Journal, Ledger, PayloadStore, ScheduleStore, StoredSchedule
 from functions.schedule_changes import Change, Rule, ScheduleChanger
 
@@ -67,7 +80,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """Jobs of a time range. count: how many; first, last: their fires. job_ids is empty for a dry run."""
+    """Jobs of a time range. count: how many; first, last: their fires. job_ids is empty for a dry run.
+
+    goes_on: where the next request takes the fires up that could not come in with these; None where all did.
+    """
 
     backfill_id: str
     count: int
@@ -75,10 +91,16 @@ class Backfill:
     last: datetime | None
     ends_at: datetime | None
     job_ids: Sequence[str] = ()
+    goes_on: Bookmark | None = None
 
 
 Standings = tuple[StoredSchedule | None, ScheduleState | None]
 """What stands there of a schedule: definition and state."""
+
+
+def unlimited(tenant: str) -> LoadLimits:  # noqa: ARG001  the shape of ScheduleManager.limits
+    """For where nobody limits what the schedules of a tenant come to."""
+    return NO_LIMITS
 
 
 class _BehindError(Exception):
@@ -87,7 +109,11 @@ class _BehindError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleManager:
-    """The verbs of schedules. caller: who asks, for the audit."""
+    """The verbs of schedules. asked: takes in fires that are asked for. caller: who asks, for the audit.
+
+    limits: of what the schedules of a tenant come to. Whatever makes them more, or lets them fire more often, raises
+    SchedulesExceeded and FiresExceeded beyond those.
+    """
 
     wheel: Wheel
     clock: Clock
@@ -95,10 +121,12 @@ class ScheduleManager:
     changer: ScheduleChanger
     materialiser: Materialiser
     ledger: Ledger
-    placer: Placer
+    asked: AskedFires
     payloads: PayloadStore
     journal: Journal
+    gate: Entry = OPEN
     audit: Audit = UNAUDITED
+    limits: Callable[[str], LoadLimits] = unlimited
 
     def put(self, schedule: Schedule, *, caller: str = "") -> tuple[Standing, bool]:
         """Create or replace a schedule; whether it is new. The same definition again changes nothing.
@@ -136,16 +164,18 @@ class ScheduleManager:
     def compare(self, schedule: Schedule, *, count: int) -> Difference:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
         now = self.clock.now()
-        check_fires(schedule, now=now)
         stored, state = self.schedules.get(schedule.uid)
+        check_new(schedule, before=stored.schedule if stored else None)
+        budget = Budget(STEPS_OF_A_REQUEST)
+        check_fires(schedule, now=now, budget=budget)
         before: Sequence[Preview] = ()
         if stored is not None and state is not None and state.status is Status.ACTIVE:
-            before = self._upcoming(stored, state, count=count, now=now)
+            before = self._upcoming(stored, state, count=count, now=now, budget=budget).previews
         elif stored is not None:
             resumed = activated(stored.schedule, before=stored.schedule, state=state, now=now)
-            before = _previews(stored.schedule, resumed.link, count=count)
+            before = _previews(stored.schedule, resumed.link, count=count, budget=budget)
         future = activated(schedule, before=stored.schedule if stored else None, state=state, now=now)
-        return Difference(before=before, after=_previews(schedule, future.link, count=count))
+        return Difference(before=before, after=_previews(schedule, future.link, count=count, budget=budget))
 
     def pause(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
         """Stop it until it is resumed: nothing fires, and what is missed meanwhile is not caught up."""
@@ -156,7 +186,7 @@ class ScheduleManager:
             if state.status is Status.PAUSED and state.note == note:
                 return None
             after = stopped(Status.PAUSED, before=found.schedule, state=state, now=now, note=note)
-            return Change(found.schedule, after)
+            return self._counted(found.schedule, after, stored=found, state=state, now=now)
 
         return self._standing(
             *self._tell(Deeds.SCHEDULE_PAUSE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
@@ -171,7 +201,9 @@ class ScheduleManager:
                 return None
             check_fires(found.schedule, now=now)
             after = activated(found.schedule, before=found.schedule, state=state, now=now, note=note)
-            return Change(found.schedule, _with_a_fire(found.schedule, after))
+            return self._counted(
+                found.schedule, _with_a_fire(found.schedule, after), stored=found, state=state, now=now
+            )
 
         return self._revived(
             *self._tell(Deeds.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
@@ -185,7 +217,8 @@ class ScheduleManager:
                 return None  # it has been deleted
             found = _found(stored, tenant, schedule_id)
             assert state is not None
-            return Change(found.schedule, stopped(Status.DELETED, before=found.schedule, state=state, now=now))
+            after = stopped(Status.DELETED, before=found.schedule, state=state, now=now)
+            return self._counted(found.schedule, after, stored=found, state=state, now=now)
 
         self._tell(Deeds.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
 
@@ -198,38 +231,50 @@ class ScheduleManager:
         recent = [at for at in reversed(state.recent) if at <= self.clock.now()]
         keys = {at: f"{tenant}#{identity_of(schedule_id, at)}" for at in recent}
         rows = self.ledger.get_many(list(keys.values())) if keys else {}
-        runs = [_run(found.schedule, at, rows.get(keys[at]), self.wheel) for at in recent]
+        subshards = self.materialiser.subshards_of(tenant)
+        runs = [_run(found.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent]
         return replace(standing, runs=runs)
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Standing], str | None]:
         """A tenant's schedules in the order of their ids, without runs; where the next page begins."""
         found, has_more = self.schedules.page(tenant, after=after, limit=limit)
         states = self.schedules.states([stored.key for stored in found])
-        standings = [self._standing(stored, states[stored.key]) for stored in found if stored.key in states]
+        budget = Budget(STEPS_OF_A_REQUEST)
+        standings = [self._standing(stored, states[stored.key], budget) for stored in found if stored.key in states]
         return standings, found[-1].schedule.schedule_id if has_more and found else None
 
-    def preview(self, tenant: str, schedule_id: str, *, count: int, after: datetime | None = None) -> Sequence[Preview]:
+    def active(self, tenant: str, *, after: str, limit: int) -> tuple[list[Schedule], str | None]:
+        """Those of a page of a tenant's schedules that fire; where the next page begins."""
+        found, has_more = self.schedules.page(tenant, after=after, limit=limit)
+        active = [stored.schedule for stored in found if stored.status is Status.ACTIVE]
+        return active, found[-1].schedule.schedule_id if has_more and found else None
+
+    def preview(self, tenant: str, schedule_id: str, *, count: int, after: datetime | None = None) -> Page:
         """The next fires, as they stand."""
         stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
         found = _found(stored, tenant, schedule_id)
         assert state is not None
-        return self._upcoming(found, state, count=count, now=after or self.clock.now())
+        budget = Budget(STEPS_OF_A_REQUEST)
+        return self._upcoming(found, state, count=count, now=after or self.clock.now(), budget=budget)
 
     def trigger(
         self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None, caller: str = ""
     ) -> str:
         """Run it once, now, without touching its next fire, also while it is paused; the id of the job.
 
-        The same token again is the same run.
+        The same token again is the same run. Raises what the gate does.
         """
         stored = _found(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
         job = self._extra_job(stored, fire_at=now, due_at=now, index=0, suffix="trigger", overlap=overlap)
         # Its name has no time: a repeat of the request must be the same run.
         job = replace(job, identity=f"{schedule_id}:trigger:{token}")
-        self._place([job])
+        self.gate.admit(tenant, [now])
+        taken = self.asked.take_in([job])[0]
+        if taken.is_new:
+            self.gate.note(tenant, [now])
         self.journal.count("triggered")
-        job_id = str(job_id_of(job))
+        job_id = str(job_id_of(taken.job))
         self.audit.note(changed(Deeds.SCHEDULE_TRIGGER, stored.key, caller=caller, after={"job": job_id}))
         return job_id
 
@@ -244,22 +289,27 @@ class ScheduleManager:
         per_minute: float,
         token: str,
         is_dry_run: bool,
+        after: str = "",
         caller: str = "",
     ) -> Backfill:
-        """Run the fires from `start` up to `end`, so many a minute from now on, oldest first.
+        """Run the fires from `start` up to `end`, so many a minute from now on, oldest first: as many as may come in.
 
-        The same token again is the same backfill. Raises InvalidSchedule for a range that is not in the past, or holds
-        more than MOST_BACKFILLED fires.
+        after: where the part before left off. The same token again is the same backfill. Raises InvalidSchedule for a
+        range that is not in the past, or holds more than MOST_BACKFILLED fires; InvalidInput; and what the gate does.
         """
         stored = _found(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
+        first_at = now
+        if after:
+            left_off = parse_bookmark(after)
+            start, token, first_at = max(start, left_off.start), left_off.token, left_off.first_at(now=now)
         found = self._range(stored.schedule, start=start, end=end, now=now)
         gap = timedelta(minutes=1) / per_minute
         jobs = [
             self._extra_job(
                 stored,
                 fire_at=fire.at,
-                due_at=now + gap * number,
+                due_at=first_at + gap * number,
                 index=number,
                 suffix=f"backfill-{token}",
                 overlap=overlap,
@@ -267,8 +317,15 @@ class ScheduleManager:
             )
             for number, fire in enumerate(found)
         ]
+        goes_on = None
         if not is_dry_run:
-            self._place(jobs)
+            count = self.gate.admit(tenant, [job.scheduled_at for job in jobs])
+            if count < len(jobs):
+                goes_on = Bookmark(start=found[count].at, due_at=first_at + gap * count, token=token)
+            found, jobs = found[:count], jobs[:count]
+            taken = self.asked.take_in(jobs)
+            jobs = [each.job for each in taken]
+            self.gate.note(tenant, [each.job.scheduled_at for each in taken if each.is_new])
             self.journal.count("backfilled", len(jobs))
             asked = {"start": format_instant(start), "end": format_instant(end)}
             made = {"backfill": token, "count": len(jobs)}
@@ -280,6 +337,7 @@ class ScheduleManager:
             last=found[-1].at if found else None,
             ends_at=jobs[-1].scheduled_at if jobs else None,
             job_ids=() if is_dry_run else [str(job_id_of(job)) for job in jobs],
+            goes_on=goes_on,
         )
 
     def _range(self, schedule: Schedule, *, start: datetime, end: datetime, now: datetime) -> list[Fire]:
@@ -322,12 +380,6 @@ class ScheduleManager:
             schedule, link, version=UNBOUND - stored.version, wheel=self.wheel, due_at=due_at, suffix=suffix
         )
 
-    def _place(self, jobs: Sequence[Job]) -> None:
-        placements = self.placer.place([Timer(job=job, due_at=job.scheduled_at) for job in jobs])
-        faults = [placement.fault for placement in placements if placement.ring is None]
-        if faults:
-            raise NotPlaced(faults)
-
     def _tell(
         self, action: Deeds, key: str, rule: Rule, *, by: Callable[[str, Rule], Standings], caller: str
     ) -> Standings:
@@ -358,7 +410,7 @@ class ScheduleManager:
             try:
                 return self.changer.change(key, caught_up)
             except _BehindError:
-                if not self.materialiser.revive(key):
+                if self.materialiser.revive(key) is Carried.REFUSED:
                     break
         else:
             with suppress(_BehindError):
@@ -368,54 +420,74 @@ class ScheduleManager:
     def _put_in_place(
         self, schedule: Schedule, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime
     ) -> Change:
-        check_fires(schedule, now=now)
         before = stored.schedule if stored else None
+        check_new(schedule, before=before)
+        check_fires(schedule, now=now)
         if stored is not None and state is not None and state.status is Status.PAUSED:
             after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=state.note)
         else:
             after = activated(schedule, before=before, state=state, now=now)
-        return Change(schedule, _with_a_fire(schedule, after))
+        return self._counted(schedule, _with_a_fire(schedule, after), stored=stored, state=state, now=now)
+
+    def _counted(
+        self,
+        schedule: Schedule,
+        after: ScheduleState,
+        *,
+        stored: StoredSchedule | None,
+        state: ScheduleState | None,
+        now: datetime,
+    ) -> Change:
+        """A change that says what the schedule counts for from then on. stored, state: what stands there until then."""
+        share = share_of(schedule, after, before=stored.schedule if stored else None, seen=state, now=now)
+        return Change(schedule, replace(after, share=share), limits=self.limits(schedule.tenant))
 
     def _revived(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:
         assert stored is not None
         assert state is not None
-        if state.status is Status.ACTIVE and not self.materialiser.revive(stored.key):
+        if state.status is Status.ACTIVE and self.materialiser.revive(stored.key) is Carried.REFUSED:
             raise NotPlaced(["the schedule is stored, but its next fire is not placed yet"])
         return self._standing(stored, state)
 
-    def _standing(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:
+    def _standing(
+        self, stored: StoredSchedule | None, state: ScheduleState | None, budget: Budget | None = None
+    ) -> Standing:
         assert stored is not None
         assert state is not None
         now = self.clock.now()
         try:
-            upcoming = self._next(stored, state, now=now) if state.status is Status.ACTIVE else None
+            upcoming = self._next(stored, state, now=now, budget=budget) if state.status is Status.ACTIVE else None
+        except TooCostly:
+            # One nearer may have been placed already.
+            upcoming = _fire_of(state.link) if state.link is not None else None
         except InvalidInput:
             upcoming = None  # its definition cannot be computed any more: it must be possible to look at it
         fire_count = state.fire_count - placed_ahead(stored.schedule, state, now=now)
         return Standing(stored=stored, state=state, next_fire=upcoming, fire_count=fire_count)
 
-    def _next(self, stored: StoredSchedule, state: ScheduleState, *, now: datetime) -> Fire | None:
+    def _next(
+        self, stored: StoredSchedule, state: ScheduleState, *, now: datetime, budget: Budget | None
+    ) -> Fire | None:
         """The next fire, which may have been placed already. From end to start: the earliest it can be."""
         link, schedule = state.link, stored.schedule
         if schedule.is_end_to_start and link is not None and (not link.is_awaited or link.at > now):
             return Fire(link.at, link.nominal_at)
-        upcoming = next_fire(schedule, after=now)
+        upcoming = next_fire(schedule, after=now, budget=budget)
         if schedule.is_end_to_start:
             return upcoming if link else None
         if link is None:
             # The last fires have been placed; what its rule says beyond is over max_runs.
             return upcoming if upcoming and placed_ahead(schedule, state, now=now) else None
         is_placed = upcoming is not None and now < upcoming.at < link.at
-        return upcoming if is_placed else Fire(link.at, link.nominal_at, merged_count=link.merged_count)
+        return upcoming if is_placed else _fire_of(link)
 
     def _upcoming(
-        self, stored: StoredSchedule, state: ScheduleState, *, count: int, now: datetime
-    ) -> Sequence[Preview]:
-        left = count
-        if stored.schedule.max_runs is not None:
-            ahead = placed_ahead(stored.schedule, state, now=now)
-            left = min(count, stored.schedule.max_runs - state.fire_count + ahead)
-        return preview(stored.schedule, after=now, count=max(left, 0))
+        self, stored: StoredSchedule, state: ScheduleState, *, count: int, now: datetime, budget: Budget
+    ) -> Page:
+        # Only a schedule with a last run needs to know how many there were.
+        has_last = stored.schedule.max_runs is not None
+        index = state.fire_count - placed_ahead(stored.schedule, state, now=now) if has_last else 0
+        return preview(stored.schedule, after=now, count=count, index=index, budget=budget)
 
     def _with_stored_payload(self, schedule: Schedule) -> Schedule:
         text = schedule.job.payload.text
@@ -425,25 +497,28 @@ class ScheduleManager:
         return replace(schedule, job=replace(schedule.job, payload=Payload(pointer=pointer)))
 
 
+def _fire_of(link: Link) -> Fire:
+    return Fire(link.at, link.nominal_at, merged_count=link.merged_count)
+
+
 def _with_a_fire(schedule: Schedule, state: ScheduleState) -> ScheduleState:
     if state.status is Status.ACTIVE and state.link is None:
         raise InvalidSchedule("has no fire left: it has had max_runs", field="max_runs", value=schedule.max_runs)
     return state
 
 
-def _previews(schedule: Schedule, link: Link | None, *, count: int) -> Sequence[Preview]:
+def _previews(schedule: Schedule, link: Link | None, *, count: int, budget: Budget) -> Sequence[Preview]:
     if link is None:
         return ()
-    left = count if schedule.max_runs is None else min(count, schedule.max_runs - link.index)
-    return preview(schedule, after=from_ms(to_ms(link.at) - 1), count=left)
+    return preview(schedule, after=from_ms(to_ms(link.at) - 1), count=count, index=link.index, budget=budget).previews
 
 
-def _run(schedule: Schedule, fire_at: datetime, row: LedgerRow | None, wheel: Wheel) -> Run:
+def _run(schedule: Schedule, fire_at: datetime, row: LedgerRow | None, wheel: Wheel, *, subshards: int) -> Run:
+    if row is not None and row.job_id:
+        return Run(fire_at=fire_at, job_id=row.job_id, row=row)
     link = Link(at=fire_at, nominal_at=fire_at)
-    job_id = (
-        row.job_id if row and row.job_id else str(job_id_of(occurrence_job(schedule, link, version=0, wheel=wheel)))
-    )
-    return Run(fire_at=fire_at, job_id=job_id, row=row)
+    job = occurrence_job(schedule, link, version=0, wheel=wheel, subshards=subshards)
+    return Run(fire_at=fire_at, job_id=str(job_id_of(job)), row=row)
 
 
 def _found(stored: StoredSchedule | None, tenant: str, schedule_id: str) -> StoredSchedule:

@@ -16,9 +16,9 @@ from functions.api.dead_letter_openapi import SCHEMAS as LETTER_SCHEMAS
 from functions.api.dead_letter_openapi import letter_paths
 from functions.api.health_openapi import SCHEMAS as HEALTH_SCHEMAS
 from functions.api.health_openapi import health_paths
+from functions.api.job_openapi import JOB_ID, change_operation, job_paths
 from functions.api.job_openapi import MODELS as JOB_MODELS
 from functions.api.job_openapi import SCHEMAS as JOB_SCHEMAS
-from functions.api.job_openapi import change_operation, job_paths
 from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, TRACEPARENT, operation
 from functions.api.operation_openapi import MODELS as OPERATION_MODELS
 from functions.api.operation_openapi import SCHEMAS as OPERATION_SCHEMAS
@@ -90,6 +90,9 @@ _WEBHOOK_KEYS = {
         }
     },
 }
+_OTHER_CODES = {"no_such_route", "unavailable", "out_of_time", "answer_too_large"}
+"""Of problems that no error is told as."""
+
 _PROBLEM = {
     "type": "object",
     "description": "RFC 9457",
@@ -98,7 +101,7 @@ _PROBLEM = {
         "type": TEXT,
         "title": TEXT,
         "status": {"type": "integer"},
-        "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | {"no_such_route", "unavailable"})},
+        "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | _OTHER_CODES)},
         "detail": TEXT,
         "id": {
             "type": "string",
@@ -111,7 +114,16 @@ _PROBLEM = {
             "items": {
                 "type": "object",
                 "required": ["field", "message"],
-                "properties": {"field": TEXT, "message": TEXT, "value": {}},
+                "properties": {
+                    "field": TEXT,
+                    "message": TEXT,
+                    "value": {},
+                    "instead": {
+                        "type": "array",
+                        "items": {"type": "object"},
+                        "description": "parts of a schedule's definition, one of which to write in its place",
+                    },
+                },
             },
         },
     },
@@ -158,7 +170,6 @@ def document() -> dict[str, Any]:
     schemas |= {"Accepted": _ACCEPTED, "Job": _JOB, "Cancelled": _CANCELLED, "Problem": _PROBLEM, "Results": _RESULTS}
     schemas |= {"WebhookKeys": _WEBHOOK_KEYS} | JOB_SCHEMAS | SCHEMAS | LETTER_SCHEMAS | BREAKER_SCHEMAS
     schemas |= OPERATION_SCHEMAS | TENANT_SCHEMAS | HEALTH_SCHEMAS
-    job_id = {"name": "id", "in": "path", "required": True, "schema": TEXT}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tickwheel", "version": "1", "summary": "A multi-tenant distributed job scheduler."},
@@ -200,7 +211,7 @@ def document() -> dict[str, Any]:
                 )
             },
             "/v1/jobs/{id}": {
-                "parameters": [job_id],
+                "parameters": [JOB_ID],
                 "get": operation("getJob", "Tell what is known of a job.", answers={200: "Job"}),
                 "delete": operation(
                     "cancelJob", "Stop a job that has not run.", answers={200: "Cancelled", 202: "Cancelled"}

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 from functions.api.operations import OPERATION_ID, Asked
 from functions.api.requests import HORIZON, Duration, Instant, Tag, Tenant, checked
 from functions.domain.instants import parse_duration
+from functions.domain.job import DOT_SEGMENTS
 from functions.domain.operation import MAX_RATE, MIN_RATE, USUAL_RATE, Action, Shift
 from functions.domain.schedule import check_schedule_id
 from functions.domain.targets import parse_target
@@ -90,6 +91,13 @@ class OperationBody(BaseModel):
         ),
     ] = None
     dry_run: Annotated[bool, Field(strict=True, description="count them, show the first, and change nothing")] = False
+
+    @field_validator("action")
+    @classmethod
+    def _can_be_downloaded(cls, value: Action, info: ValidationInfo) -> Action:
+        if value is Action.EXPORT and info.data.get("tenant") in DOT_SEGMENTS:
+            raise PydanticCustomError("export", "is no use for this tenant: no URL of its files can hold its name")
+        return value
 
     @field_validator("all")
     @classmethod

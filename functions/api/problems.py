@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from functions.domain.errors import (
     AlreadySettled,
+    BacklogExceeded,
+    FiresExceeded,
     Forbidden,
     InvalidInput,
     InvalidJob,
@@ -31,9 +33,11 @@ from functions.domain.errors import (
     PriorityNotAllowed,
     QuotaExceeded,
     RateExceeded,
+    ReadRateExceeded,
     ScheduleBehind,
     ScheduleBusy,
     ScheduleNotFound,
+    SchedulesExceeded,
     Shed,
     StaleFence,
     TenantBusy,
@@ -41,6 +45,7 @@ from functions.domain.errors import (
     TenantClosed,
     TenantDeleted,
     TickwheelError,
+    TooCostly,
     TooLate,
     TooManyOperations,
 )
@@ -53,6 +58,7 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     InvalidLetterId: (HTTPStatus.NOT_FOUND, "not_a_letter_id", "This is not the id of a dead letter"),
     InvalidJob: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
     InvalidSchedule: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_schedule", "The schedule is refused"),
+    TooCostly: (HTTPStatus.UNPROCESSABLE_ENTITY, "too_costly", "The schedule takes too much work"),
     InvalidInput: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "The request is refused"),
     KeyReused: (HTTPStatus.CONFLICT, "key_reused", "The idempotency key belongs to something else"),
     JobNotFound: (HTTPStatus.NOT_FOUND, "job_not_found", "There is no such job"),
@@ -65,11 +71,15 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
         "The tenant has too many open operations",
     ),
     QuotaExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "quota_exceeded", "Too many jobs of the tenant wait"),
+    BacklogExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "backlog_exceeded", "More jobs wait than the tenant's cap serves"),
+    SchedulesExceeded: (HTTPStatus.CONFLICT, "schedules_exceeded", "The tenant has too many schedules"),
+    FiresExceeded: (HTTPStatus.CONFLICT, "fires_exceeded", "The schedules of the tenant fire too often"),
     RateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "rate_exceeded", "The tenant submits too fast"),
+    ReadRateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "read_rate_exceeded", "The caller reads too fast"),
     Shed: (HTTPStatus.SERVICE_UNAVAILABLE, "shed", "The stage is behind"),
     NotReplayable: (HTTPStatus.CONFLICT, "not_replayable", "The dead letter cannot be replayed"),
     PayloadGone: (HTTPStatus.CONFLICT, "payload_gone", "The payload is gone"),
-    JobNotFailed: (HTTPStatus.CONFLICT, "job_not_failed", "The job is under way"),
+    JobNotFailed: (HTTPStatus.CONFLICT, "job_not_failed", "Another job has its name"),
     Forbidden: (HTTPStatus.FORBIDDEN, "forbidden", "The caller may not do this"),
     TenantBusy: (HTTPStatus.CONFLICT, "tenant_busy", "The tenant is being changed by somebody else"),
     TenantChanged: (HTTPStatus.CONFLICT, "tenant_changed", "The tenant has changed since"),
@@ -96,7 +106,12 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
 RETRY_AFTER = "retry_after"
 """The member that says in how many seconds the same request may be taken; it is a header of the answer, too."""
 
+INSTEAD = "instead"
+"""The member of a field's problem that holds parts of a definition, one of which to write in its place."""
+
 _SHOWN = 200
+_MOST_FIELDS = 20
+"""That a problem names: whoever sends thousands of unknown fields is told of some."""
 
 _WORDS = {
     "missing": "is required",
@@ -124,12 +139,16 @@ def problem_of(error: Exception) -> dict[str, Any]:
     told_as, error = (error.told_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
     status, code, title = next(TABLE[base] for base in told_as.__mro__ if base in TABLE)
     if isinstance(error, InvalidJob | InvalidSchedule):
-        errors = [{"field": error.field, "message": str(error), "value": error.value}]
+        errors: list[dict[str, Any]] = [{"field": error.field, "message": str(error), "value": _shown(error.value)}]
+        if isinstance(error, InvalidSchedule) and error.instead:
+            errors[0][INSTEAD] = list(error.instead)
         return problem(status, code, title, detail=f"{error.field} {error}", errors=errors)
     if not isinstance(error, ValidationError):
         return problem(status, code, title, detail=str(error), **_members_of(error))
-    errors = [_field_problem(found) for found in error.errors(include_url=False)]
+    errors = [_field_problem(found) for found in error.errors(include_url=False)[:_MOST_FIELDS]]
     detail = "; ".join(f"{found['field']} {found['message']}" for found in errors)
+    if error.error_count() > _MOST_FIELDS:
+        detail += f"; and {error.error_count() - _MOST_FIELDS} more"
     return problem(status, code, title, detail=detail, errors=errors)
 
 
@@ -147,10 +166,14 @@ def _members_of(error: Exception) -> dict[str, Any]:
             return {"id": error.moved_to}
         case AlreadySettled() | StaleFence():
             return {"state": error.state}
-        case QuotaExceeded():
+        case FiresExceeded():
+            told = {"fires_per_minute": error.per_minute, "added": error.added}
+            return {**{name: round(figure, 2) for name, figure in told.items()}, "limit": error.limit}
+        case SchedulesExceeded() | QuotaExceeded() | BacklogExceeded():
             told = {"count": error.count, "limit": error.limit}
-            return {**told, RETRY_AFTER: int(error.retry_after.total_seconds())}
-        case TooManyOperations() | RateExceeded() | Shed():
+            after = None if isinstance(error, SchedulesExceeded) else int(error.retry_after.total_seconds())
+            return told if after is None else {**told, RETRY_AFTER: after}
+        case TooManyOperations() | RateExceeded() | ReadRateExceeded() | Shed():
             return {RETRY_AFTER: max(1, ceil(error.retry_after.total_seconds()))}
         case NotHeld(is_soon=True):
             return {RETRY_AFTER: 1}
@@ -159,14 +182,21 @@ def _members_of(error: Exception) -> dict[str, Any]:
 
 
 def _field_problem(found: Any) -> dict[str, Any]:
-    field = ".".join(str(part) for part in found["loc"]) or "body"
+    field = ".".join(str(part)[:_SHOWN] for part in found["loc"]) or "body"
     message = _WORDS[found["type"]].format(**found.get("ctx", {})) if found["type"] in _WORDS else found["msg"]
     shown: dict[str, Any] = {"field": field, "message": message}
+    if instead := found.get("ctx", {}).get(INSTEAD):
+        shown[INSTEAD] = list(instead)
     if not _may_be_secret(found):
-        text = json.dumps(found.get("input"), default=str)
-        # Python reads numbers that JSON cannot say, such as 1e999: they are shown as text.
-        shown["value"] = json.loads(text, parse_constant=str) if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        shown["value"] = _shown(found.get("input"))
     return shown
+
+
+def _shown(value: Any) -> Any:
+    """A value that was refused, or the beginning of it."""
+    text = json.dumps(value, default=str)
+    # Python reads numbers that JSON cannot say, such as 1e999: they are shown as text.
+    return json.loads(text, parse_constant=str) if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _may_be_secret(found: Any) -> bool:

@@ -9,14 +9,15 @@ from typing import Any
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder
 from functions.api.replay import MOST_LETTERS, chunks_of
 from functions.auditing import UNAUDITED
-from functions.domain.audit import Deed, Deeds, Ending
+from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LedgerRow, awaits_replay
 from functions.domain.faults import fault_of
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
-from functions.ports import Applied, Audit, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
+from functions.ends import Ends
+from functions.ports import Audit, Cancelled, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Purger:
     dead_letters: DeadLetters
     ledger: Ledger
     payloads: PayloadStore
+    ends: Ends
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -102,15 +104,14 @@ class Purger:
 
     def _stop_its_replay(self, letter: DeadLetter, timer: Timer, row: LedgerRow) -> bool:
         """Whether its replay had not begun to run, and will not: of one that died in between no message may come."""
-        is_its_replay = letter.replayed_at is not None and row.job_id == letter.job_id
-        if not is_its_replay or not awaits_replay(row, failed_attempt=timer.attempt):
+        is_waiting = awaits_replay(row, failed_attempt=timer.attempt, job_id=letter.job_id)
+        if letter.replayed_at is None or not is_waiting:
             return False
         job_id, now = job_id_of(timer.job), self.clock.now()
-        if not isinstance(self.ledger.cancel(job_id, owner=self.token(), now=now, row=row), Applied):
+        answer = self.ledger.cancel(job_id, owner=self.token(), now=now, row=row)
+        if not isinstance(answer, Cancelled):
             return False
-        self.audit.note(
-            Ending(job_id=job_id, outcome=State.CANCELLED, attempt=0, ended_at=now, reason="its dead letter was purged")
-        )
+        self.ends.cancelled(job_id, answer, reason="its dead letter was purged")
         return True
 
     def _note(

@@ -1,36 +1,75 @@
-"""How many jobs of a tenant may wait, about."""
+"""How many jobs of a tenant may wait, about: by its quota, and by what its cap can serve."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
-from math import isfinite
+from datetime import date, datetime, timedelta
 
-from functions.api.submit import Accepted
-from functions.domain.errors import QuotaExceeded
+from functions.domain.backlog import MOST_AHEAD, OVERDUE_DAYS, Backlog, backlog_on
+from functions.domain.errors import BacklogExceeded, QuotaExceeded
 from functions.domain.faults import fault_of
-from functions.domain.submission import Submission
+from functions.domain.tenant_plan import TenantPlan
 from functions.ports import Clock, Journal, PendingStore, TenantPlans
 
 KNOWN_FOR = timedelta(seconds=10)
 
+Waiting = tuple[str, datetime]
+"""A job that waits: whose it is, and when it is due."""
+
 
 @dataclass(slots=True)
 class _Known:
-    """How many jobs of a tenant wait. read_at: by the monotonic clock."""
+    """How many jobs of a tenant wait, by the day on which they are due. read_at: by the monotonic clock."""
 
-    count: int
+    counts: dict[date, int]
     read_at: float
+
+
+@dataclass(slots=True)
+class _Room:
+    """What a tenant may still hand in at one moment."""
+
+    tenant: str
+    plan: TenantPlan
+    counts: dict[date, int]
+    now: datetime
+    waiting: int = field(init=False)
+    left: dict[date, int] = field(default_factory=dict[date, int])
+
+    def __post_init__(self) -> None:
+        today = self.now.date()
+        self.waiting = sum(count for day, count in self.counts.items() if day >= today)
+
+    def take(self, day: date) -> QuotaExceeded | BacklogExceeded | None:
+        """None when one more comes in that is due on a day; else what keeps it out."""
+        if self.waiting >= self.plan.max_pending:
+            return QuotaExceeded(self.tenant, count=self.waiting, limit=int(self.plan.max_pending))
+        if self.plan.has_rate:
+            if day not in self.left:
+                self.left[day] = self._backlog(day).room
+            if not self.left[day]:
+                backlog = self._backlog(day)
+                told = {"count": backlog.count, "limit": backlog.limit}
+                return BacklogExceeded(self.tenant, **told, rate=backlog.rate, most=MOST_AHEAD)
+        for later in self.left:
+            # It may still wait on the days behind it.
+            self.left[later] -= day <= later and self.left[later] > 0
+        self.counts[day] = self.counts.get(day, 0) + 1
+        self.waiting += 1
+        return None
+
+    def _backlog(self, day: date) -> Backlog:
+        return backlog_on(day, self.counts, rate=self.plan.execution_rate, now=self.now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
     """Lets jobs in for as long as their tenant may have more of them wait.
 
-    A tenant without a limit costs nothing. With one, it costs a write unit for each request and day on which its jobs are
-    due, and half a read unit each ten seconds.
+    A tenant without a limit costs nothing. With a `max_pending` or an `execution_rate`, it costs a write unit for each
+    request and day on which its jobs are due, and half a read unit each ten seconds.
     """
 
     clock: Clock
@@ -39,51 +78,62 @@ class Quota:
     journal: Journal
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
 
-    def refusals(self, submissions: Sequence[Submission]) -> list[QuotaExceeded | None]:
-        """What keeps each submission out, in order: the first ones that fit come in. None lets it in."""
-        waiting: dict[str, int | None] = {}
-        refusals: list[QuotaExceeded | None] = []
-        for submission in submissions:
-            tenant, limit = submission.tenant, self.plans.of(submission.tenant).max_pending
-            if not isfinite(limit):
-                refusals.append(None)
-                continue
-            if tenant not in waiting:
-                waiting[tenant] = self._count(tenant)
-            count = waiting[tenant]
-            if count is not None and count >= limit:
-                refusals.append(QuotaExceeded(tenant, count=count, limit=int(limit)))
-                continue
-            waiting[tenant] = None if count is None else count + 1
-            refusals.append(None)
+    def refusals(self, asked: Sequence[Waiting]) -> list[QuotaExceeded | BacklogExceeded | None]:
+        """What keeps each job out, in order: the first ones that fit come in. None lets it in."""
+        rooms: dict[str, _Room | None] = {}
+        refusals: list[QuotaExceeded | BacklogExceeded | None] = []
+        for tenant, due_at in asked:
+            if tenant not in rooms:
+                rooms[tenant] = self._room_of(tenant)
+            room = rooms[tenant]
+            refusals.append(room.take(max(due_at, room.now).date()) if room is not None else None)
         if refused := sum(refusal is not None for refusal in refusals):
             self.journal.count("submissions_over_quota", refused)
         return refusals
 
-    def _count(self, tenant: str) -> int | None:
-        """None while it cannot be known: a limit that cannot be looked up must not keep jobs out."""
-        known, now = self._known.get(tenant), self.clock.monotonic()
-        if known is None or now - known.read_at >= KNOWN_FOR.total_seconds():
-            try:
-                known = _Known(self.pending.count(tenant, since=self.clock.now().date()), now)
-            except Exception as error:  # noqa: BLE001  told in the log
-                self.journal.event("quota_unknown", tenant=tenant, error=fault_of(error))
-                return None
-            self._known[tenant] = known
-        return known.count
-
-    def note(self, accepted: Sequence[Accepted]) -> None:
+    def note(self, taken: Sequence[Waiting]) -> None:
         """Count what has been taken in. Never raises."""
         today = self.clock.now().date()
         added: Counter[tuple[str, date]] = Counter(
-            (answer.tenant, answer.due_at.date())
-            for answer in accepted
-            if isfinite(self.plans.of(answer.tenant).max_pending) and answer.due_at.date() >= today
+            (tenant, due_at.date())
+            for tenant, due_at in taken
+            if self.plans.of(tenant).counts_pending and due_at.date() >= today
         )
         for (tenant, day), count in added.items():
             if tenant in self._known:
-                self._known[tenant].count += count
+                counts = self._known[tenant].counts
+                counts[day] = counts.get(day, 0) + count
             try:
                 self.pending.add(tenant, day, count)
             except Exception as error:  # noqa: BLE001  the jobs have been taken in; the count heals when their day is over
                 self.journal.event("pending_not_counted", tenant=tenant, error=fault_of(error))
+
+    def backlog(self, tenant: str) -> Backlog | None:
+        """What of a tenant waits for its cap by the end of this day; None where it has none, or it cannot be known."""
+        plan = self.plans.of(tenant)
+        counts = self._counts(tenant) if plan.has_rate else None
+        if counts is None:
+            return None
+        now = self.clock.now()
+        return backlog_on(now.date(), counts, rate=plan.execution_rate, now=now)
+
+    def _room_of(self, tenant: str) -> _Room | None:
+        """None where there is no limit, or it cannot be looked up."""
+        plan = self.plans.of(tenant)
+        counts = self._counts(tenant) if plan.counts_pending else None
+        return _Room(tenant, plan, dict(counts), self.clock.now()) if counts is not None else None
+
+    def _counts(self, tenant: str) -> Mapping[date, int] | None:
+        """None while it cannot be known: a limit that cannot be looked up must not keep jobs out."""
+        known, now = self._known.get(tenant), self.clock.monotonic()
+        if known is None or now - known.read_at >= KNOWN_FOR.total_seconds():
+            since = self.clock.now().date()
+            if self.plans.of(tenant).has_rate:
+                since -= timedelta(days=OVERDUE_DAYS)
+            try:
+                known = _Known(dict(self.pending.counts(tenant, since=since)), now)
+            except Exception as error:  # noqa: BLE001  told in the log
+                self.journal.event("quota_unknown", tenant=tenant, error=fault_of(error))
+                return None
+            self._known[tenant] = known
+        return known.counts

@@ -3,6 +3,8 @@
 The letter is marked, the ledger lets the job go on, its attempt is placed, and its letter is forgotten. A death in
 between leaves a letter that can be replayed again: the ledger lets an attempt be claimed once, however often it was
 placed. A letter outlives its ledger row: one that was marked so long ago that the row may have expired is not replayed.
+
+A letter is forgotten only where its job is known to have gone on: its own row says so, by its id and a later attempt.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.api.dead_letters import Found, LetterFilter, LetterFinder, obstacle_of
+from functions.api.gate import OPEN, Entry
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LEDGER_LIFE, LedgerRow, awaits_replay, has_gone_on
@@ -26,8 +29,9 @@ from functions.domain.errors import (
     TickwheelError,
 )
 from functions.domain.faults import fault_of
-from functions.domain.instants import SECOND, from_ms, to_ms
+from functions.domain.instants import SECOND, format_instant, from_ms, to_ms
 from functions.domain.job import Timer
+from functions.domain.job_id import job_id_of
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
 from functions.placing import Placer
@@ -102,12 +106,13 @@ class Replayer:
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+    gate: Entry = OPEN
     audit: Audit = UNAUDITED
 
     def replay(self, letter_id: LetterId, *, caller: str) -> Replayed | AlreadyReplayed:
         """Replay one letter, now.
 
-        Raises LetterNotFound, NotReplayable, PayloadGone, JobNotFailed, NotPlaced.
+        Raises LetterNotFound, NotReplayable, PayloadGone, JobNotFailed, NotPlaced, and what the gate does.
         """
         letter = self.dead_letters.get(letter_id)
         if letter is None:
@@ -115,7 +120,9 @@ class Replayer:
             # Whoever repeats a request may have got no answer, and its line may be lost.
             self._note([again], tenant=letter_id.tenant, caller=caller, letter=str(letter_id))
             return again
-        outcome = self._replay([(letter, self.clock.now())])[0]
+        now = self.clock.now()
+        self.gate.admit(letter_id.tenant, [now])
+        outcome = self._replay([(letter, now)])[0]
         self._note([outcome], tenant=letter_id.tenant, caller=caller, letter=str(letter_id))
         if isinstance(outcome, NotReplayed):
             raise outcome.error
@@ -124,7 +131,8 @@ class Replayer:
     def replay_part(self, wanted: LetterFilter, *, after: str, rate: float | None, caller: str) -> Replays:
         """Replay a bounded part of the letters that are meant; repeating it replays nothing twice.
 
-        rate: jobs a second, None for all at once. Raises InvalidInput, also when none would be due soon enough.
+        rate: jobs a second, None for all at once. Raises InvalidInput, also when none would be due soon enough, and what
+        the gate does.
         """
         begin, now = self.finder.begin(wanted, after=after), self.clock.now()
         first_due_at = max(begin.due_at or now, now)
@@ -136,8 +144,9 @@ class Replayer:
             )
         limit = min(MOST_LETTERS, (now + FARTHEST - first_due_at) // gap + 1) if gap else MOST_LETTERS
         found = self.finder.find(wanted, begin=begin, limit=limit)
+        admitted = self.gate.admit(wanted.tenant, [first_due_at + gap * number for number in range(len(found.letters))])
         outcomes: list[Outcome] = []
-        for letters in chunks_of(found.letters, clock=self.clock):
+        for letters in chunks_of(found.letters[:admitted], clock=self.clock):
             due_at = first_due_at + len(outcomes) * gap
             outcomes += self._replay([(letter, due_at + count * gap) for count, letter in enumerate(letters)])
         found = found.cut(len(outcomes), due_at=first_due_at + len(outcomes) * gap if gap else None)
@@ -160,6 +169,9 @@ class Replayer:
                 if placement.ring is not None
                 else NotReplayed(letter_id=letter.letter_id, error=NotPlaced([placement.fault]))
             )
+        for outcome in outcomes:
+            if isinstance(outcome, Replayed):
+                self.gate.note(outcome.letter_id.tenant, [outcome.due_at])
         self.side_by_side(self._forget, [outcome for outcome in outcomes if not isinstance(outcome, NotReplayed)])
         return outcomes
 
@@ -182,11 +194,15 @@ class Replayer:
             raise NotReplayable(str(letter.letter_id), obstacle)
         timer = letter.timer.replayed(due_at=due_at)
         job, now = timer.job, self.clock.now()
+        job_id = letter.job_id or str(job_id_of(job))
         may_have_expired = letter.replayed_at is not None and now - letter.replayed_at >= ROW_IS_SURE
         if job.payload.pointer is not None and self.payloads.get(job.payload.pointer) is None:
             row = self.ledger.get(job.key) if job.is_ledgered else None
             if job.is_ledgered and (
-                may_have_expired if row is None else has_gone_on(row, failed_attempt=letter.timer.attempt)
+                # Of a letter that is kept only its replay takes the payload away.
+                may_have_expired
+                if row is None
+                else has_gone_on(row, failed_attempt=letter.timer.attempt, job_id=job_id)
             ):
                 return _already(letter, row)
             raise PayloadGone(str(letter.letter_id))
@@ -196,13 +212,22 @@ class Replayer:
         if not job.is_ledgered:
             return timer
         answer = self.ledger.replay(
-            timer, fence=letter.fence, owner=self.token(), now=self.clock.now(), needs_row=may_have_expired
+            timer,
+            job_id=job_id,
+            fence=letter.fence,
+            owner=self.token(),
+            now=self.clock.now(),
+            needs_row=may_have_expired,
         )
-        if isinstance(answer, Applied) or awaits_replay(answer.row, failed_attempt=letter.timer.attempt):
+        if isinstance(answer, Applied):
             return timer
-        if answer.row is None and not may_have_expired:
+        if answer.row is None and may_have_expired:
+            raise NotReplayable(str(letter.letter_id), _unknown(letter))
+        if answer.row is None:
             raise NotPlaced(["its row has changed"])
-        if answer.row is None or has_gone_on(answer.row, failed_attempt=letter.timer.attempt):
+        if awaits_replay(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):
+            return timer
+        if has_gone_on(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):
             return _already(letter, answer.row)
         raise JobNotFailed(str(letter.letter_id), state=answer.row.state)
 
@@ -215,7 +240,8 @@ class Replayer:
     def _answer_again(self, letter_id: LetterId) -> AlreadyReplayed:
         """A repeat, because the first answer was lost, meets no letter any more."""
         row = self.ledger.get(f"{letter_id.tenant}#{letter_id.identity}")
-        if row is None or row.state is State.FAILED:
+        # A row that was never replayed had no letter, or has it still.
+        if row is None or row.state is State.FAILED or row.counted_from is None:
             raise LetterNotFound(str(letter_id))
         return AlreadyReplayed(letter_id=letter_id, job_id=row.job_id, state=row.state)
 
@@ -253,6 +279,15 @@ def chunks_of(letters: Sequence[DeadLetter], *, clock: Clock) -> Iterator[Sequen
         yield letters[first : first + _CHUNK]
         if clock.monotonic() - started >= WORKING_TIME.total_seconds():
             return
+
+
+def _unknown(letter: DeadLetter) -> str:
+    """Of one whose replay has begun, and whose ledger row has expired since."""
+    began_at = format_instant(letter.replayed_at) if letter.replayed_at is not None else "some time"
+    return (
+        f"a replay of it began at {began_at}, and nothing tells any more whether its job ran. Look in the audit trail for "
+        f"{letter.job_id}; where it has run, purge the letter, and where it has not, submit the job anew"
+    )
 
 
 def _already(letter: DeadLetter, row: LedgerRow | None) -> AlreadyReplayed:

@@ -21,9 +21,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from functions.domain.defaults import REQUESTED
 from functions.domain.envelope import PAYLOAD_LIMIT
-from functions.domain.errors import InvalidInput, InvalidJob
-from functions.domain.instants import LATEST, MILLISECOND, format_instant, parse_duration, parse_instant
+from functions.domain.errors import InvalidInput, InvalidJob, InvalidSchedule
+from functions.domain.instants import EARLIEST, LATEST, MILLISECOND, format_instant, parse_duration, parse_instant
 from functions.domain.job import MAX_TAGS, TENANT, Delivery, Precision, Priority, check_tags, check_tenant
 from functions.domain.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
 from functions.domain.submission import PAST_GRACE, Submission
@@ -43,6 +44,9 @@ HORIZON = timedelta(days=3_653)
 
 MAX_EXPIRY = timedelta(days=14)
 BATCH_LIMIT = 500
+MAX_DEPTH = 100
+"""Of lists and objects inside each other in a body. Readers may limit it (RFC 8259, 9), and targets do."""
+
 _PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 
 
@@ -63,6 +67,8 @@ def _instant(value: Any) -> datetime:
     if not isinstance(value, str):
         raise PydanticCustomError("instant", "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00")
     instant = checked(parse_instant, value)
+    if instant < EARLIEST:
+        raise PydanticCustomError("earliest", "is earlier than {earliest}", {"earliest": format_instant(EARLIEST)})
     # Behind it there is an end to what a calendar can add.
     if instant > LATEST:
         raise PydanticCustomError("latest", "is later than {latest}", {"latest": format_instant(LATEST)})
@@ -80,7 +86,8 @@ def checked(rule: Any, value: Any, /, **options: Any) -> Any:
     try:
         return rule(value, **options)
     except InvalidInput as error:
-        raise PydanticCustomError("rule", "{reason}", {"reason": str(error)}) from error
+        instead = error.instead if isinstance(error, InvalidSchedule) else ()
+        raise PydanticCustomError("rule", "{reason}", {"reason": str(error), "instead": instead}) from error
 
 
 def _key(value: str) -> str:
@@ -94,6 +101,9 @@ Tenant = Annotated[
     AfterValidator(lambda value: checked(check_tenant, value)),
     WithJsonSchema({"type": "string", "pattern": f"^{TENANT.pattern}$"}),
 ]
+NewTenant = Annotated[Tenant, WithJsonSchema({"type": "string", "pattern": rf"^(?!\.{{1,2}}$){TENANT.pattern}$"})]
+"""As the description has it; whether it is new is looked at where it may be."""
+
 IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_key)]
 Instant = Annotated[
     datetime,
@@ -122,11 +132,15 @@ class RetryBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    strategy: Strategy = Strategy.DECORRELATED_JITTER
-    attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="in all, the first included")] = 5
-    base: Duration = timedelta(seconds=2)
-    cap: Duration = timedelta(minutes=10)
-    max_age: Annotated[Duration | None, Field(description="no attempt is due later than this after the first")] = None
+    strategy: Strategy = REQUESTED.retry.strategy
+    attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="in all, the first included")] = (
+        REQUESTED.retry.attempts
+    )
+    base: Duration = REQUESTED.retry.base
+    cap: Duration = REQUESTED.retry.cap
+    max_age: Annotated[Duration | None, Field(description="no attempt is due later than this after the first")] = (
+        REQUESTED.retry.max_age
+    )
 
     @field_validator("base", "cap")
     @classmethod
@@ -166,7 +180,7 @@ class HttpBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    method: Method = Method.POST
+    method: Method = REQUESTED.method
     headers: Annotated[
         dict[str, str],
         Field(json_schema_extra={"maxProperties": MAX_HEADERS}, description="sent beside Tickwheel's own"),
@@ -201,11 +215,11 @@ class CallBody(BaseModel):
 
     target: Annotated[str, Field(description="https://…, handler:NAME for a function of the worker, or an ARN")]
     payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None
-    priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = "normal"
-    delivery: Delivery = Delivery.EXACTLY_ONCE
-    precision: Precision = Precision.DEFAULT
+    priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = REQUESTED.priority.name.lower()
+    delivery: Delivery = REQUESTED.delivery
+    precision: Precision = REQUESTED.precision
     retry: RetryBody = RetryBody()
-    timeout: Duration = timedelta(seconds=30)
+    timeout: Duration = REQUESTED.timeout
     expires_after: Duration | None = None
     http: HttpBody = HttpBody()
     asynchronous: Annotated[
@@ -292,7 +306,7 @@ class CallBody(BaseModel):
 class JobBody(CallBody):
     """A job: what to call, for whom, and when. Without run_at and delay: now."""
 
-    tenant: Tenant
+    tenant: NewTenant
     idempotency_key: IdempotencyKey | None = None
     run_at: Instant | None = None
     delay: Duration | None = None
@@ -355,9 +369,13 @@ class BatchBody(BaseModel):
 def parse_body(body: str | None, *, is_base64: bool = False) -> Any:
     """The JSON of a request, whatever its content type made of it on the way. Raises InvalidInput."""
     try:
-        return json.loads(base64.b64decode(body or "").decode() if is_base64 else body or "")
-    except (ValueError, RecursionError) as error:
+        parsed = json.loads(base64.b64decode(body or "").decode() if is_base64 else body or "")
+    except ValueError as error:
         raise InvalidInput(f"the body is not JSON: {error}") from None
+    except RecursionError as error:
+        raise InvalidInput(f"the body is not JSON that can be read: {error}") from None
+    _check_depth(parsed)
+    return parsed
 
 
 def check_key(header: str | None) -> str | None:
@@ -366,6 +384,17 @@ def check_key(header: str | None) -> str | None:
 
 
 _KEY = TypeAdapter(IdempotencyKey)
+
+
+def _check_depth(value: Any) -> None:
+    """Without recursion: how much of that there is left depends on who calls. Raises InvalidInput."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    raise InvalidInput(f"the body has more than {MAX_DEPTH} lists and objects inside each other: send a flatter one")
 
 
 def compact_json(value: Any) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 from functions.api.answers import UNTRACKED
 from functions.api.manage_schedules import Backfill, Difference, Run, Standing
 from functions.domain.claims import LEDGER_LIFE
+from functions.domain.defaults import REQUESTED
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.job import Delivery
 from functions.domain.lifecycle import State
-from functions.domain.preview import Preview
+from functions.domain.preview import Page, Preview
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_record import POINTER, encode_schedule
 
@@ -55,6 +56,12 @@ def schedule_body(standing: Standing, *, now: datetime, stored_payload: str | No
     }
 
 
+def fires_body(page: Page) -> dict[str, Any]:
+    """A page of fires that are to come; next: the `after` of the page behind it."""
+    after = page.goes_on_after
+    return {"fires": previews_body(page.previews), "next": format_instant(after) if after is not None else None}
+
+
 def previews_body(previews: Sequence[Preview]) -> list[dict[str, Any]]:
     """Fires that are to come, in UTC and on the clock of their zone; marks: what moved them, and why."""
     return [
@@ -81,6 +88,7 @@ def backfill_body(backfill: Backfill) -> dict[str, Any]:
         "count": backfill.count,
         **{name: format_instant(instant) for name, instant in instants.items() if instant is not None},
         "jobs": list(backfill.job_ids),
+        **({"next": str(backfill.goes_on)} if backfill.goes_on is not None else {}),
     }
 
 
@@ -90,7 +98,7 @@ def _kept(instant: datetime) -> str:
 
 
 def _definition(schedule: Schedule, stored_payload: str | None) -> dict[str, Any]:
-    written = encode_schedule(schedule)
+    written = encode_schedule(schedule, REQUESTED)
     if stored_payload is not None:
         written["job"].pop(POINTER, None)
         written["job"]["payload"] = json.loads(stored_payload)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from functions.domain.audit import Deed, Deeds
+from functions.domain.defaults import REQUESTED
 from functions.domain.schedule_record import POINTER, encode_schedule
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.targets import destination_of
@@ -50,7 +51,7 @@ def told(stored: StoredSchedule | None, state: ScheduleState | None) -> dict[str
         standing["note"] = state.note
     if stored is None or state.status is Status.DELETED:
         return standing
-    definition = encode_schedule(stored.schedule)
+    definition = encode_schedule(stored.schedule, REQUESTED)
     job = {name: value for name, value in definition["job"].items() if name not in ("payload", POINTER)}
     job["target"] = destination_of(stored.schedule.job.target)
     if headers := job.get("http", {}).get("headers"):

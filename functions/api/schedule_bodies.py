@@ -22,7 +22,8 @@ from pydantic_core import PydanticCustomError
 from functions.api.problems import Misshapen
 from functions.api.requests import CallBody, Duration, Instant, Rules, checked, compact_json
 from functions.domain.calendars import check_calendar
-from functions.domain.cron import parse_cron
+from functions.domain.cron_dialects import check_cron
+from functions.domain.defaults import REQUESTED
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.job import Payload, Priority
@@ -205,7 +206,7 @@ class CalendarBody(BaseModel):
         tuple[str, ...], Field(max_length=MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE")
     ] = ()
     weekends: Annotated[bool, Field(strict=True)] = False
-    roll: Roll = Roll.SKIP
+    roll: Roll = REQUESTED.roll
 
     @field_validator("holidays")
     @classmethod
@@ -257,6 +258,8 @@ class ScheduleBody(BaseModel):
         },
     )
 
+    # Before the rules: what of another program's cron is translated depends on it.
+    timezone: Annotated[str, Field(description="an IANA name", examples=["Europe/Berlin"])] = REQUESTED.timezone
     at: Annotated[_StoredInstant | None, Field(description="once")] = None
     cron: Annotated[
         str | None,
@@ -269,7 +272,6 @@ class ScheduleBody(BaseModel):
     ] = None
     rrule: RecurrenceBody | None = None
     poisson: PoissonBody | None = None
-    timezone: Annotated[str, Field(description="an IANA name", examples=["Europe/Berlin"])] = "UTC"
     gap: Annotated[Gap | None, Field(description="what becomes of a local time that a clock change skips")] = None
     fold: Annotated[Fold | None, Field(description="which pass of a repeated local time fires")] = None
     windows: Annotated[tuple[WindowBody, ...], Field(max_length=MAX_WINDOWS)] = ()
@@ -282,18 +284,22 @@ class ScheduleBody(BaseModel):
     start: Annotated[_StoredInstant | None, Field(description="no fire before")] = None
     end: Annotated[_StoredInstant | None, Field(description="no fire from then on")] = None
     max_runs: _Count | None = None
-    misfire: Annotated[Misfire, Field(description="what becomes of missed fires")] = Misfire.FIRE_ALL
+    misfire: Annotated[Misfire, Field(description="what becomes of missed fires")] = REQUESTED.misfire
     max_lateness: Annotated[Duration | None, Field(description="fires that are later are dropped")] = None
-    overlap: Annotated[Overlap, Field(description="what a fire does while the run before it goes on")] = Overlap.ALLOW
+    overlap: Annotated[Overlap, Field(description="what a fire does while the run before it goes on")] = (
+        REQUESTED.overlap
+    )
     pause_after_failures: Annotated[int | None, Field(ge=1, le=100, strict=True)] = None
-    history: Annotated[int, Field(ge=0, le=MAX_HISTORY, strict=True, description="how many fires are remembered")] = 10
+    history: Annotated[int, Field(ge=0, le=MAX_HISTORY, strict=True, description="how many fires are remembered")] = (
+        REQUESTED.history
+    )
     job: TemplateBody
 
     @field_validator("cron")
     @classmethod
-    def _is_cron(cls, value: str | None) -> str | None:
+    def _is_cron(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None:
-            checked(parse_cron, value)
+            checked(check_cron, value, timezone=info.data.get("timezone", REQUESTED.timezone))
         return value
 
     @field_validator("timezone")

@@ -89,6 +89,10 @@ _BACKFILL = object_of(
         "last": INSTANT,
         "ends_at": {"type": "string", "format": "date-time", "description": "when its last run is due"},
         "jobs": {"type": "array", "items": TEXT},
+        "next": {
+            "type": "string",
+            "description": "to go on with as after, where not all could come in at the tenant's submission_rate or within its max_pending",
+        },
     },
     required=["backfill", "count", "jobs"],
 )
@@ -113,7 +117,7 @@ _FIRE_COUNTS = object_of(
                 required=[],
             ),
         },
-        "next": {"type": ["string", "null"], "description": "for a tenant: `after` of the next page"},
+        "next": {"type": ["string", "null"], "description": "`after` of the next page, which has the same definitions"},
     }
 )
 
@@ -135,7 +139,9 @@ SCHEMAS: dict[str, Any] = {
     "Schedules": object_of({"schedules": _SCHEDULES, "next": {"type": ["string", "null"]}}),
     "Run": _RUN,
     "Fire": _FIRE,
-    "Fires": object_of({"fires": _FIRES}),
+    "Fires": object_of(
+        {"fires": _FIRES, "next": {"type": ["string", "null"], "description": "`after` of the fires that follow"}}
+    ),
     "Difference": object_of({"before": _FIRES, "after": _FIRES}),
     "Deleted": object_of({"id": TEXT, "tenant": TEXT, "status": {"enum": [Status.DELETED.value]}}),
     "Triggered": object_of({"job": TEXT}),

@@ -7,6 +7,7 @@ from typing import Any
 
 from functions.api.requests import Rules
 from functions.api.schedule_bodies import RULES, read_schedule
+from functions.domain.defaults import REQUESTED
 from functions.domain.errors import InvalidInput
 from functions.domain.job import Payload
 from functions.domain.schedule import Schedule
@@ -21,7 +22,7 @@ def patched(current: Schedule, patch: Any, rules: Rules, *, stored_payload: str 
     """
     if not isinstance(patch, dict):
         raise InvalidInput("the body must be a JSON object: an RFC 7396 merge patch of the definition")
-    written = encode_schedule(current)
+    written = encode_schedule(current, REQUESTED)
     if any(patch.get(rule) is not None for rule in RULES):
         written = {name: value for name, value in written.items() if name not in RULES or name in patch}
     pointer = written["job"].pop(POINTER, None)

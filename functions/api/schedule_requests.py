@@ -8,10 +8,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from functions.api.requests import Instant, Tenant
 from functions.domain.occurrence import Overlap
+from functions.domain.schedule import SCHEDULE_ID
 
 MAX_NOTE = 500
 MOST_SHOWN = 100
 """Fires of one preview."""
+
+
+After = Annotated[
+    str,
+    Field(pattern=f"^({SCHEDULE_ID.pattern})?$", description="the `next` of the answer before: an id of a schedule"),
+]
+"""Where a page of schedules begins."""
 
 
 class PauseBody(BaseModel):
@@ -41,6 +49,9 @@ class BackfillBody(TriggerBody):
     end: Instant
     per_minute: Annotated[float, Field(ge=0.01, le=10_000, strict=True, description="how many runs a minute")] = 60
     dry_run: Annotated[bool, Field(strict=True, description="tell what would run, and run nothing")] = False
+    after: Annotated[
+        str, Field(max_length=80, strict=True, description="the next of the answer before, to go on behind it")
+    ] = ""
 
 
 class TenantQuery(BaseModel):
@@ -69,4 +80,4 @@ class PageQuery(TenantQuery):
     """Schedules behind an id, in the order of their ids."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 100
-    after: str = ""
+    after: After = ""

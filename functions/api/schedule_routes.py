@@ -20,7 +20,7 @@ from functions.api.manage_schedules import ScheduleManager, Standing
 from functions.api.problems import problem
 from functions.api.reading import KEY_HEADER, Model, body_of, caller_of, query_of, read_as
 from functions.api.requests import Rules, check_key
-from functions.api.schedule_answers import backfill_body, difference_body, previews_body, schedule_body
+from functions.api.schedule_answers import backfill_body, difference_body, fires_body, schedule_body
 from functions.api.schedule_bodies import read_schedule
 from functions.api.schedule_patch import names_payload, patched
 from functions.api.schedule_requests import (
@@ -34,7 +34,7 @@ from functions.api.schedule_requests import (
     TriggerBody,
 )
 from functions.domain.instants import format_instant
-from functions.domain.schedule import Schedule
+from functions.domain.schedule import Schedule, check_new_schedule, check_schedule_id
 from functions.domain.schedule_state import Status
 from functions.domain.submission import KEYED
 from functions.ports import PayloadStore
@@ -61,7 +61,8 @@ router = APIGatewayHttpRouter()
 def put_schedule(schedule_id: str) -> Response[str]:
     """Create or replace a schedule; or tell what that would change."""
     desk, query = _desk(), _query(ChangeQuery)
-    schedule = read_schedule(body_of(router.current_event), desk.rules()).schedule(query.tenant, unquote(schedule_id))
+    body = read_schedule(body_of(router.current_event), desk.rules())
+    schedule = check_new_schedule(body.schedule(query.tenant, unquote(schedule_id)))
     if query.dry_run:
         return answer(HTTPStatus.OK, difference_body(desk.manager.compare(schedule, count=query.count)))
     desk.admission.check(schedule.tenant, schedule.job.priority)
@@ -73,7 +74,7 @@ def put_schedule(schedule_id: str) -> Response[str]:
 def patch_schedule(schedule_id: str) -> Response[str]:
     """Change parts of a schedule; or tell what that would change."""
     desk, query, patch = _desk(), _query(ChangeQuery), body_of(router.current_event)
-    rules = desk.rules()
+    rules, schedule_id = desk.rules(), check_schedule_id(unquote(schedule_id))
 
     def edit(current: Schedule) -> Schedule:
         stored = _stored_payload(current) if names_payload(patch) else None
@@ -84,10 +85,10 @@ def patch_schedule(schedule_id: str) -> Response[str]:
         return edited
 
     if query.dry_run:
-        edited = edit(desk.manager.get(query.tenant, unquote(schedule_id)).stored.schedule)
+        edited = edit(desk.manager.get(query.tenant, schedule_id).stored.schedule)
         return answer(HTTPStatus.OK, difference_body(desk.manager.compare(edited, count=query.count)))
     desk.admission.check_open(query.tenant)
-    return _told(desk.manager.patch(query.tenant, unquote(schedule_id), edit, caller=_caller()))
+    return _told(desk.manager.patch(query.tenant, schedule_id, edit, caller=_caller()))
 
 
 @router.get("/v1/schedules/<path>")
@@ -96,11 +97,12 @@ def get_schedule(path: str) -> Response[str]:
     schedule_id, verb = _split(path)
     if verb == "preview":
         query = _query(PreviewQuery)
-        previews = _desk().manager.preview(query.tenant, schedule_id, count=query.count, after=query.after)
-        return answer(HTTPStatus.OK, {"fires": previews_body(previews)})
+        schedule_id = check_schedule_id(schedule_id)
+        found = _desk().manager.preview(query.tenant, schedule_id, count=query.count, after=query.after)
+        return answer(HTTPStatus.OK, fires_body(found))
     if verb:
         return _no_verb(verb, "preview")
-    return _told(_desk().manager.get(_query(TenantQuery).tenant, schedule_id))
+    return _told(_desk().manager.get(_query(TenantQuery).tenant, check_schedule_id(schedule_id)))
 
 
 @router.get("/v1/schedules")
@@ -115,7 +117,7 @@ def list_schedules() -> Response[str]:
 @router.delete("/v1/schedules/<schedule_id>")
 def delete_schedule(schedule_id: str) -> Response[str]:
     """Remove a schedule."""
-    tenant, schedule_id = _query(TenantQuery).tenant, unquote(schedule_id)
+    tenant, schedule_id = _query(TenantQuery).tenant, check_schedule_id(unquote(schedule_id))
     _desk().manager.delete(tenant, schedule_id, caller=_caller())
     return answer(HTTPStatus.OK, {"id": schedule_id, "tenant": tenant, "status": Status.DELETED.value})
 
@@ -126,7 +128,7 @@ def act_on_schedule(path: str) -> Response[str]:
     schedule_id, verb = _split(path)
     if verb not in _VERBS:
         return _no_verb(verb, *_VERBS)
-    return _VERBS[verb](_query(TenantQuery).tenant, schedule_id)
+    return _VERBS[verb](_query(TenantQuery).tenant, check_schedule_id(schedule_id))
 
 
 @router.post("/v1/schedules:fires")
@@ -135,12 +137,12 @@ def count_fires() -> Response[str]:
     desk, body = _desk(), read_as(FireCountsBody, body_of(router.current_event))
     rules = desk.rules()
     start = start_of(body.start or rules.now)
-    told: dict[str, Any] = {"start": format_instant(start)}
     if body.tenant is None:
-        return answer(HTTPStatus.OK, {**told, "results": count_given(body, rules, start=start), "next": None})
-    standings, after = desk.manager.page(body.tenant, after=body.after, limit=MOST_SCHEDULES)
-    active = [standing.stored.schedule for standing in standings if standing.state.status is Status.ACTIVE]
-    return answer(HTTPStatus.OK, {**told, "results": count_stored(active, body, start=start), "next": after})
+        counts = count_given(body, rules, start=start)
+    else:
+        active, after = desk.manager.active(body.tenant, after=body.after, limit=MOST_SCHEDULES)
+        counts = count_stored(active, body, start=start, goes_on_after=after)
+    return answer(HTTPStatus.OK, {"start": format_instant(start), "results": counts.results, "next": counts.next})
 
 
 def _pause(tenant: str, schedule_id: str) -> Response[str]:
@@ -174,6 +176,7 @@ def _backfill(tenant: str, schedule_id: str) -> Response[str]:
         per_minute=body.per_minute,
         token=_token(),
         is_dry_run=body.dry_run,
+        after=body.after,
         caller=_caller(),
     )
     return answer(HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED, backfill_body(backfill))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from functions.domain.claims import LedgerRow
+from functions.domain.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
 from functions.domain.faults import fault_of
@@ -26,19 +26,22 @@ from functions.tally import UNCOUNTED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What a submission is answered. is_replay: the idempotency key had been used, and this is its first job."""
+    """What a submission is answered. is_replay: the idempotency key had been used, and this is its first job.
+
+    state: None of one that was moved, and has ended so long ago that nothing tells how.
+    """
 
     job_id: str
     tenant: str
     due_at: datetime
-    state: State
+    state: State | None
     ring: Ring | None
     is_replay: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitter:
-    """Takes jobs in. identity: a fresh random identity; token: a fresh owner token.
+    """Takes jobs in. identity: a fresh random identity; token: a fresh owner token; id_secret: of the stage.
 
     side_by_side: maps a function over items at the same time, answers in order.
     """
@@ -52,6 +55,7 @@ class Submitter:
     plans: TenantPlans
     journal: Journal
     identity: Callable[[], str]
+    id_secret: Callable[[], bytes]
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
     usage: UsageCounter = UNCOUNTED
@@ -151,11 +155,12 @@ class Submitter:
     def _tell_moved(self, first: JobId) -> Accepted:
         """It was rescheduled or edited since: it goes on under its last id."""
         last, row = last_of(self.ledger, first)
+        is_forgotten = row is None and last.due_at + LEDGER_LIFE < self.clock.now()
         return Accepted(
             job_id=str(last),
             tenant=last.tenant,
             due_at=last.due_at,
-            state=row.state if row else State.SCHEDULED,
+            state=row.state if row else None if is_forgotten else State.SCHEDULED,
             ring=None,
             is_replay=True,
         )
@@ -166,11 +171,14 @@ class Submitter:
         return replace(job, payload=Payload(pointer=self.payloads.put(job, submission.payload)))
 
     def _job(self, submission: Submission) -> Job:
-        identity = self.identity()
-        if submission.idempotency_key is not None:
-            identity = keyed_identity(submission.tenant, submission.idempotency_key)
         subshards = self.plans.of(submission.tenant).subshards
-        return job_of(submission, identity=identity, wheel=self.wheel, subshards=subshards)
+        if submission.idempotency_key is not None:
+            # It is registered: its row tells its id from any other.
+            identity = keyed_identity(submission.tenant, submission.idempotency_key)
+            return job_of(submission, identity=identity, wheel=self.wheel, subshards=subshards)
+        return job_of(
+            submission, identity=self.identity(), wheel=self.wheel, subshards=subshards, id_secret=self.id_secret()
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date
 from typing import Any
 
-from functions.api.tenants import TenantStanding
+from functions.api.tenants import TenantStanding, UsageStanding
 from functions.domain.deletion import Deletion, Part
 from functions.domain.instants import format_instant
+from functions.domain.schedule_load import Load
 from functions.domain.tenant_change import EFFECTIVE_AFTER
-from functions.domain.tenant_plan import LIMIT_NAMES, Tenant, write_limits
-from functions.domain.usage import Days, Usage
+from functions.domain.tenant_plan import LIMIT_NAMES, Tenant, TenantPlan, write_limits
+from functions.domain.usage import Usage
 
 
 def tenant_body(standing: TenantStanding) -> dict[str, Any]:
@@ -25,7 +25,17 @@ def tenant_body(standing: TenantStanding) -> dict[str, Any]:
         "own_limits": [name for name in LIMIT_NAMES if name in tenant.limits],
         "principals": list(tenant.principals),
         **status_body(tenant),
+        **({"schedules": _load_body(standing.load, standing.plan)} if standing.load is not None else {}),
         **({"deletion": _deletion_body(standing.deletion)} if standing.deletion is not None else {}),
+    }
+
+
+def _load_body(load: Load, plan: TenantPlan) -> dict[str, Any]:
+    limits = write_limits(plan)
+    return {
+        "count": load.schedules,
+        "fires_per_minute": round(load.fires_per_minute, 2),
+        **{name: limits[name] for name in ("max_schedules", "max_fires_per_minute")},
     }
 
 
@@ -42,14 +52,15 @@ def tenants_body(standings: Sequence[TenantStanding], *, after: str | None) -> d
     return {"tenants": [tenant_body(standing) for standing in standings], "next": after}
 
 
-def usage_body(name: str, days: Days, used: Mapping[date, Usage]) -> dict[str, Any]:
+def usage_body(standing: UsageStanding) -> dict[str, Any]:
     """What a tenant has used; a day on which there was nothing is left out."""
     return {
-        "tenant": name,
-        "from": days.first.isoformat(),
-        "until": days.last.isoformat(),
-        "days": [{"day": day.isoformat(), **asdict(usage)} for day, usage in used.items()],
-        "total": asdict(sum(used.values(), Usage())),
+        "tenant": standing.name,
+        "from": standing.days.first.isoformat(),
+        "until": standing.days.last.isoformat(),
+        "days": [{"day": day.isoformat(), **asdict(usage)} for day, usage in standing.used.items()],
+        "total": asdict(sum(standing.used.values(), Usage())),
+        "schedules": _load_body(standing.load, standing.plan),
     }
 
 

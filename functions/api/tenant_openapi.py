@@ -56,6 +56,20 @@ _TENANT: dict[str, Any] = {
     "principals": {"type": "array", "description": "who may act for it", "items": TEXT},
 }
 
+_LOAD = object_of(
+    {
+        "count": {"type": "integer", "description": "schedules that there are"},
+        "fires_per_minute": {
+            "type": "number",
+            "description": "of all that go on, each in an hour in which it fires most, about",
+        },
+        **{
+            name: {"anyOf": [LIMIT_SCHEMAS[name], {"const": UNLIMITED}]}
+            for name in ("max_schedules", "max_fires_per_minute")
+        },
+    },
+    description="what its schedules come to, and what they may",
+)
 _DELETION = object_of(
     {
         "part": {"description": "what is being deleted", "enum": [*(part.value for part in Part), None]},
@@ -77,7 +91,9 @@ _FIGURES: dict[str, Any] = {
 }
 
 SCHEMAS: dict[str, Any] = {
-    "Tenant": object_of({**_TENANT, **_STATUS, "deletion": _DELETION}, required=[*_TENANT, *_ALWAYS]),
+    "Tenant": object_of(
+        {**_TENANT, **_STATUS, "schedules": _LOAD, "deletion": _DELETION}, required=[*_TENANT, *_ALWAYS]
+    ),
     "Tenants": object_of(
         {
             "tenants": {"type": "array", "items": {"$ref": REFERENCE.format(model="Tenant")}},
@@ -96,6 +112,7 @@ SCHEMAS: dict[str, Any] = {
                 "items": object_of({"day": _DAY, **_FIGURES}),
             },
             "total": object_of(_FIGURES),
+            "schedules": _LOAD,
         }
     ),
 }
@@ -129,7 +146,7 @@ def tenant_paths() -> dict[str, Any]:
             "patch": operation("patchTenant", "Change parts of a tenant.", body="TenantPatchBody", answers=answers),
             "delete": operation(
                 "deleteTenant",
-                "Begin to delete a tenant with all that there is of it.",
+                "Begin to delete a tenant with all that there is of it. Nothing of it is taken in from `in_effect_by` on.",
                 answers={202: "Tenant"},
                 parameters=query_of(DeletionQuery),
             ),

@@ -43,9 +43,8 @@ def get_tenant(tenant: str) -> Response[str]:
 def get_usage(tenant: str) -> Response[str]:
     """Tell what a tenant has used, day by day."""
     query = read_as(UsageQuery, query_of(router.current_event))
-    name = unquote(tenant)
-    days, used = _manager().used(name, first=query.first, last=query.last)
-    return answer(HTTPStatus.OK, usage_body(name, days, used))
+    standing = _manager().used(unquote(tenant), first=query.first, last=query.last)
+    return answer(HTTPStatus.OK, usage_body(standing))
 
 
 @router.put("/v1/tenants/<tenant>")

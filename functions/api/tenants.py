@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
 from functions.domain.deletion import Deletion
 from functions.domain.errors import InvalidInput, TenantBusy
 from functions.domain.instants import from_ms, to_ms
-from functions.domain.job import check_tenant
+from functions.domain.job import check_new_tenant, check_tenant
+from functions.domain.schedule_load import Load
 from functions.domain.tenant_change import (
     TenantPatch,
     TenantValues,
@@ -42,12 +43,35 @@ Rule = Callable[[Tenant, datetime], Tenant]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantStanding:
-    """A tenant as it stands. tenant: what is stored of it. plan: what it may do by that. deletion: how far that is."""
+    """A tenant as it stands. tenant: what is stored of it. plan: what it may do by that. deletion: how far that is.
+
+    load: what its schedules come to, where that was asked for.
+    """
 
     name: str
     tenant: Tenant
     plan: TenantPlan
     deletion: Deletion | None = None
+    load: Load | None = None
+
+
+class LoadReader(Protocol):
+    """Tells what the schedules of a tenant come to."""
+
+    def load(self, tenant: str) -> Load:
+        """The sum of the shares of a tenant's schedules."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageStanding:
+    """What a tenant has used on each of some days on which there was anything, and what its schedules come to now."""
+
+    name: str
+    days: Days
+    used: Mapping[date, Usage]
+    plan: TenantPlan
+    load: Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +86,7 @@ class TenantManager:
     store: TenantStore
     usage: UsageStore
     deletions: DeletionStore
+    schedules: LoadReader
     journal: Journal
     plans: Mapping[str, Limits]
     audit: Audit = UNAUDITED
@@ -70,7 +95,7 @@ class TenantManager:
         """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
         tenant = self.store.get(check_tenant(name)) or Tenant()
         deletion = self.deletions.get(name) if tenant.status is TenantStatus.DELETING else None
-        return self._standing(name, tenant, deletion)
+        return replace(self._standing(name, tenant, deletion), load=self.schedules.load(name))
 
     def page(self, *, after: str, limit: int) -> tuple[list[TenantStanding], str | None]:
         """Tenants that have a row, in the order of their names; where the next page begins, None at the end."""
@@ -78,14 +103,21 @@ class TenantManager:
         standings = [self._standing(name, tenant) for name, tenant in found.items()]
         return standings, standings[-1].name if has_more and standings else None
 
-    def used(self, name: str, *, first: date | None, last: date | None) -> tuple[Days, Mapping[date, Usage]]:
-        """What it has used on each day on which there was anything: until today unless it is said. Raises InvalidInput."""
+    def used(self, name: str, *, first: date | None, last: date | None) -> UsageStanding:
+        """What it has used on each of these days: until today unless it is said. Raises InvalidInput."""
         days = days_asked(first, last, today=self.clock.now().date())
-        return days, self.usage.days(check_tenant(name), days)
+        tenant = self.store.get(check_tenant(name)) or Tenant()
+        return UsageStanding(
+            name=name,
+            days=days,
+            used=self.usage.days(name, days),
+            plan=tenant.plan_among(self.plans),
+            load=self.schedules.load(name),
+        )
 
     def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantStanding:
         """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
-        check_tenant(name)
+        check_new_tenant(name)
 
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return replaced(name, tenant, values, plans=self.plans, now=now)

@@ -21,14 +21,10 @@ burier = Burier(
     ledger=wiring.ledger,
     dead_letters=wiring.dead_letters,
     placer=wiring.placer,
-    occurrences=wiring.occurrences,
+    ends=wiring.ends,
     journal=wiring.journal,
     token=token,
     plans=wiring.plans,
-    usage=wiring.tally,
-    pulse=wiring.pulse,
-    pending=wiring.tally,
-    audit=wiring.audit,
 )
 
 

@@ -5,7 +5,7 @@ After IANA's registries of special-purpose addresses (RFC 6890). What is not kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from functions.domain.errors import InvalidInput
@@ -39,8 +39,28 @@ _SPECIAL: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 _SPECIAL_NETWORKS = tuple((ip_network(text), kind) for kind, texts in _SPECIAL for text in texts)
 _GLOBAL_UNICAST = ip_network("2000::/3")
-_EMBEDDING = tuple(IPv6Network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96"))
-"""Their last 32 bits are the IPv4 address that is reached: mapped, and translated by NAT64."""
+_SAME_AS_IPV4 = tuple(IPv6Network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96"))
+"""Their last 32 bits are the IPv4 address that is reached: mapped (RFC 4291, 2.5.5.2), and translated by NAT64 (RFC 6052)."""
+
+_LEADING_TO_IPV4: tuple[tuple[IPv6Network, Callable[[int], tuple[int, ...]]], ...] = (
+    # IPv4-compatible (RFC 4291, 2.5.5.1), and IPv4-translated (RFC 2765, 2.1).
+    (IPv6Network("::/96"), lambda bits: (bits,)),
+    (IPv6Network("::ffff:0:0:0/96"), lambda bits: (bits,)),
+    # 6to4 (RFC 3056, 2).
+    (IPv6Network("2002::/16"), lambda bits: (bits >> 80,)),
+    # Teredo (RFC 4380, 4): the server, and the client with its bits turned over.
+    (IPv6Network("2001::/32"), lambda bits: (bits >> 64, ~bits)),
+    # NAT64 of a network's own (RFC 8215): its prefix may be of 48, 56, 64 or 96 bits, and bits 64 to 71 hold nothing
+    # (RFC 6052, 2.2). Only its translator knows which, so all of them count.
+    (
+        IPv6Network("64:ff9b:1::/48"),
+        lambda bits: (bits, *(_without_bits_64_to_71(bits) >> end for end in (24, 32, 40))),
+    ),
+)
+"""Networks with IPv4 addresses inside of their addresses, and where: in the last 32 bits of each number."""
+
+_NOWHERE = IPv4Network("0.0.0.0/8")
+"""What an IPv6 address leads to that holds no IPv4 address in this place."""
 
 
 def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
@@ -59,23 +79,49 @@ def _parse_network(text: str) -> Network:
 
 
 def why_refused(address: str, *, allowed: Sequence[Network]) -> str | None:
-    """What kind of address it is that must not be called; None when it may be. A zone, `%eth0`, does not count."""
+    """What kind of address it is that must not be called; None when it may be. A zone, `%eth0`, does not count.
+
+    Whoever allows a network that leads to IPv4 addresses has not allowed these: they are judged as well.
+    """
     try:
-        reached = _reached(ip_address(address.partition("%")[0]))
+        asked = _spelt_plainly(ip_address(address.partition("%")[0]))
     except ValueError:
         return "not an address"
-    if reached in _METADATA:
+    reached = (asked, *_led_to(asked))
+    if any(each in _METADATA for each in reached):
         return "that of a metadata service"
-    if any(reached in network for network in allowed):
+    return next((kind for each in reached if (kind := _kind_of(each, allowed=allowed))), None)
+
+
+def _kind_of(address: Address, *, allowed: Sequence[Network]) -> str | None:
+    """Of an address that must not be called; None otherwise."""
+    if any(address in network for network in allowed):
         return None
     for network, kind in _SPECIAL_NETWORKS:
-        if reached in network:
+        if address in network:
             return kind
-    return None if reached.version == 4 or reached in _GLOBAL_UNICAST else "reserved"  # noqa: PLR2004
+    return None if address.version == 4 or address in _GLOBAL_UNICAST else "reserved"  # noqa: PLR2004
 
 
-def _reached(address: Address) -> Address:
+def _spelt_plainly(address: Address) -> Address:
     """The address that answers: an IPv6 address may be another spelling of an IPv4 one."""
-    if isinstance(address, IPv6Address) and any(address in network for network in _EMBEDDING):
-        return IPv4Address(int(address) & 0xFFFFFFFF)
+    if isinstance(address, IPv6Address) and any(address in network for network in _SAME_AS_IPV4):
+        return _last_32(int(address))
     return address
+
+
+def _led_to(address: Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses that a tunnel or a translator may make of an address."""
+    for network, inside in _LEADING_TO_IPV4:
+        if address in network:
+            found = [_last_32(bits) for bits in inside(int(address))]
+            return tuple(each for each in found if each not in _NOWHERE)
+    return ()
+
+
+def _without_bits_64_to_71(bits: int) -> int:
+    return bits >> 64 << 56 | bits & (1 << 56) - 1
+
+
+def _last_32(bits: int) -> IPv4Address:
+    return IPv4Address(bits & 0xFFFFFFFF)

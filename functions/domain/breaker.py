@@ -12,7 +12,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from functions.domain.claims import NOT_CALLED
 from functions.domain.instants import MILLISECOND, require_aware
+from functions.domain.key_lengths import DESTINATION, fits
+from functions.domain.targets import destination_of
 
 WINDOW_SECONDS = 60
 """How far back calls count."""
@@ -30,7 +33,9 @@ BREAKER_LIFE = timedelta(days=1)
 CLOSED = "closed"
 """The state without a row, where it has to be named."""
 
-UNREACHED = frozenset({"not_allowed", "refused_address", "handler_missing", "payload_gone"})
+UNREACHED = frozenset(
+    {"not_allowed", "refused_address", "handler_missing", "payload_gone", "payload_unreadable", NOT_CALLED}
+)
 """Classes of errors that come before the destination: they say nothing about it."""
 
 
@@ -154,6 +159,12 @@ class Breaker:
     def expires_at(self) -> datetime:
         """When its row may go."""
         return self.until + BREAKER_LIFE
+
+
+def guarded_destination(target: str) -> str:
+    """Whose breaker a target is behind; nothing for what cannot be called, and for what is too long to have one."""
+    destination = destination_of(target)
+    return destination if fits(destination, DESTINATION) else ""
 
 
 def opened(

@@ -1,11 +1,19 @@
-"""Which local dates a calendar excludes, and where a fire of such a date goes instead."""
+"""Which local dates a calendar excludes, and where a fire of such a date goes instead.
+
+The holidays are those of the package `holidays`, written into a file by scripts/holiday_dates.py: the package itself costs
+a process that has just started hundreds of milliseconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date, timedelta
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import resources
+from typing import Any
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.schedule import Calendar, Roll
@@ -13,6 +21,11 @@ from functions.domain.schedule import Calendar, Roll
 MAX_ROLL_DAYS = 31
 """A fire never moves further: beyond it would stand for something else."""
 
+HOLIDAYS_END = datetime(2101, 1, 1, tzinfo=UTC)
+"""Up to which holidays are known: a schedule with a set of them has no fire from then on."""
+
+_FILE = resources.files("functions.domain") / "holidays.jsonl"
+_CODES = re.compile(rb'\{"codes":(\[[^]]*\])')
 _DAY = timedelta(days=1)
 _SATURDAY = 5
 
@@ -30,6 +43,7 @@ def why_excluded(calendar: Calendar, day: date) -> str | None:
     return None
 
 
+@lru_cache(maxsize=5_000)
 def rolled(calendar: Calendar, day: date) -> date | None:
     """The date itself, or the one that its fires move to; None when there is none near enough."""
     step = {Roll.BEFORE: -_DAY, Roll.AFTER: _DAY, Roll.SKIP: timedelta(0)}[calendar.roll]
@@ -51,40 +65,68 @@ def check_calendar(calendar: Calendar) -> None:
 @lru_cache(maxsize=2_000)
 def _holidays_of(name: str, year: int) -> Mapping[date, str]:
     """The holidays of a year: of a country (`DE`), a part of one (`DE-BY`), or a market (`NYSE`)."""
-    import holidays  # only schedules that name a set pay for it
-
-    entity, dash, part = name.partition("-")
-    countries, markets = _codes()
-    if (entity not in countries and entity not in markets) or (dash and not part):
+    code, dash, part = name.partition("-")
+    entity = _entity(code)
+    if entity is None or (dash and not part):
         raise _unknown(name)
-    holidays_of = holidays.country_holidays if entity in countries else holidays.financial_holidays
-    try:
-        found = holidays_of(entity, subdiv=part or None, years=year, language="en_US")
-    except NotImplementedError:
-        raise _unknown(name) from None
-    return {day: found[day] for day in found if day.year == year}
+    part = entity["called"].get(part, part)
+    if part and part not in entity["parts"]:
+        raise _unknown(name)
+    added, missing = entity["parts"][part] if part else ((), ())
+    names: dict[date, list[str]] = {}
+    for place in sorted({*entity["own"], *added} - {*missing}):
+        holiday, years = entity["holidays"][place]
+        for day in _dates(years, year):
+            names.setdefault(day, []).append(holiday)
+    return {day: "; ".join(sorted(of_day)) for day, of_day in names.items()}
+
+
+def _dates(years: str, year: int) -> Iterator[date]:
+    """The dates of one year, of what `scripts/holiday_dates.py` wrote: a year, and those of it and the years after it."""
+    first, *runs = years.split()
+    left = year - int(first)
+    for run in runs if left >= 0 else ():
+        dates, _, count = run.partition("*")
+        left -= int(count or 1)
+        if left < 0:
+            if dates != "-":
+                yield from (date(year, int(day[:2]), int(day[2:])) for day in dates.split(","))
+            return
+
+
+@lru_cache(maxsize=50)
+def _entity(code: str) -> dict[str, Any] | None:
+    """A country or market as it is written in the file; None when there is none of that code."""
+    place = _places().get(code)
+    if place is None:
+        return None
+    with _FILE.open("rb") as file:
+        file.seek(place)
+        return json.loads(file.readline())
 
 
 @lru_cache(maxsize=1)
-def _codes() -> tuple[frozenset[str], frozenset[str]]:
-    """ISO 3166 codes of countries, and codes of markets; the package itself would take names of its classes too."""
-    from holidays.registry import COUNTRIES, FINANCIAL
-
-    countries = (code for names in COUNTRIES.values() for code in names[1:3])
-    return frozenset(countries), frozenset(code for names in FINANCIAL.values() for code in names[1:])
+def _places() -> Mapping[str, int]:
+    """Where the line of each code begins."""
+    places: dict[str, int] = {}
+    with _FILE.open("rb") as file:
+        place = len(file.readline())
+        for line in file:
+            found = _CODES.match(line)
+            assert found is not None
+            places |= dict.fromkeys(json.loads(found[1]), place)
+            place += len(line)
+    return places
 
 
 def _unknown(name: str) -> InvalidSchedule:
-    import holidays
-
-    entity, dash, part = name.partition("-")
-    countries, markets = _codes()
-    if dash and entity in countries | markets:
-        parts = getattr(holidays, entity).subdivisions
-        near = [f"{entity}-{match}" for match in get_close_matches(part.upper()[:100], parts, n=3, cutoff=0.3)]
-        message = f"{entity} has no holidays of its own for {part[:100]!r}"
+    code, dash, part = name.partition("-")
+    entity = _entity(code)
+    if dash and entity is not None:
+        near = [f"{code}-{match}" for match in get_close_matches(part.upper()[:100], entity["main"], n=3, cutoff=0.3)]
+        message = f"{code} has no holidays of its own for {part[:100]!r}"
     else:
-        near = get_close_matches(name.upper()[:100], sorted(countries | markets), n=3, cutoff=0.5)
+        near = get_close_matches(name.upper()[:100], sorted(_places()), n=3, cutoff=0.5)
         message = f"no holidays are known for {name[:100]!r}"
     hint = (
         f"did you mean {' or '.join(near)}?"

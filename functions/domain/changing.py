@@ -51,6 +51,8 @@ def stopped(status: Status, *, before: Schedule, state: ScheduleState, now: date
     From end to start a paused one still awaits the run that has begun, so that the next does not begin before its end.
     """
     after = changed(state, status=status, now=now, note=note, dropped_count=placed_ahead(before, state, now=now))
+    # Whoever changes it next must not work out either what it would have fired.
+    after = replace(after, asides=state.asides, aside_at=state.aside_at)
     return replace(after, link=_awaited(before, state, after)) if status is Status.PAUSED else after
 
 
@@ -67,7 +69,7 @@ def _link(
         return awaited  # its run goes on, and the next fire waits for its end as before
     previous_at = after.recent[-1] if after.recent else None
     link = first_link(schedule, after=after.changed_at, index=after.fire_count, previous_at=previous_at)
-    last_nominal = _nominal_of(before, previous_at)
+    last_nominal = _nominal_of(None if state and state.asides else before, previous_at)
     if link is None or last_nominal is None or schedule.is_end_to_start:
         return link
     # What has fired does not fire again because a spread, a window or a calendar now moves it behind the change.
@@ -91,10 +93,10 @@ def _nominal_of(schedule: Schedule | None, fire_at: datetime | None) -> datetime
 def placed_ahead(before: Schedule | None, state: ScheduleState | None, *, now: datetime) -> int:
     """How many fires of an active schedule have been placed that are not due yet.
 
-    0 for a definition that cannot be computed any more, such as one with a calendar that is no longer known: it must be
-    possible to change it.
+    0 for a definition that cannot be computed any more, such as one with a calendar that is no longer known, and for one
+    that was set aside because that takes too much: it must be possible to change it.
     """
-    if before is None or state is None or state.status is not Status.ACTIVE:
+    if before is None or state is None or state.status is not Status.ACTIVE or state.is_costly(now):
         return 0
     try:
         return _placed_ahead(before, state, now=now)

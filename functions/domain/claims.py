@@ -21,11 +21,21 @@ WORKER_DIED = "worker_died"
 SILENT = "silent"
 """The class of the error of an attempt whose target went on by itself and was not heard of any more."""
 
+NOT_CALLED = "not_called"
+"""The class of the error of an at_most_once job whose start was written, and whose target was not called any more."""
+
+NOT_PROMOTED = "not_promoted"
+"""The class of the error of a job that no ready queue takes, in any way."""
+
 LEASE_MARGIN = timedelta(seconds=5)
 """What a lease, and a worker's time, has beyond the timeout of an attempt: to settle in."""
 
 LEDGER_LIFE = timedelta(days=15)
 """How long a row lives after its last transition, due time or lease: a day longer than any message."""
+
+MOVED_LIFE = timedelta(days=105)
+"""How long the row that tells under which id a job goes on lives after that job was due. Its end may come late: retries go on
+for 50 days at most, and its own row lives 15 days after it."""
 
 LONG_OVERDUE = timedelta(minutes=5)
 """After which an attempt that nobody has claimed may have lost its message."""
@@ -35,6 +45,9 @@ REQUEST_LIMIT = timedelta(seconds=30)
 
 TIMER_LIFE = timedelta(days=14)
 """How long a far row lives after it was due."""
+
+RENEW_AFTER = TIMER_LIFE / 2
+"""A far row that has waited so long for its promotion, for whatever reason, is put anew: left alone, its table would let it go."""
 
 MESSAGE_LIFE = timedelta(days=14)
 """How long a ready queue or a dead-letter queue keeps a message."""
@@ -193,18 +206,27 @@ def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
     return row.attempt + 1 if row.state is State.RETRYING else row.attempt
 
 
-def awaits_replay(row: LedgerRow | None, *, failed_attempt: int) -> bool:
-    """Whether a job that failed at an attempt is to go on by a replay that has not come yet.
+def awaits_replay(row: LedgerRow | None, *, failed_attempt: int, job_id: str) -> bool:
+    """Whether the job with this id, which failed at an attempt, is to go on by a replay that has not come yet.
 
     Any later message may come for the same attempt.
     """
-    return row is not None and row.state is State.RETRYING and row.attempt == failed_attempt + 1
+    is_next = row is not None and row.state is State.RETRYING and row.attempt == failed_attempt + 1
+    return is_next and row is not None and is_of(row, job_id)
 
 
-def has_gone_on(row: LedgerRow, *, failed_attempt: int) -> bool:
-    """Whether a job that failed at an attempt has been claimed or has ended since."""
-    is_past = row.attempt > failed_attempt and not awaits_replay(row, failed_attempt=failed_attempt)
-    return is_past or (row.is_settled and row.state is not State.FAILED)
+def has_gone_on(row: LedgerRow, *, failed_attempt: int, job_id: str) -> bool:
+    """Whether the job with this id, which failed at an attempt, has been claimed or has ended since.
+
+    A replay skips a number: a row that knows less than that has not seen one, whatever its state.
+    """
+    is_past = row.attempt > failed_attempt and is_of(row, job_id)
+    return is_past and not awaits_replay(row, failed_attempt=failed_attempt, job_id=job_id)
+
+
+def is_of(row: LedgerRow, job_id: str) -> bool:
+    """Whether a row is of the job with this id: its key may have been used again since its own row expired."""
+    return not (row.job_id and job_id) or row.job_id == job_id
 
 
 def lease_of(timeout: timedelta, *, now: datetime) -> datetime:

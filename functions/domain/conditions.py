@@ -33,7 +33,8 @@ class Conditions:
 
     budgets: jobs of each class that a tick of one shard may promote. depths: messages in each ready queue; waiting: those
     that wait for a worker. lags: how far the scanners are behind in each class (whole seconds). shed: classes whose
-    submissions are refused.
+    submissions are refused. marked_since: since when every hour of a tenant in which a dead letter was written has a mark,
+    without a break; None where that is not known.
     """
 
     published_at: datetime
@@ -42,6 +43,7 @@ class Conditions:
     waiting: Mapping[Priority, int] = field(default_factory=dict[Priority, int])
     lags: Mapping[Priority, int] = field(default_factory=dict[Priority, int])
     shed: frozenset[Priority] = frozenset()
+    marked_since: datetime | None = None
 
     def is_fresh(self, now: datetime) -> bool:
         """Whether they may be relied on."""
@@ -88,7 +90,7 @@ def shed_at(
 
 def encode_conditions(conditions: Conditions) -> str:
     """Conditions as their row holds them."""
-    written = {
+    written: dict[str, Any] = {
         "at": to_ms(conditions.published_at),
         "budgets": _write(conditions.budgets),
         "depths": _write(conditions.depths),
@@ -96,6 +98,8 @@ def encode_conditions(conditions: Conditions) -> str:
         "lags": _write(conditions.lags),
         "shed": sorted(conditions.shed),
     }
+    if conditions.marked_since is not None:
+        written["marked"] = to_ms(conditions.marked_since)
     return json.dumps(written, separators=(",", ":"))
 
 
@@ -111,6 +115,8 @@ def decode_conditions(text: str) -> Conditions:
             waiting=_read(written.get("waiting", {})),
             lags=_read(written["lags"]),
             shed=frozenset(map(Priority, written["shed"])),
+            # A release that marks nothing leaves it out, and so ends what was begun before it.
+            marked_since=from_ms(written["marked"]) if "marked" in written else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not conditions: {error!r}") from error

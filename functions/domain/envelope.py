@@ -10,18 +10,20 @@ import base64
 import json
 import zlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from functions.domain.alarm import Alarm
+from functions.domain.defaults import STORED
 from functions.domain.errors import InvalidInput, NewerVersion, Undecodable
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
-from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
-from functions.domain.occurrence import Occurrence, Overlap
-from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.job import Job, Payload, Precision, Priority, Timer
+from functions.domain.occurrence import Occurrence
+from functions.domain.retry import RetryPolicy
 from functions.domain.schedule import check_schedule_id
 from functions.domain.schedule_state import Link
-from functions.domain.target_options import USUAL, Method, TargetOptions
+from functions.domain.stored_codes import DELIVERIES, OVERLAPS, STRATEGIES
+from functions.domain.target_options import Method, TargetOptions
 from functions.domain.trace import Trace, parse_traceparent
 
 VERSION = 1
@@ -32,12 +34,8 @@ PAYLOAD_LIMIT = 262_144
 """Bytes of a payload, as compact JSON."""
 
 _COMPRESSION_WORTH = 256
-_DELIVERIES = tuple(Delivery)
-_STRATEGIES = tuple(Strategy)
-_OVERLAPS = tuple(Overlap)
 _OCCURRENCE_PARTS = 9
-_DEFAULT_RETRY = RetryPolicy()
-_DEFAULT_TIMEOUT = timedelta(seconds=30)
+_STORED_OPTIONS = TargetOptions(method=STORED.method)
 _MOST = 2**53
 _MOST_MS = 24 * 3_600_000
 _LAST_MS = to_ms(datetime(9999, 1, 1, tzinfo=UTC))
@@ -55,10 +53,10 @@ def encode_timer(timer: Timer) -> str:
     }
     if job.scheduled_at != timer.due_at:
         record["s"] = to_ms(job.scheduled_at)
-    if job.priority is not Priority.NORMAL:
+    if job.priority is not STORED.priority:
         record["c"] = job.priority.value
-    if job.delivery is not Delivery.EXACTLY_ONCE:
-        record["m"] = _DELIVERIES.index(job.delivery)
+    if job.delivery is not STORED.delivery:
+        record["m"] = DELIVERIES.code_of(job.delivery)
     if job.precision is Precision.EXACT:
         record["q"] = 1
     record |= _write_terms(job)
@@ -197,11 +195,11 @@ _UNREADABLE = (
 
 def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
     due_at = _instant(record["d"])
-    retry = _DEFAULT_RETRY
+    retry = STORED.retry
     if "r" in record:
         strategy, attempts, base, cap, *max_age = record["r"]
         retry = RetryPolicy(
-            strategy=_STRATEGIES[strategy],
+            strategy=STRATEGIES.member_of(strategy),
             attempts=attempts,
             base=base * MILLISECOND,
             cap=cap * MILLISECOND,
@@ -215,14 +213,14 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         target=_written(record["g"]),
         payload=Payload(text=_text(record, "p"), packed=_text(record, "z"), pointer=_text(record, "u")),
         scheduled_at=_instant(record["s"]) if "s" in record else due_at,
-        priority=Priority(record.get("c", Priority.NORMAL)),
-        delivery=_DELIVERIES[record.get("m", 0)],
-        precision=Precision.EXACT if record.get("q") else Precision.DEFAULT,
+        priority=Priority(record["c"]) if "c" in record else STORED.priority,
+        delivery=DELIVERIES.member_of(record["m"]) if "m" in record else STORED.delivery,
+        precision=Precision.EXACT if record.get("q") else STORED.precision,
         retry=retry,
-        timeout=_whole(record["o"], most=_MOST_MS) * MILLISECOND if "o" in record else _DEFAULT_TIMEOUT,
+        timeout=_whole(record["o"], most=_MOST_MS) * MILLISECOND if "o" in record else STORED.timeout,
         expires_at=_instant(record["e"]) if "e" in record else None,
         occurrence=_read_occurrence(record["n"]) if "n" in record else None,
-        options=_read_options(record["x"]) if "x" in record else USUAL,
+        options=_read_options(record["x"]) if "x" in record else _STORED_OPTIONS,
         tags=tuple(record.get("l", ())),
         trace=_read_trace(record["t"]) if "t" in record else None,
     )
@@ -242,22 +240,22 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
 def _write_terms(job: Job) -> dict[str, Any]:
     """How it is called and tried, where that is not as usual."""
     record: dict[str, Any] = {}
-    if job.retry != _DEFAULT_RETRY:
+    if job.retry != STORED.retry:
         retry = job.retry
         record["r"] = [
-            _STRATEGIES.index(retry.strategy),
+            STRATEGIES.code_of(retry.strategy),
             retry.attempts,
             retry.base // MILLISECOND,
             retry.cap // MILLISECOND,
             *([retry.max_age // MILLISECOND] if retry.max_age is not None else []),
         ]
-    if job.timeout != _DEFAULT_TIMEOUT:
+    if job.timeout != STORED.timeout:
         record["o"] = job.timeout // MILLISECOND
     if job.expires_at is not None:
         record["e"] = to_ms(job.expires_at)
     if job.occurrence is not None:
         record["n"] = _write_occurrence(job.occurrence)
-    if job.options != USUAL:
+    if job.options != _STORED_OPTIONS:
         record["x"] = _write_options(job.options)
     if job.tags:
         record["l"] = job.tags
@@ -268,7 +266,7 @@ def _write_terms(job: Job) -> dict[str, Any]:
 
 def _write_options(options: TargetOptions) -> dict[str, Any]:
     record: dict[str, Any] = {}
-    if options.method is not USUAL.method:
+    if options.method is not STORED.method:
         record["m"] = options.method
     if options.headers:
         record["h"] = dict(options.headers)
@@ -283,7 +281,7 @@ def _write_options(options: TargetOptions) -> dict[str, Any]:
 
 def _read_options(record: dict[str, Any]) -> TargetOptions:
     return TargetOptions(
-        method=Method(record.get("m", USUAL.method)),
+        method=Method(record["m"]) if "m" in record else STORED.method,
         headers=tuple(record.get("h", {}).items()),
         success_codes=tuple(record.get("s", ())),
         retry_codes=tuple(record.get("r", ())),
@@ -307,7 +305,7 @@ def _write_occurrence(fire: Occurrence) -> list[Any]:
         fire.index,
         to_ms(fire.previous_at) if fire.previous_at else 0,
         to_ms(fire.nominal_at) - to_ms(fire.fire_at),
-        _OVERLAPS.index(fire.overlap),
+        OVERLAPS.code_of(fire.overlap),
         fire.pause_after,
         int(fire.is_end_to_start),
     ]
@@ -327,7 +325,7 @@ def _read_occurrence(values: list[Any]) -> Occurrence:
         version=_integer(version),
         index=_whole(index),
         previous_at=_instant(previous) if previous else None,
-        overlap=_OVERLAPS[overlap],
+        overlap=OVERLAPS.member_of(overlap),
         pause_after=_whole(pause_after),
         is_end_to_start=bool(is_end_to_start),
     )

@@ -7,12 +7,13 @@ TickwheelError
 ├── InvalidInput            a value from outside is refused
 │   ├── InvalidJob          a job breaks a rule
 │   ├── InvalidSchedule     a schedule breaks a rule, or never fires
+│   │   └── TooCostly       its fires take more work to find than one caller may cause
 │   ├── InvalidJobId        a text is not a job id
 │   └── InvalidLetterId     a text is not the id of a dead letter
 ├── Undecodable             a stored or queued body was not written by Tickwheel
 │   └── NewerVersion        it was, but by a newer one
 ├── KeyReused               an idempotency key belongs to another job or operation
-├── JobNotFound             no trace of a job
+├── JobNotFound             nobody was given that id, or no trace of its job is left
 ├── ScheduleNotFound        a tenant has no such schedule
 ├── LetterNotFound          there is no such dead letter (any more)
 ├── OperationNotFound       a tenant has no such operation (any more)
@@ -29,7 +30,11 @@ TickwheelError
 ├── TenantChanged           a tenant is not as somebody has seen it who changes it
 ├── TenantDeleted           a tenant is being deleted, or has been
 ├── TenantClosed            a tenant takes nothing in any more
+├── ReadRateExceeded        a caller reads faster than it may
 ├── QuotaExceeded           as many jobs of a tenant wait as may
+├── SchedulesExceeded       a tenant has as many schedules as it may
+├── FiresExceeded           the schedules of a tenant fire as often as they may
+├── BacklogExceeded         more jobs of a tenant wait than its cap serves in days
 ├── PriorityNotAllowed      a job has a higher class than its tenant may use
 ├── StaleFence              the attempt that somebody speaks for is not the one that is running
 ├── NotHeld                 nothing is known of an attempt that goes on by itself
@@ -44,7 +49,7 @@ Errors carry data; the API's table maps each type to a status.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -84,12 +89,34 @@ class InvalidJob(InvalidInput):
 
 
 class InvalidSchedule(InvalidInput):
-    """A schedule breaks a rule, or never fires; `field` names the part, `value` is what was given."""
+    """A schedule breaks a rule, or never fires; `field` names the part, `value` is what was given.
 
-    def __init__(self, message: str, *, field: str = "", value: Any = None) -> None:
+    instead: parts of a definition, one of which to write in its place; the message says what each of them means.
+    """
+
+    def __init__(
+        self, message: str, *, field: str = "", value: Any = None, instead: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         super().__init__(message)
         self.field = field
         self.value = value
+        self.instead = tuple(instead)
+
+
+class TooCostly(InvalidSchedule):
+    """The fires of a schedule take more work to find than its budget holds.
+
+    In a request its definition is refused. Elsewhere it says nothing of whether the schedule fires: its chain stays
+    where it is.
+    """
+
+    def __init__(self, *, field: str = "rule", value: Any = None) -> None:
+        super().__init__(
+            "takes too many steps to find what it fires next: name more days or times, use wider windows, or split it "
+            "into schedules that are simpler",
+            field=field,
+            value=value,
+        )
 
 
 class InvalidJobId(InvalidInput):
@@ -131,7 +158,7 @@ class KeyReused(TickwheelError):
 
 
 class JobNotFound(TickwheelError):
-    """No trace of a job: every row of it would have expired, or was removed."""
+    """Nobody was given that id, or no trace is left of its job: every row of it would have expired, or was removed."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"there is no job {job_id}")
@@ -188,6 +215,20 @@ class RateExceeded(TickwheelError):
         self.retry_after = retry_after
 
 
+class ReadRateExceeded(TickwheelError):
+    """A caller reads faster than it may. tenant: empty for what is of none. retry_after: when there is room for this one."""
+
+    def __init__(self, caller: str, tenant: str, *, rate: float, retry_after: timedelta) -> None:
+        of_whom = f" of tenant {tenant}" if tenant else ""
+        super().__init__(
+            f"{caller} may ask for {rate:g} reads{of_whom} a second, of which lists, previews and the like take several: ask "
+            "later, for fewer at once, or less often; an operator may raise the tenant's read_rate"
+        )
+        self.caller = caller
+        self.tenant = tenant
+        self.retry_after = retry_after
+
+
 class Shed(TickwheelError):
     """The stage is behind, and takes nothing of a class in. retry_after: when that is looked at again."""
 
@@ -220,12 +261,13 @@ class PayloadGone(TickwheelError):
 
 
 class JobNotFailed(TickwheelError):
-    """The job of a dead letter is under way, although this letter has not been replayed."""
+    """What the ledger has under the name of a dead letter's job is another run, and this letter has not been replayed."""
 
     def __init__(self, letter_id: str, *, state: str) -> None:
         super().__init__(
-            f"the job of dead letter {letter_id} is {state}: it was submitted again since, so wait for its end, or cancel "
-            "it, or purge the letter"
+            f"under the name of dead letter {letter_id} there is a job that is {state}: it was submitted again since. Wait for "
+            "its end, or cancel it, and then until its ledger row expires, after 15 days; or submit the job under another "
+            "idempotency key and purge the letter"
         )
         self.letter_id = letter_id
         self.state = state
@@ -320,6 +362,55 @@ class QuotaExceeded(TickwheelError):
         self.count = count
         self.limit = limit
         self.retry_after = timedelta(minutes=1)
+
+
+class BacklogExceeded(TickwheelError):
+    """More jobs of a tenant wait than its execution_rate serves in days; the same request may be taken after a while.
+
+    rate: jobs a second. limit: how many it serves in the time that is the most.
+    """
+
+    def __init__(self, tenant: str, *, count: int, limit: int, rate: float, most: timedelta) -> None:
+        days = timedelta(days=1)
+        super().__init__(
+            f"about {count} jobs of tenant {tenant} wait by then, which take {count / rate / days.total_seconds():.1f} days at the "
+            f"{rate:g} a second of its execution_rate, and no more than {most / days:g} days of it are taken in: hand in fewer, cancel "
+            "some, or ask an operator for a higher execution_rate"
+        )
+        self.tenant = tenant
+        self.count = count
+        self.limit = limit
+        self.retry_after = timedelta(minutes=1)
+
+
+class SchedulesExceeded(TickwheelError):
+    """A tenant has as many schedules as it may, and would have another."""
+
+    def __init__(self, tenant: str, *, count: int, limit: int) -> None:
+        super().__init__(
+            f"tenant {tenant} has {count} schedules, and {limit} may be there: delete some, or ask an operator for a higher "
+            "max_schedules"
+        )
+        self.tenant = tenant
+        self.count = count
+        self.limit = limit
+
+
+class FiresExceeded(TickwheelError):
+    """The schedules of a tenant would fire more often than they may. per_minute: what they come to without this change.
+
+    added: fires a minute that it would add.
+    """
+
+    def __init__(self, tenant: str, *, per_minute: float, added: float, limit: int) -> None:
+        super().__init__(
+            f"the schedules of tenant {tenant} come to {per_minute:.4g} fires a minute, this would add {added:.4g}, and {limit} may "
+            "be: let some fire less often, pause or delete some, or ask an operator for a higher max_fires_per_minute"
+        )
+        self.tenant = tenant
+        self.per_minute = per_minute
+        self.added = added
+        self.limit = limit
 
 
 class TenantClosed(TickwheelError):

@@ -40,6 +40,7 @@ KEYS: Mapping[str, str] = {
     "buried": "how many timers could not be sent at all",
     "by": "by how much jobs are moved",
     "caller": "who asked: the ARN of who signed the request, or the subject of its token",
+    "count": "how many, or how often",
     "deleted": "how much was deleted, by what it was",
     "depths": "by priority: how many jobs the ready queue holds",
     "destination": "a host with its port, a handler, an ARN without its version",
@@ -97,6 +98,7 @@ KEYS: Mapping[str, str] = {
     "waits_for": "shards that the audit waits for",
     "waits_for_queues": "whether the audit waits for the ready queues",
     "what": "what was changed",
+    "why": "what keeps the next fire of a schedule from being found",
 }
 """What each key says, in whichever event."""
 
@@ -116,7 +118,9 @@ EVENTS: Mapping[str, Shape] = {
     "held": Shape("a target has answered that it goes on by itself", ("job_id", "attempt")),
     "rescued": Shape("an attempt was taken over from a worker that has died", ("job_id", "attempt")),
     "lease_expired": Shape("an attempt was taken over from a target that has fallen silent", ("job_id", "attempt")),
-    "job_settled": Shape("an attempt has come to its end", ("job_id", "tenant", "outcome", "attempt"), ("error",)),
+    "job_settled": Shape(
+        "an attempt, or a job without one, has come to its end", ("job_id", "tenant", "outcome", "attempt"), ("error",)
+    ),
     "settle_refused": Shape("an end did not count: somebody else has the attempt", ("job_id", "attempt", "fence")),
     "not_released": Shape("an attempt could not be given back: its lease runs out", ("job_id", "error")),
     "duplicate_dropped": Shape("a message had nothing left to do", ("job_id", "attempt", "reason")),
@@ -128,10 +132,18 @@ EVENTS: Mapping[str, Shape] = {
     "not_buried": Shape("a message could not be kept as a dead letter, and comes back", ("message_id", "error")),
     "job_returned": Shape("an error sent a message back to its queue", ("message_id", "error")),
     # What happens to the fires of schedules.
-    "schedule_paused": Shape("a schedule paused itself after failures", ("schedule", "note")),
+    "schedule_paused": Shape("a schedule paused itself", ("schedule", "note")),
     "schedule_healed": Shape("the sweep has carried a chain on", ("schedule",)),
     "schedule_not_healed": Shape("the sweep could not carry a chain on", ("schedule", "error")),
+    "schedule_not_counted": Shape(
+        "a store failed while the sweep put right what a schedule counts for: the next pass does", ("schedule", "error")
+    ),
     "chain_broken": Shape("the next fire of a schedule cannot be worked out", ("schedule", "error")),
+    "chain_set_aside": Shape(
+        "the next fire of a schedule takes too much to find: the sweep tries it again", ("schedule", "why", "count")
+    ),
+    "aside_not_noted": Shape("a store failed while a chain was set aside: it was not counted", ("schedule", "error")),
+    "alarms_left": Shape("alarms of a tenant were left to the sweep", ("tenant", "count")),
     "fire_refused": Shape("a fire can never be placed, and is skipped", ("schedule", "fault")),
     "not_recorded": Shape(
         "the state of a schedule was not written: what was placed is placed again", ("schedule", "error")
@@ -183,6 +195,7 @@ EVENTS: Mapping[str, Shape] = {
     "schedules_swept": Shape("the end of a sweep over schedules", ("seen", "healed", "refused")),
     "conditions_published": Shape("how the stage stands", ("depths", "waiting", "budgets", "lags", "shed")),
     "request_failed": Shape("a request met a fault, and was answered 500 or 503", ("error", "places")),
+    "flush_failed": Shape("audit lines or counts of an invocation could not be written in time", ("error",)),
     "invocation_failed": Shape("an invocation ended in an error", ("error", "places")),
     # What was not to be had, and what was done without it.
     "conditions_not_read": Shape("how the stage stands is not known: nothing is held back", ("error",)),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
 
+from functions.domain.backlog import Backlog
 from functions.domain.claims import LedgerRow, after_lease
 from functions.domain.cursor import ClassCursor
 from functions.domain.instants import format_instant, from_seconds
@@ -77,6 +78,7 @@ class Facts:
     breaker_until: until when the breaker of its destination keeps jobs away, None for a closed or unknown one.
     is_breaker_closed: it was looked up. plan: of its tenant, where that is known.
     behind: how far its class has been scanned, where that has not come to its far row although its bucket is open.
+    backlog: of its tenant, where that has a cap and it is known.
     """
 
     job_id: JobId
@@ -90,6 +92,7 @@ class Facts:
     is_breaker_closed: bool = False
     plan: TenantPlan | None = None
     behind: ClassCursor | None = None
+    backlog: Backlog | None = None
 
     @property
     def due_at(self) -> datetime:
@@ -155,8 +158,10 @@ def _explain_turn(facts: Facts, behind: ClassCursor) -> Explanation | None:
     """Its row has not been promoted, although its bucket is open."""
     tenant, priority = facts.job_id.tenant, facts.job_id.priority.name.lower()
     own = behind.own.get(tenant)
-    if own is not None and own.is_held:
+    if facts.plan is not None and facts.plan.is_paused:
         return _explain_pause(facts)
+    if own is not None and facts.plan is not None and facts.plan.has_rate:
+        return _explain_rate(facts, facts.plan, since=from_seconds(own.at.bucket))
     if own is not None:
         return Explanation(
             reason=Reason.OVER_CAP,
@@ -179,6 +184,19 @@ def _explain_turn(facts: Facts, behind: ClassCursor) -> Explanation | None:
         would_change_it=(
             f"The scanner's next ticks: look at its errors, and at the depth of the {priority} queue, which bounds what goes out."
         ),
+    )
+
+
+def _explain_rate(facts: Facts, plan: TenantPlan, *, since: datetime) -> Explanation:
+    """Its tenant has more due than its cap lets out."""
+    return Explanation(
+        reason=Reason.OVER_CAP,
+        at=since,
+        detail=(
+            f"Tenant {facts.job_id.tenant} has more due than the {plan.execution_rate:g} jobs a second of its execution_rate: those "
+            f"that were due at {_told(since)}, or are put anew in their turn, go out now{_until(facts.backlog)}."
+        ),
+        would_change_it="Its next turns; fewer jobs of the tenant, or a higher execution_rate.",
     )
 
 
@@ -407,6 +425,13 @@ def _seconds(duration: timedelta) -> int:
 
 def _error(row: LedgerRow) -> str:
     return row.error.rstrip(".") or "no error was kept"
+
+
+def _until(backlog: Backlog | None) -> str:
+    if backlog is None or not backlog.count:
+        return ""
+    days = backlog.takes / timedelta(days=1)
+    return f"; about {backlog.count} jobs wait, which take {days:.1f} days at that rate"
 
 
 def _because(note: str) -> str:

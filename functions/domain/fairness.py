@@ -14,8 +14,11 @@ from collections.abc import Mapping, Sequence
 
 from functions.domain.job import Priority
 
-MAX_OWN = 500
-"""Tenants of a class and shard that have a turn of their own. Beyond, a tenant stays in the stream, and holds it up."""
+MAX_OWN = 320
+"""Tenants of a class and shard that have a turn of their own: so many that all of them fit into the row of the shard.
+
+Beyond, a tenant stays in the stream, and holds it up.
+"""
 
 MAX_QUANTUM = 500
 """Jobs of a round for a tenant of weight 1: a page, so that turns cost no more queries than the stream."""

@@ -10,24 +10,25 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple, Protocol
 
-from functions.domain.cron import REACH_YEARS
-from functions.domain.errors import InvalidSchedule
+from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
+from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.instants import EPOCH, LATEST, format_instant, from_ms, to_ms
 from functions.domain.moving import Course, Move, course_of
 from functions.domain.nominals import nominals
-from functions.domain.schedule import At, Every, Fire, Schedule
+from functions.domain.schedule import At, Every, Fire, Poisson, Schedule
 from functions.domain.sense import check_sense, name_of
 from functions.domain.zones import Nominal
 
-MOST_DROPPED = 50_000
-"""Nominal times in a row that give no fire: then none ever will."""
+STEPS_OF_A_LOOK = 3
+STEPS_OF_A_LOOK_AT_HOURS = 10
+STEPS_OF_AN_EVENT = 4
+"""What a nominal time costs: where it goes is worked out, with the hours in which it may, or as one of many events."""
 
-_MANY_DROPPED = 50
-_LONG_WITHOUT = timedelta(days=REACH_YEARS * 366)
-"""After so many of them and so long a time too, that has seen each date on each weekday."""
+STEPS_OF_A_JUMP = 30
+"""What it costs to find the next opening, or clock change."""
 
-_LAST = datetime(9998, 1, 1, tzinfo=UTC)
-"""A year before the end of the calendar, so that looking around an instant does not lead out of it."""
+MOST_GATHERED = 100
+"""Nominal times that a fire is counted for: it jumps over the others that wait for the same opening."""
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -47,70 +48,85 @@ class Gathered(NamedTuple):
     moves: tuple[Move, ...]
 
 
-def fires(schedule: Schedule, *, after: datetime) -> Iterator[Fire]:
+def fires(schedule: Schedule, *, after: datetime, budget: Budget | None = None) -> Iterator[Fire]:
     """The fires after `after` (exclusive, aware), in order, each at an instant of its own; `max_runs` is not looked at.
 
     From end to start `after` is the end of the last run, or the creation, and each run is taken for one without length.
     Nominal times of one instant are one fire: it is the fire of the one that was moved least, and counts the others.
+    budget: pays for all of them; without one, for as many as STEPS_OF_A_WALK. Raises TooCostly where it is spent.
     """
-    return (gathered.fire for gathered in gather(schedule, after=after))
+    return (gathered.fire for gathered in gather(schedule, after=after, budget=budget))
 
 
-def gather(schedule: Schedule, *, after: datetime) -> Iterator[Gathered]:
-    """The fires after `after`, each with what it is made from."""
+def gather(schedule: Schedule, *, after: datetime, budget: Budget | None = None) -> Iterator[Gathered]:
+    """The fires after `after`, each with what it is made from. budget: see `fires`."""
+    budget = Budget(STEPS_OF_A_WALK) if budget is None else budget
     after = max(after.astimezone(UTC), EPOCH)
-    if after >= _LAST:
+    if max(after, schedule.start or EPOCH) >= LATEST:
         return iter(())
     if schedule.is_end_to_start:
-        return _until_the_end(schedule, _end_to_start(schedule, after))
+        return _until_the_end(schedule, _end_to_start(schedule, after, budget))
     if schedule.start is not None:
         after = max(after, schedule.start.astimezone(UTC) - _MICROSECOND)
     course = course_of(schedule)
+    if course.never_opens:
+        return iter(())
     since = course.looks_back_to(after)
     if schedule.start is not None:
         since = max(since, schedule.start.astimezone(UTC))
-    found = _in_order(_moves(course, partial(nominals, schedule), since=since))
+    found = _in_order(_moves(course, partial(nominals, schedule, budget=budget), since=since, budget=budget))
     return _until_the_end(schedule, (gathered for gathered in found if gathered.fire.at > after))
 
 
-def check_fires(schedule: Schedule, *, now: datetime) -> Fire:
-    """The first fire after `now`. Raises InvalidSchedule for one that has none, or that does not make sense."""
-    check_sense(schedule)
-    fire = next_fire(schedule, after=now)
+def check_fires(schedule: Schedule, *, now: datetime, budget: Budget | None = None) -> Fire:
+    """The first fire after `now`. budget: of the whole request.
+
+    Raises InvalidSchedule for one that has none, or that does not make sense; TooCostly where that takes too much to find,
+    or the next fire would each time.
+    """
+    whole = Budget(STEPS_OF_A_WALK, within=budget)
+    check_sense(schedule, budget=whole)
+    left = whole.left
+    fire = next_fire(schedule, after=now, budget=whole)
     if fire is None:
-        raise _never(schedule, now)
+        raise _never(schedule, now, whole)
+    if left - whole.left > STEPS_OF_A_FIRE:
+        raise TooCostly(field=name_of(schedule.rule))
     return fire
 
 
-def next_fire(schedule: Schedule, *, after: datetime, index: int = 0) -> Fire | None:
-    """The first fire after `after` of a schedule that has fired `index` times; None when there is none."""
+def next_fire(schedule: Schedule, *, after: datetime, index: int = 0, budget: Budget | None = None) -> Fire | None:
+    """The first fire after `after` of a schedule that has fired `index` times; None when there is none.
+
+    Raises TooCostly where it cannot be told within the budget.
+    """
     if schedule.max_runs is not None and index >= schedule.max_runs:
         return None
-    return next(fires(schedule, after=after), None)
+    return next(fires(schedule, after=after, budget=budget), None)
 
 
-def _never(schedule: Schedule, now: datetime) -> InvalidSchedule:
+def _never(schedule: Schedule, now: datetime, budget: Budget) -> InvalidSchedule:
     if isinstance(schedule.rule, At) and schedule.rule.at <= now:
         return InvalidSchedule("is past: nothing would ever fire", field="at", value=format_instant(schedule.rule.at))
     if schedule.end is not None and schedule.end <= now:
         return InvalidSchedule("is past: nothing would ever fire", field="end", value=format_instant(schedule.end))
     at_all_times = replace(schedule, windows=(), window_mode=None, calendar=None)
-    if next_fire(at_all_times, after=now) is not None:
+    if next_fire(at_all_times, after=now, budget=budget) is not None:
         field = "windows" if schedule.windows else "calendar"
         return InvalidSchedule("leave nothing of what the rule names: nothing would ever fire", field=field)
-    if schedule.end is not None and next_fire(replace(at_all_times, end=None), after=now) is not None:
+    if schedule.end is not None and next_fire(replace(at_all_times, end=None), after=now, budget=budget) is not None:
         return InvalidSchedule("is before the first fire", field="end", value=format_instant(schedule.end))
     return InvalidSchedule("names no time after now: nothing would ever fire", field=name_of(schedule.rule))
 
 
-def _end_to_start(schedule: Schedule, after: datetime) -> Iterator[Gathered]:
+def _end_to_start(schedule: Schedule, after: datetime, budget: Budget) -> Iterator[Gathered]:
     """An interval after `after`, or at the start; what is dropped counts as a run without length."""
     assert isinstance(schedule.rule, Every)
     course, interval = course_of(schedule), schedule.rule.interval
     ended_at = after
     while True:
         first = from_ms(to_ms(max(ended_at + interval, schedule.start or ended_at)))
-        moves = _moves(course, partial(_steps, first, interval), since=first)
+        moves = _moves(course, partial(_steps, first, interval), since=first, budget=budget)
         # A calendar must not roll it back behind the end of the run before it.
         move = next((move for move, _ in moves if move is not None and move.at > ended_at), None)
         if move is None:
@@ -127,33 +143,43 @@ def _steps(first: datetime, interval: timedelta, *, since: datetime) -> Iterator
 
 
 def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Gathered]:
+    end = course_of(schedule).ends_at
     try:
         for gathered in found:
-            if gathered.fire.at >= (schedule.end or LATEST) or gathered.fire.at >= LATEST:
+            if gathered.fire.at >= end:
                 return
             yield gathered
-    except OverflowError:
-        return  # the end of the calendar
+    except TooCostly as error:
+        error.field = name_of(schedule.rule)
+        raise
 
 
-def _moves(course: Course, source: _Source, *, since: datetime) -> Iterator[tuple[Move | None, datetime]]:
+def _moves(
+    course: Course, source: _Source, *, since: datetime, budget: Budget
+) -> Iterator[tuple[Move | None, datetime]]:
     """Each nominal time as it was moved, None for a dropped one, with the instant before which none that follow go."""
-    end = course.schedule.end
-    dropped_count, last_at = 0, since
+    end, steps = course.ends_at, _steps_of_a_look(course)
+    last_at, gathered_count = since, 0
     stream = source(since=since)
-    while (nominal := next(stream, None)) is not None and (end is None or nominal.at < end):
+    while (nominal := next(stream, None)) is not None and nominal.at < end:
+        budget.spend(steps)
         move = course.move(nominal)
         yield move, course.floor(nominal)
         if move is not None:
-            dropped_count, last_at = 0, nominal.at
-            continue
-        dropped_count += 1
-        is_hopeless = dropped_count >= _MANY_DROPPED and nominal.at - last_at >= _LONG_WITHOUT
-        if is_hopeless or dropped_count >= MOST_DROPPED:
-            return
+            gathered_count = gathered_count + 1 if move.at == last_at else 0
+            last_at = move.at
+            if gathered_count < MOST_GATHERED:
+                continue
         following = course.goes_on_at(nominal)
         if following is not None and following > nominal.at:
+            budget.spend(STEPS_OF_A_JUMP)
             stream = source(since=following)
+
+
+def _steps_of_a_look(course: Course) -> int:
+    if course.hours is None:
+        return STEPS_OF_A_LOOK
+    return STEPS_OF_AN_EVENT if isinstance(course.schedule.rule, Poisson) else STEPS_OF_A_LOOK_AT_HOURS
 
 
 def _in_order(moves: Iterable[tuple[Move | None, datetime]]) -> Iterator[Gathered]:

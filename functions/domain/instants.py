@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 from functions.domain.errors import InvalidInput
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
+"""No caller means an earlier instant: such a one was made up, and near the year 1 there is no room to calculate."""
+
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 """Nothing is due later: such an instant was made up, and its rows would never expire."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 
+from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware
 from functions.domain.occurrence import Occurrence
@@ -14,8 +15,9 @@ from functions.domain.retry import MAX_BACKOFF, RetryPolicy
 from functions.domain.target_options import USUAL, TargetOptions
 from functions.domain.trace import Trace
 
-TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-IDENTITY = re.compile(r"[A-Za-z0-9._:+-]{1,200}", re.ASCII)
+TENANT = re.compile(rf"[A-Za-z0-9._-]{{1,{key_lengths.TENANT}}}", re.ASCII)
+DOT_SEGMENTS = (".", "..")
+IDENTITY = re.compile(rf"[A-Za-z0-9._:+-]{{1,{key_lengths.IDENTITY}}}", re.ASCII)
 TAG = re.compile(r"[A-Za-z0-9._:/=+-]{1,64}", re.ASCII)
 MAX_TAGS = 10
 
@@ -92,7 +94,7 @@ class Job:
         check_tenant(self.tenant)
         check_tags(self.tags)
         if not IDENTITY.fullmatch(self.identity):
-            raise InvalidJob("identity must match [A-Za-z0-9._:+-]{1,200}", field="identity", value=self.identity)
+            raise InvalidJob(f"identity must match {IDENTITY.pattern}", field="identity", value=self.identity)
         require_aware(self.scheduled_at)
 
     @property
@@ -148,7 +150,8 @@ class Timer:
             return None
         gap = retry.backoff(attempt=count, previous=self.backoff, jitter=jitter)
         wait = max(gap, min(retry_after or gap, MAX_BACKOFF))
-        due_at = failed_at + wait
+        # Whoever saw the failure may have a clock behind that of the worker who called: no attempt is due before this one.
+        due_at = max(failed_at + wait, self.due_at)
         if retry.max_age is not None and self.age_at(due_at) > retry.max_age:
             return None
         return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap)
@@ -189,8 +192,18 @@ class Timer:
 def check_tenant(tenant: str) -> str:
     """The tenant id itself; InvalidJob when it could be taken apart wrongly in a key."""
     if not TENANT.fullmatch(tenant):
-        raise InvalidJob("must match [A-Za-z0-9._-]{1,64}", field="tenant", value=tenant)
+        raise InvalidJob(f"must match {TENANT.pattern}", field="tenant", value=tenant)
     return tenant
+
+
+def check_new_tenant(tenant: str) -> str:
+    """As `check_tenant`, for one that may be new: `.` and `..` are taken out of a path by whoever reads a URL (RFC 3986, 5.2.4).
+
+    One that is stored under such a name is still read.
+    """
+    if tenant in DOT_SEGMENTS:
+        raise InvalidJob("must not be . or .., which no URL can hold", field="tenant", value=tenant)
+    return check_tenant(tenant)
 
 
 def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ from functions.domain.wheel import Wheel
 
 VERSION = "j1"
 MAX_LENGTH = 400
+MOVED = "_"
+"""In the identity of a job that was moved: behind that of the job that was submitted, before what makes it unique."""
+
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _DELIVERY_LETTERS = {Delivery.EXACTLY_ONCE: "e", Delivery.AT_LEAST_ONCE: "l", Delivery.AT_MOST_ONCE: "m"}
 _DELIVERIES = {letter: delivery for delivery, letter in _DELIVERY_LETTERS.items()}
@@ -73,6 +76,16 @@ def job_id_of(job: Job) -> JobId:
 def attempt_id(job_id: JobId, due_at: datetime, *, wheel: Wheel) -> JobId:
     """The id of a job as it locates the far row of an attempt that is due then: a retry has the key of its instant."""
     return replace(job_id, due_at=due_at, bucket=wheel.bucket_of(due_at))
+
+
+def moved_identity(identity: str, *, unique: str) -> str:
+    """The identity under which a job goes on at another time, or with another content. unique: letters and digits."""
+    return f"{first_identity(identity)}{MOVED}{unique}"
+
+
+def first_identity(identity: str) -> str:
+    """The identity under which a job was submitted; of one that was never moved, its own."""
+    return identity.partition(MOVED)[0]
 
 
 def parse_job_id(text: str) -> JobId:

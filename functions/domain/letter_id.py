@@ -13,14 +13,16 @@ from functions.domain.errors import InvalidInput, InvalidLetterId
 from functions.domain.instants import LATEST, from_ms, to_ms
 from functions.domain.job import check_tenant
 from functions.domain.job_id import base36, read_base36
+from functions.domain.key_lengths import LETTER_IDENTITY, fits
 from functions.domain.timer_key import NO_TENANT
 
 LETTER_LIFE = timedelta(days=90)
 """How long a dead letter is kept."""
 
+SURELY_MARKED = timedelta(hours=1)
+"""After hours began to be marked: what a release before has begun has come to its end by then."""
+
 VERSION = "d1"
-MAX_LENGTH = 1_200
-"""Characters; what Tickwheel did not write may have any name that a key can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +44,6 @@ class LetterId:
 def parse_letter_id(text: str) -> LetterId:
     """The id that a text spells. Raises InvalidLetterId for any text that `str(letter_id)` does not write."""
     try:
-        if len(text) > MAX_LENGTH:
-            raise InvalidLetterId(text)
         version, tenant, dead_at, identity = text.split("~", 3)
         letter_id = LetterId(
             tenant=check_tenant(tenant) if tenant else NO_TENANT,
@@ -52,6 +52,11 @@ def parse_letter_id(text: str) -> LetterId:
         )
     except (ValueError, OverflowError, InvalidInput):
         raise InvalidLetterId(text) from None
-    if version != VERSION or not identity or letter_id.dead_at > LATEST or str(letter_id) != text:
+    if (
+        version != VERSION
+        or not fits(identity, LETTER_IDENTITY)
+        or letter_id.dead_at > LATEST
+        or str(letter_id) != text
+    ):
         raise InvalidLetterId(text)
     return letter_id

@@ -12,12 +12,13 @@ from zoneinfo import ZoneInfo
 
 import xxhash
 
-from functions.domain.calendars import MAX_ROLL_DAYS, rolled, why_excluded
-from functions.domain.instants import MILLISECOND, SECOND, to_ms
+from functions.domain.calendars import HOLIDAYS_END, MAX_ROLL_DAYS, rolled, why_excluded
+from functions.domain.instants import LATEST, MILLISECOND, SECOND, to_ms
 from functions.domain.nominals import clock_policy
-from functions.domain.schedule import Calendar, Fold, Gap, Mover, Poisson, Roll, Schedule, WindowMode
+from functions.domain.schedule import Calendar, Every, Fold, Gap, Mover, Poisson, Roll, Schedule, WindowMode
+from functions.domain.week import times_of_week
 from functions.domain.windows import REACH, OpenHours, Opening, open_hours
-from functions.domain.zones import Nominal, instants_of, local_of, zone_of
+from functions.domain.zones import Nominal, instants_of, local_of, next_change, zone_of
 
 _DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -128,19 +129,54 @@ class Course:
         (midnight,) = instants_of(datetime.combine(target, time()), self.zone, gap=Gap.NEXT_VALID, fold=Fold.FIRST)
         return min(midnight.at, nominal.at)
 
+    @property
+    def ends_at(self) -> datetime:
+        """No fire from then on: its end, the latest instant of all, or that up to which its holidays are known."""
+        calendar = self.schedule.calendar
+        known = HOLIDAYS_END if calendar is not None and calendar.holidays else LATEST
+        return min(self.schedule.end or LATEST, known, LATEST)
+
+    @property
+    def never_opens(self) -> bool:
+        """Whether its windows are closed on all days of the week that its calendar leaves."""
+        return self.hours is not None and self.hours.never_opens
+
     def goes_on_at(self, nominal: Nominal) -> datetime | None:
-        """After a nominal time that was dropped: all of them before this instant are too. None when there is no telling."""
+        """After a nominal time that was dropped, or that waits for an opening: all before this instant do the same.
+
+        None when there is no telling.
+        """
         if self.hours is None:
             return None
         calendar = self._rolling_calendar
+        may_wait = self.schedule.mode is WindowMode.DEFER
+        rolls = calendar is not None and calendar.roll is not Roll.SKIP
+        if not may_wait and not rolls and not self._is_poisson and not self._may_meet(nominal):
+            return self._clock_change_after(nominal)
         local = local_of(nominal.at, self.zone) if nominal.local is None else nominal.local
         if calendar is not None and rolled(calendar, local.date()) is None:
             following = datetime.combine(local.date() + _DAY, time())
             return instants_of(following, self.zone, gap=Gap.NEXT_VALID, fold=Fold.FIRST)[0].at
-        if self.schedule.mode is WindowMode.DEFER or (calendar is not None and calendar.roll is not Roll.SKIP):
+        if rolls:
             return None
-        opening = self.hours.next_after(nominal.at)
-        return nominal.at + REACH if opening is None else opening.start
+        if not may_wait:
+            opening = self.hours.next_after(nominal.at)
+            return nominal.at + REACH if opening is None else opening.start
+        # An independent event waits for a place of its own.
+        return None if self._is_poisson else self.hours.waits_until(nominal.at)
+
+    def _may_meet(self, nominal: Nominal) -> bool:
+        """Whether the rule may name a time at which its week is open before the clock changes."""
+        assert self.hours is not None
+        times = times_of_week(self.schedule.rule, local_of(nominal.at, self.zone))
+        return times is None or self.hours.meets(times)
+
+    def _clock_change_after(self, nominal: Nominal) -> datetime:
+        """The next clock change that can bring a nominal time to another time of day; LATEST for none."""
+        names_instants = isinstance(self.schedule.rule, Every)
+        if not names_instants and clock_policy(self.schedule)[0] is Gap.SKIP:
+            return LATEST
+        return next_change(self.zone, nominal.at) or LATEST
 
     @property
     def _is_poisson(self) -> bool:

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import takewhile
 
+from functions.domain.budget import Budget
 from functions.domain.cron import parse_cron
 from functions.domain.instants import EPOCH, from_ms, to_ms
 from functions.domain.poisson import events
-from functions.domain.rrules import parse_rrule
+from functions.domain.rrules import recurrence_of
 from functions.domain.schedule import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Schedule
 from functions.domain.windows import open_share
 from functions.domain.zones import Nominal, first_local, in_time, zone_of
 
 
-def nominals(schedule: Schedule, *, since: datetime) -> Iterator[Nominal]:
+def nominals(schedule: Schedule, *, since: datetime, budget: Budget | None = None) -> Iterator[Nominal]:
     """The times that the rule names from `since` (inclusive, aware UTC) on, in order; each a whole millisecond.
 
     Neither start and end, nor windows and calendar have a say here, but start is where intervals are counted from. Not
-    for an interval from end to start, which has no times of its own.
+    for an interval from end to start, which has no times of its own. budget: pays for what lies between them.
     """
     match schedule.rule:
         case At(at):
@@ -36,7 +37,7 @@ def nominals(schedule: Schedule, *, since: datetime) -> Iterator[Nominal]:
             gap, fold = clock_policy(schedule)
             return in_time(matches, zone, since=since, gap=gap, fold=fold)
         case RecurrenceRule():
-            return _recurrences(schedule, schedule.rule, since=since)
+            return _recurrences(schedule, schedule.rule, since=since, budget=budget)
 
 
 def clock_policy(schedule: Schedule) -> tuple[Gap, Fold]:
@@ -55,10 +56,13 @@ def _every(rule: Every, *, start: datetime | None, since: datetime) -> Iterator[
         at += rule.interval
 
 
-def _recurrences(schedule: Schedule, rule: RecurrenceRule, *, since: datetime) -> Iterator[Nominal]:
+def _recurrences(
+    schedule: Schedule, rule: RecurrenceRule, *, since: datetime, budget: Budget | None
+) -> Iterator[Nominal]:
     zone = zone_of(schedule.timezone)
-    recurrence = parse_rrule(rule.rule, rule.starts_at)
+    recurrence = recurrence_of(rule)
     gap, fold = clock_policy(schedule)
-    found = in_time(recurrence.matches(since=first_local(since, zone)), zone, since=since, gap=gap, fold=fold)
+    matches = recurrence.matches(since=first_local(since, zone), budget=budget)
+    found = in_time(matches, zone, since=since, gap=gap, fold=fold)
     last = recurrence.until
     return found if last is None or last.tzinfo is None else takewhile(lambda nominal: nominal.at <= last, found)

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from functions.domain.errors import InvalidSchedule
+from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.instants import format_instant, parse_instant
 
 UNBOUND = 0
@@ -67,7 +67,12 @@ def fire_of(identity: str) -> tuple[str, datetime | None, str] | None:
     One that was triggered has no time in its name; a suffix has only what no version of its schedule decided.
     """
     found = _IDENTITY.fullmatch(identity)
-    return (found[1], parse_instant(found[2]) if found[2] else None, found[3]) if found else None
+    if found is None:
+        return None
+    try:
+        return found[1], parse_instant(found[2]) if found[2] else None, found[3]
+    except InvalidInput:
+        return None  # a thirteenth month: no fire was ever named so
 
 
 _VALUES: dict[str, Callable[[Occurrence], Any]] = {

@@ -13,7 +13,6 @@ from typing import Any
 from functions.domain.errors import InvalidInput, Undecodable
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.operation import (
-    USUAL_RATE,
     Action,
     Example,
     JobFilter,
@@ -22,6 +21,9 @@ from functions.domain.operation import (
     Progress,
     Shift,
 )
+
+_STORED_RATE = 50.0
+"""Jobs a second of an operation whose record names none; never changed, whatever requests without one get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def decode_operation(record: OperationRecord, *, tenant: str, operation_id: str)
             created_at=from_ms(asked["created_at"]),
             fingerprint=asked.get("fingerprint", ""),
             shift=_shift(asked),
-            rate=asked.get("rate", USUAL_RATE),
+            rate=asked.get("rate", _STORED_RATE),
             dry_run=asked.get("dry_run", False),
             progress=_progress(told),
             ended_at=_instant(told, "ended_at"),

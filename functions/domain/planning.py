@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, islice
 
+from functions.domain.budget import STEPS_OF_A_WALK, Budget
+from functions.domain.errors import TooCostly
 from functions.domain.firing import fires, next_fire
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Job
@@ -24,7 +26,7 @@ catch up."""
 MISSED_APART = timedelta(seconds=1)
 """Missed fires are placed so far from each other: oldest first, and no herd."""
 
-MOST_STEPS = 2_000
+MOST_FIRES = 2_000
 """How many fires of one schedule a ring of its alarm looks at before it jumps over those that are dropped anyway."""
 
 ALARM_MARGIN = timedelta(seconds=5)
@@ -66,21 +68,34 @@ class Plan:
 
 
 def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> Plan:
-    """Decide the fires before now + guard, oldest first, under the misfire policy."""
+    """Decide the fires before now + guard, oldest first, under the misfire policy.
+
+    One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring goes on.
+    Raises TooCostly where not even the next fire can be found.
+    """
     walk = _Walk(schedule, link, now=now, guard=guard)
     if schedule.is_end_to_start:
         return walk.one_run()
-    upcoming = chain([Fire(link.at, link.nominal_at, merged_count=link.merged_count)], fires(schedule, after=link.at))
+    try:
+        return _planned(walk, schedule, link)
+    except TooCostly:
+        return walk.end(next_fire(schedule, after=walk.reached))
+
+
+def _planned(walk: _Walk, schedule: Schedule, link: Link) -> Plan:
+    budget = walk.budget
+    first = Fire(link.at, link.nominal_at, merged_count=link.merged_count)
+    upcoming = chain([first], fires(schedule, after=link.at, budget=budget))
     while True:
-        for fire in islice(upcoming, MOST_STEPS):
-            if fire.at - now >= guard or walk.is_full:
+        for fire in islice(upcoming, MOST_FIRES):
+            if walk.is_behind(fire):
                 return walk.end(fire)
             walk.decide(fire)
         following = next(upcoming, None)
         if following is None:
             return walk.end(None)
         jump_to = walk.jump_over(following)
-        upcoming = chain([following], upcoming) if jump_to is None else fires(schedule, after=jump_to)
+        upcoming = chain([following], upcoming) if jump_to is None else fires(schedule, after=jump_to, budget=budget)
 
 
 def first_link(
@@ -160,7 +175,7 @@ def shard_of(schedule: Schedule, wheel: Wheel, *, subshards: int = 1) -> int:
 
 
 class _Walk:
-    """Fires in their order, and what has been decided of them. held: a missed one, in case it is the last."""
+    """Fires in their order, and what has been decided of them up to `reached`. held: a missed one, in case it is the last."""
 
     def __init__(self, schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> None:
         self._schedule = schedule
@@ -170,11 +185,17 @@ class _Walk:
         self._index = link.index
         self._previous_at = link.previous_at
         self._held: Fire | None = None
+        self.budget = Budget(STEPS_OF_A_WALK)
+        self.reached = link.at
         self._missed_count = 0
         self._planned = Plan()
 
+    def is_behind(self, fire: Fire) -> bool:
+        """Whether a fire is left to a later ring."""
+        return fire.at - self._now >= self._guard or self._is_full
+
     @property
-    def is_full(self) -> bool:
+    def _is_full(self) -> bool:
         """Whether a ring decides no more than this."""
         return self._is_over or (self._missed_count >= MOST_MISSED and self._missed_count >= self._most_missed())
 
@@ -189,6 +210,7 @@ class _Walk:
 
     def decide(self, fire: Fire) -> None:
         """Keep a fire, drop it, or hold it until the next has been seen."""
+        self.reached = fire.at
         schedule, planned = self._schedule, self._planned
         if fire.merged_count:
             planned.skip(SkipReason.MERGED, fire.at, fire.merged_count)
@@ -214,7 +236,7 @@ class _Walk:
         if schedule.misfire is Misfire.SKIP:
             wanted.append(recent)
         if schedule.misfire is Misfire.COALESCE and self._is_missed(following):
-            wanted.append(_last_before(recent, schedule, since=following.at))
+            wanted.append(_last_before(recent, schedule, since=following.at, budget=self.budget))
         instant = max(wanted, default=following.at)
         return instant - MILLISECOND if instant > following.at else None
 
@@ -253,12 +275,12 @@ class _Walk:
         self._index, self._previous_at = self._index + 1, fire.at
 
 
-def _last_before(instant: datetime, schedule: Schedule, *, since: datetime) -> datetime:
+def _last_before(instant: datetime, schedule: Schedule, *, since: datetime, budget: Budget) -> datetime:
     """The last fire before an instant, by halving the time since one: they need not be evenly spread."""
     low, high = since, instant
     while low < high:
         middle = low + (high - low) // 2 // MILLISECOND * MILLISECOND
-        fire = next_fire(schedule, after=middle)
+        fire = next_fire(schedule, after=middle, budget=budget)
         if fire is not None and fire.at < instant:
             low = fire.at
         else:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import NamedTuple
 
+from functions.domain.budget import Budget
 from functions.domain.calendars import why_excluded
-from functions.domain.firing import Gathered, gather
+from functions.domain.errors import TooCostly
+from functions.domain.firing import MOST_GATHERED, Gathered, gather
 from functions.domain.instants import MILLISECOND
 from functions.domain.moving import Move, course_of, jitter_of, spread_of
 from functions.domain.schedule import Fire, Fold, Gap, Mover, Schedule
@@ -38,11 +41,30 @@ class Preview:
     marks: tuple[Mark, ...]
 
 
-def preview(schedule: Schedule, *, after: datetime, count: int, index: int = 0) -> list[Preview]:
-    """The next fires after `after` of a schedule that has fired `index` times, at most `count`."""
-    if schedule.max_runs is not None:
-        count = min(count, schedule.max_runs - index)
-    return [_previewed(schedule, gathered) for gathered in islice(gather(schedule, after=after), max(count, 0))]
+class Page(NamedTuple):
+    """Some of the next fires. goes_on_after: behind which instant there may be more; None where there are none."""
+
+    previews: list[Preview]
+    goes_on_after: datetime | None
+
+
+def preview(schedule: Schedule, *, after: datetime, count: int, index: int = 0, budget: Budget | None = None) -> Page:
+    """The next fires after `after` of a schedule that has fired `index` times, at most `count`.
+
+    budget: see `fires`; where it is spent, those that were found. Raises TooCostly when none was.
+    """
+    most = count if schedule.max_runs is None else min(count, schedule.max_runs - index)
+    found: list[Preview] = []
+    is_cut = False
+    try:
+        for gathered in islice(gather(schedule, after=after, budget=budget), max(most, 0)):
+            found.append(_previewed(schedule, gathered))  # noqa: PERF401  what was found before an error counts
+    except TooCostly:
+        if not found:
+            raise
+        is_cut = True
+    goes_on = is_cut or len(found) == count
+    return Page(found, found[-1].fire.at if found and goes_on else None)
 
 
 def explain(schedule: Schedule, fire: Fire) -> list[str]:
@@ -75,6 +97,7 @@ def _marks(schedule: Schedule, moves: Sequence[Move]) -> tuple[Mark, ...]:
             number = sum(mover is _gatherer_of(move) for move in moves)
             if number:
                 fires = f"{number} fires" if number > 1 else "1 fire"
+                fires = f"at least {MOST_GATHERED} fires" if number >= MOST_GATHERED else fires
                 reasons.setdefault(mover, []).append(f"{fires} of {origin} became this one")
     return tuple((mover, "; ".join(texts)) for mover, texts in reasons.items())
 

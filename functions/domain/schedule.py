@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from enum import IntEnum, StrEnum
 
+from functions.domain import key_lengths
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import MILLISECOND, SECOND, require_aware
-from functions.domain.job import Delivery, Payload, Precision, Priority, check_tags, check_tenant
+from functions.domain.job import (
+    DOT_SEGMENTS,
+    Delivery,
+    Payload,
+    Precision,
+    Priority,
+    check_new_tenant,
+    check_tags,
+    check_tenant,
+)
 from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy
 from functions.domain.target_options import USUAL, TargetOptions
 
-SCHEDULE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
+SCHEDULE_ID = re.compile(rf"[A-Za-z0-9._-]{{1,{key_lengths.SCHEDULE_ID}}}", re.ASCII)
 MAX_WINDOWS = 50
 MAX_EXCLUDED = 400
 MAX_HOLIDAY_SETS = 10
@@ -134,10 +144,14 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class RecurrenceRule:
-    """An RFC 5545 RRULE, without DTSTART: `starts_at` is its first occurrence, a naive local time."""
+    """An RFC 5545 RRULE, without DTSTART: `starts_at` is its first occurrence, a naive local time.
+
+    last: the local time at which its COUNT ends, where it has been counted; it follows from the other two.
+    """
 
     rule: str
     starts_at: datetime
+    last: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +181,9 @@ class Window:
     def __post_init__(self) -> None:
         if not self.days:
             raise InvalidSchedule("names no day", field="windows.days", value=[])
-        for field, moment in (("windows.start", self.start), ("windows.end", self.end)):
+        for name, moment in (("windows.start", self.start), ("windows.end", self.end)):
             if moment.tzinfo is not None or moment.second or moment.microsecond:
-                raise InvalidSchedule("must be a local time in whole minutes", field=field, value=moment.isoformat())
+                raise InvalidSchedule("must be a local time in whole minutes", field=name, value=moment.isoformat())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,9 +273,9 @@ class Schedule:
         return self.window_mode or (WindowMode.SCALE if isinstance(self.rule, Poisson) else WindowMode.SKIP)
 
     def _check_bounds(self) -> None:
-        for field, instant in (("start", self.start), ("end", self.end)):
+        for name, instant in (("start", self.start), ("end", self.end)):
             if instant is not None and instant.tzinfo is None:
-                raise InvalidSchedule("has no offset from UTC", field=field, value=instant.isoformat())
+                raise InvalidSchedule("has no offset from UTC", field=name, value=instant.isoformat())
         if self.start is not None and self.end is not None and self.end <= self.start:
             raise InvalidSchedule("must be after start", field="end", value=self.end.isoformat())
         if self.max_runs is not None and self.max_runs < 1:
@@ -354,5 +368,13 @@ class Mover(StrEnum):
 def check_schedule_id(schedule_id: str) -> str:
     """The schedule's name itself; InvalidSchedule when it could be taken apart wrongly in a key."""
     if not SCHEDULE_ID.fullmatch(schedule_id):
-        raise InvalidSchedule("must match [A-Za-z0-9._-]{1,128}", field="id", value=schedule_id)
+        raise InvalidSchedule(f"must match {SCHEDULE_ID.pattern}", field="id", value=schedule_id)
     return schedule_id
+
+
+def check_new_schedule(schedule: Schedule) -> Schedule:
+    """The schedule itself, which may be new; InvalidSchedule or InvalidJob where its name is none that a URL can hold."""
+    check_new_tenant(schedule.tenant)
+    if schedule.schedule_id in DOT_SEGMENTS:
+        raise InvalidSchedule("must not be . or .., which no URL can hold", field="id", value=schedule.schedule_id)
+    return schedule

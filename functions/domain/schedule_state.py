@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from functions.domain.instants import to_seconds
 from functions.domain.occurrence import UNBOUND, Occurrence
+from functions.domain.schedule_load import Share
+
+ASIDES_COUNT_FOR = timedelta(days=7)
+"""How long after it was set aside a chain is not taken for sound again. The sweep tries it every few minutes."""
 
 MOST_CUTS = 20
 """How many changes of a schedule are remembered: a message of an older version than these is dropped."""
@@ -81,6 +85,8 @@ class ScheduleState:
     born: the version that it was created with. link: None when nothing follows. rings_at: when the alarm row of the
     link rings. fire_count: of those placed; recent: the last of them, one at least. holder: id of the run that has the
     slot, since holder_since; waiting: of the fire that is buffered. failures: identities of the runs that failed since the last success. skips: how many fires did not run, by reason.
+    asides: how often its chain was set aside lately, because its next fire takes too much to find; last at aside_at.
+    share: what of it stands in the sum of its tenant's schedules; None where nothing does.
     """
 
     version: int
@@ -101,6 +107,25 @@ class ScheduleState:
     misfire_count: int = 0
     skips: dict[SkipReason, int] = field(default_factory=dict)
     last_skip: tuple[SkipReason, datetime] | None = None
+    asides: int = 0
+    aside_at: datetime | None = None
+    share: Share | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another fire follows."""
+        return self.status is Status.ACTIVE and self.link is not None
+
+    @property
+    def is_counted_right(self) -> bool:
+        """Whether its share is that of the version that counts, as far as can be told without its definition."""
+        if self.status is Status.DELETED or self.share is None:
+            return self.status is Status.DELETED and self.share is None
+        return self.share.version == self.version if self.goes_on else not self.share.fires
+
+    def is_costly(self, now: datetime) -> bool:
+        """Whether its chain was set aside not long ago."""
+        return self.aside_at is not None and now < self.aside_at + ASIDES_COUNT_FOR
 
     def may_run(self, occurrence: Occurrence) -> bool:
         """Whether the version that decided an occurrence was the one to decide it."""
@@ -144,4 +169,6 @@ def changed(
         fire_count=max(0, state.fire_count - dropped_count),
         recent=tuple(fire_at for fire_at in state.recent if fire_at <= since),
         failures=frozenset(),
+        asides=0,
+        aside_at=None,
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from functions.domain.budget import STEPS_OF_A_WALK, Budget
 from functions.domain.calendars import check_calendar
 from functions.domain.cron import parse_cron
+from functions.domain.cron_checks import check_new_cron
 from functions.domain.errors import InvalidSchedule
-from functions.domain.rrules import parse_rrule
+from functions.domain.rrules import check_recurrence, recurrence_of
 from functions.domain.schedule import (
     MAX_EVENTS_PER_DAY,
     At,
@@ -32,15 +34,24 @@ SHORTEST_ROLL = timedelta(hours=1)
 _DAY = timedelta(days=1)
 
 
-def check_sense(schedule: Schedule) -> None:
-    """Raises InvalidSchedule for unknown names, a bad expression, and parts that contradict each other."""
+def check_sense(schedule: Schedule, *, budget: Budget | None = None) -> None:
+    """Raises InvalidSchedule for unknown names, a bad expression, and parts that contradict each other; TooCostly."""
     zone_of(schedule.timezone)
     if schedule.calendar is not None:
         check_calendar(schedule.calendar)
+    if isinstance(schedule.rule, RecurrenceRule):
+        check_recurrence(schedule.rule, budget or Budget(STEPS_OF_A_WALK))
     if isinstance(schedule.rule, Poisson):
         _check_poisson(schedule, schedule.rule)
     else:
-        _check_period(schedule)
+        _check_period(schedule, budget)
+
+
+def check_new(schedule: Schedule, *, before: Schedule | None) -> None:
+    """Raises InvalidSchedule for a rule that is only read where it is stored already, as it is in `before`."""
+    rule = schedule.rule
+    if isinstance(rule, CronRule) and (before is None or before.rule != rule):
+        check_new_cron(rule.expression)
 
 
 def name_of(rule: Rule) -> str:
@@ -58,21 +69,27 @@ def name_of(rule: Rule) -> str:
             return "poisson"
 
 
-def shortest_period(rule: Rule) -> timedelta | None:
-    """The shortest time between two fires of a rule; None where there are not two. Of a recurrence, as far as was seen."""
+def shortest_period(rule: Rule, budget: Budget | None = None) -> timedelta | None:
+    """The shortest time between two fires of a rule; None where there are not two. Of a recurrence, as far as was seen.
+
+    budget: pays for the look at a recurrence. Raises TooCostly where it is spent.
+    """
     match rule:
         case Every(interval=interval):
             return interval
         case CronRule(expression):
             return parse_cron(expression).shortest_period
-        case RecurrenceRule(text, starts_at):
-            return parse_rrule(text, starts_at).shortest_period
+        case RecurrenceRule():
+            return recurrence_of(rule).shortest_period(budget)
         case At() | Poisson():
             return None
 
 
-def _check_period(schedule: Schedule) -> None:
-    period = shortest_period(schedule.rule)
+def _check_period(schedule: Schedule, budget: Budget | None) -> None:
+    rolls = schedule.calendar is not None and schedule.calendar.roll is not Roll.SKIP
+    if not schedule.jitter and schedule.mode is not WindowMode.DEFER and not rolls:
+        return
+    period = shortest_period(schedule.rule, budget)
     if period is None:
         return
     if schedule.jitter >= period:
@@ -85,7 +102,7 @@ def _check_period(schedule: Schedule) -> None:
         raise InvalidSchedule(
             "defer is for rules that fire at most once a minute: use skip", field="window_mode", value=schedule.mode
         )
-    if period < SHORTEST_ROLL and schedule.calendar is not None and schedule.calendar.roll is not Roll.SKIP:
+    if period < SHORTEST_ROLL and schedule.calendar is not None and rolls:
         raise InvalidSchedule(
             f"{schedule.calendar.roll} is for rules that fire at most once an hour: use skip",
             field="calendar.roll",

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.domain.id_check import check_of
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.retry import RetryPolicy
@@ -41,14 +42,32 @@ class Submission:
     trace: Trace | None = None
 
 
-def job_of(submission: Submission, *, identity: str, wheel: Wheel, subshards: int = 1) -> Job:
-    """The job that is submitted, under an identity. subshards: over how many shards its tenant is spread."""
+def job_of(
+    submission: Submission, *, identity: str, wheel: Wheel, subshards: int = 1, id_secret: bytes | None = None
+) -> Job:
+    """The job that is submitted, under an identity. subshards: over how many shards its tenant is spread.
+
+    id_secret: what the check behind its identity is made with; None for an identity that is the same whenever it is asked
+    for, and so has none.
+    """
     due_at = from_ms(to_ms(submission.due_at))
+    bucket, shard = wheel.bucket_of(due_at), wheel.shard_of(submission.tenant, identity, subshards=subshards)
+    if id_secret is not None:
+        identity += check_of(
+            tenant=submission.tenant,
+            priority=submission.priority,
+            delivery=submission.delivery,
+            bucket=bucket,
+            shard=shard,
+            due_at=due_at,
+            identity=identity,
+            secret=id_secret,
+        )
     return Job(
         tenant=submission.tenant,
         identity=identity,
-        bucket=wheel.bucket_of(due_at),
-        shard=wheel.shard_of(submission.tenant, identity, subshards=subshards),
+        bucket=bucket,
+        shard=shard,
         target=submission.target,
         payload=Payload(text=submission.payload),
         scheduled_at=due_at,

@@ -19,6 +19,8 @@ from typing import Any
 from functions.domain.errors import InvalidInput, Undecodable
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.job import Priority
+from functions.domain.schedule_load import LoadLimits
+from functions.domain.stored_codes import PRIORITY_WORDS
 
 DEFAULT_PLAN = "default"
 PLAN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
@@ -30,7 +32,7 @@ MAX_PRINCIPAL_LENGTH = 256
 MAX_NOTE_LENGTH = 500
 
 BURST_SECONDS = 10
-"""Of its submission rate, that a tenant may save up where its plan does not say how much."""
+"""Of its submission rate, that a tenant may save up where its plan does not say how much; and of its read rate, always."""
 
 
 class TenantStatus(StrEnum):
@@ -79,6 +81,9 @@ LIMITS: Mapping[str, Limit] = {
     "execution_rate": Limit(0.01, 100_000, is_whole=False),
     "max_concurrency": Limit(1, 1_000),
     "subshards": Limit(1, 512, may_be_unlimited=False),
+    "read_rate": Limit(1, 100_000),
+    "max_schedules": Limit(1, 1_000_000),
+    "max_fires_per_minute": Limit(1, 1_000_000),
 }
 """Every limit that is a number, by its name. The one that is not is `top_priority`."""
 
@@ -97,6 +102,8 @@ class TenantPlan:
     submission_burst: jobs that it may submit at once after a while of none; 0 where that follows from the rate.
     max_pending: jobs that wait for their time, about. max_concurrency: jobs that are called at the same time.
     top_priority: the highest class that its jobs may have. subshards: over how many shards its jobs are spread.
+    read_rate: reads a second that each of its callers may ask of each process.
+    max_schedules: that there are of it. max_fires_per_minute: of all of them, about.
     principals: patterns of the ARNs that may act for it. status: whether it is served; note: why, for people.
     is_stage_paused: it waits with everybody, whatever its status is; stage_resumed_at: when that ended last.
 
@@ -111,6 +118,9 @@ class TenantPlan:
     max_concurrency: float = inf
     top_priority: Priority = Priority.CRITICAL
     subshards: int = 1
+    read_rate: float = 100
+    max_schedules: float = 10_000
+    max_fires_per_minute: float = 600
     principals: tuple[str, ...] = ()
     status: TenantStatus = TenantStatus.ACTIVE
     note: str = ""
@@ -151,9 +161,24 @@ class TenantPlan:
         return self.execution_rate != inf
 
     @property
+    def counts_pending(self) -> bool:
+        """Whether it is known how many of its jobs wait: for its quota, or for what its cap can serve."""
+        return self.max_pending != inf or self.has_rate
+
+    @property
+    def load_limits(self) -> LoadLimits:
+        """What its schedules may come to."""
+        return LoadLimits(schedules=self.max_schedules, fires_per_minute=self.max_fires_per_minute)
+
+    @property
     def burst(self) -> int:
         """Jobs that it may submit at once, where its submission rate is limited."""
         return int(self.submission_burst) or max(1, ceil(self.submission_rate * BURST_SECONDS))
+
+    @property
+    def read_burst(self) -> int:
+        """Reads that a caller may ask for at once, where its read rate is limited."""
+        return ceil(self.read_rate * BURST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,10 +231,11 @@ def read_limits(said: Limits) -> dict[str, Any]:
     check_limit_names(said)
     read: dict[str, Any] = {name: LIMITS[name].read(name, value) for name, value in said.items() if name in LIMITS}
     if TOP_PRIORITY in said:
-        names = [priority.name.lower() for priority in Priority]
-        if said[TOP_PRIORITY] not in names:
-            raise InvalidInput(f"{TOP_PRIORITY} is {said[TOP_PRIORITY]!r}, but must be one of {', '.join(names)}")
-        read[TOP_PRIORITY] = Priority(names.index(said[TOP_PRIORITY]))
+        try:
+            read[TOP_PRIORITY] = PRIORITY_WORDS.member_of(said[TOP_PRIORITY])
+        except Undecodable:
+            names = ", ".join(map(PRIORITY_WORDS.code_of, Priority))
+            raise InvalidInput(f"{TOP_PRIORITY} is {said[TOP_PRIORITY]!r}, but must be one of {names}") from None
     return read
 
 
@@ -225,7 +251,7 @@ def write_limits(plan: TenantPlan) -> dict[str, Any]:
     written: dict[str, Any] = {name: getattr(plan, name) for name in LIMITS}
     written["submission_burst"] = plan.burst if plan.submission_rate != inf else UNLIMITED
     told = {name: UNLIMITED if value == inf else value for name, value in written.items()}
-    return told | {TOP_PRIORITY: plan.top_priority.name.lower()}
+    return told | {TOP_PRIORITY: PRIORITY_WORDS.code_of(plan.top_priority)}
 
 
 def encode_tenant(tenant: Tenant) -> str:

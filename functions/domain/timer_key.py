@@ -42,6 +42,13 @@ def is_alarm_key(key: str) -> bool:
     return VERSION_MARK in key
 
 
+def alarm_of(key: str) -> tuple[str, str, int] | None:
+    """Tenant, schedule id and version of an alarm row; None for any other key."""
+    tenant, identity = owner_of(key)
+    schedule_id, mark, version = identity.rpartition(VERSION_MARK)
+    return (tenant, schedule_id, int(version)) if mark and version.isdecimal() else None
+
+
 def class_bounds(priority: Priority) -> tuple[str, str]:
     """The keys of a class lie between these two."""
     return f"{priority.value}#", f"{priority.value + 1}#"

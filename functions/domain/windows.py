@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from functions.domain.calendars import why_excluded
 from functions.domain.schedule import Calendar, Poisson, Schedule, Weekday, Window, WindowMode
+from functions.domain.week import TimesOfWeek
 from functions.domain.zones import steady_spans, zone_of
 
 REACH = timedelta(days=31)
@@ -37,24 +38,56 @@ class OpenHours:
     """The openings of some windows and a calendar in a time zone; no window at all means always."""
 
     def __init__(self, windows: tuple[Window, ...], calendar: Calendar | None, timezone: str) -> None:
-        self._week = tuple(tuple(_of_weekday(windows, weekday)) for weekday in Weekday)
+        is_off = calendar is not None and calendar.weekends
+        self._week = tuple(
+            () if is_off and weekday >= Weekday.SAT else tuple(_of_weekday(windows, weekday)) for weekday in Weekday
+        )
         self._calendar = calendar
         self._zone = zone_of(timezone)
         self._days: dict[date, tuple[Opening, ...]] = {}
+        # What was closed when it was asked last, and the opening behind it: those who wait ask one after another.
+        self._closed: tuple[datetime, Opening] | None = None
+
+    @property
+    def never_opens(self) -> bool:
+        """Whether no day of the week has a window."""
+        return not any(self._week)
+
+    def meets(self, times: TimesOfWeek) -> bool:
+        """Whether any of these times falls into a window, on a date that nothing but its weekday excludes."""
+        return any(times.meet(weekday, *span) for weekday, spans in enumerate(self._week) for span in spans)
 
     def end_of(self, instant: datetime, *, limit: datetime) -> datetime | None:
         """The end of the opening that holds the instant, or `limit` when it lasts that long; None when it is closed."""
+        if self._known_after(instant) is not None:
+            return None
         for opening in self._openings(instant, limit):
             return min(opening.end, limit) if opening.start <= instant else None
         return None
 
     def next_after(self, instant: datetime) -> Opening | None:
         """The first opening that begins after an instant that is closed; None when it is too far away."""
+        known = self._known_after(instant)
+        if known is not None:
+            return known
         for opening in self._openings(instant, instant + REACH + LONGEST):
             if opening.start > instant + REACH:
                 return None
-            return Opening(opening.start, min(opening.end, opening.start + LONGEST))
+            found = Opening(opening.start, min(opening.end, opening.start + LONGEST))
+            self._closed = instant, found
+            return found
         return None
+
+    def _known_after(self, instant: datetime) -> Opening | None:
+        """The opening that a closed instant waits for; None where the last answer does not tell."""
+        known = self._closed
+        return known[1] if known is not None and known[0] <= instant < known[1].start else None
+
+    def waits_until(self, instant: datetime) -> datetime:
+        """Until when all that follows an instant that is closed waits for the same opening, or is dropped as it is."""
+        for opening in self._openings(instant, instant + 2 * REACH):
+            return opening.start if opening.start <= instant + REACH else opening.start - REACH
+        return instant + REACH
 
     def closed_since(self, instant: datetime) -> tuple[datetime, Opening | None]:
         """When the closed time began that ended with the opening of this instant, and that opening.
@@ -88,6 +121,9 @@ class OpenHours:
                 else:
                     yield current
                     current = opening
+            if current is not None and current.end.date() == day:
+                yield current  # it ends before midnight: nothing joins it
+                current = None
             day += _DAY
         if current is not None:
             yield current
@@ -102,6 +138,8 @@ class OpenHours:
         return found
 
     def _compute(self, day: date) -> Iterator[Opening]:
+        if not any(self._week[(day.weekday() + shift) % len(Weekday)] for shift in (-1, 0, 1)):
+            return  # closed wherever on earth
         midnight = datetime.combine(day, time(), tzinfo=UTC)
         for start, end, offset in steady_spans(self._zone, midnight, midnight + _DAY):
             first, last = (start + offset).replace(tzinfo=None), (end + offset).replace(tzinfo=None)

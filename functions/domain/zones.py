@@ -17,13 +17,16 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import SECOND
+from functions.domain.instants import LATEST, SECOND
 from functions.domain.schedule import Fold, Gap, Mover
 
 _DAY = timedelta(days=1)
 _MICROSECOND = timedelta(microseconds=1)
 _SAMPLE = timedelta(hours=6)
 """No zone of today changes its clock twice in so short a time."""
+
+_RARE_SAMPLE = timedelta(days=7)
+"""No zone changes its clock forth and back in so short a time, from 2000 on."""
 
 _OFFSET_LIKE = re.compile(r"(?:Etc/)?GMT[+-][1-9]\d?|(?:UTC?|GMT)?[+-]\d.*", re.ASCII | re.IGNORECASE)
 
@@ -142,6 +145,30 @@ def steady_spans(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[tup
         start = following
     if since < end:
         yield since, end, offset
+
+
+def next_change(zone: ZoneInfo, after: datetime) -> datetime | None:
+    """The next instant after this one at which the clock changes; None when it does not before LATEST."""
+    for year in range(after.year, LATEST.year + 1):
+        for change in _changes_of(zone.key, year):
+            if change > after:
+                return change
+    return None
+
+
+@lru_cache(maxsize=5_000)
+def _changes_of(name: str, year: int) -> tuple[datetime, ...]:
+    zone = zone_of(name)
+    start, end = (datetime(number, 1, 1, tzinfo=UTC) for number in (year, year + 1))
+    changes: list[datetime] = []
+    offset = _offset(start.astimezone(zone))
+    while start < end:
+        following = min(start + _RARE_SAMPLE, end)
+        found = _offset(following.astimezone(zone))
+        if found != offset:
+            changes.append(_bisect(zone, start, following, offset))
+        start, offset = following, found
+    return tuple(changes)
 
 
 def _offset(aware: datetime) -> timedelta:

@@ -12,7 +12,7 @@ from functions.operations.work import Operator
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, identity, token
+from functions.runtime.wiring import Wiring, job_identity, token
 
 settings = OperationsSettings.from_environment()
 wiring = Wiring(settings)
@@ -28,9 +28,10 @@ operator = Operator(
     canceller=wiring.canceller,
     rescheduler=wiring.rescheduler,
     plans=wiring.plans,
+    submission_rates=wiring.submission_rates,
     journal=wiring.journal,
     token=token,
-    identity=identity,
+    identity=job_identity,
     side_by_side=wiring.map_side_by_side,
     audit=wiring.audit,
 )
@@ -58,6 +59,7 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     finally:
         wiring.audit.flush()
         wiring.tally.flush()
+        wiring.pulse.flush()
         wiring.journal.flush()
     return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}
 

@@ -41,6 +41,7 @@ from functions.ports import (
     TimerStore,
 )
 from functions.rescheduling import Rescheduler
+from functions.submission_rates import SubmissionRates
 
 LEASE = timedelta(minutes=2)
 """Prolonged by every step: a turn that dies holds its operation no longer than this and SKEW."""
@@ -52,6 +53,9 @@ AHEAD = timedelta(seconds=60)
 
 MOST_FAILURES = 10
 """Turns in a row that end in an error, after which an operation is given up."""
+
+MAKING_WORK = (Action.RUN_NOW, Action.RESCHEDULE)
+"""What takes from the submission rate of its tenant, a job at a time. What cancels and exports makes none."""
 
 ENOUGH_FAILURES = 3
 """Turns after which jobs that cannot be stored no longer hold up the others: they are counted as refused."""
@@ -86,6 +90,7 @@ class Operator:
     canceller: Canceller
     rescheduler: Rescheduler
     plans: TenantPlans
+    submission_rates: SubmissionRates
     journal: Journal
     token: Callable[[], str]
     identity: Callable[[], str]
@@ -130,6 +135,7 @@ class _Turn:
     """One turn of an operation: what is recorded of it, and what has been done since.
 
     _met: jobs with several rows that it has met. _fault: why the turn is over. _is_held: it goes on at the same page.
+    _is_throttled: its tenant hands in as much as it may, so the rest of the page waits for the next turn.
     _done_before: jobs that it had been done to when the turn began.
     """
 
@@ -143,6 +149,7 @@ class _Turn:
     _met: set[str] = field(default_factory=set)
     _fault: str = ""
     _is_held: bool = False
+    _is_throttled: bool = False
     _done_before: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -168,10 +175,11 @@ class _Turn:
                 self._record(is_last=True)
                 return
             self._act(finding)
-            if not self._is_held:
-                self.operation = replace(self.operation, progress=replace(self.operation.progress, place=finding.place))
             if self._fault:
                 self._note_failure(self._fault)
+                return
+            if self._is_throttled:
+                self._record(is_last=True)
                 return
             now = operator.clock.monotonic()
             is_over = now >= self.ends_at
@@ -195,8 +203,9 @@ class _Turn:
         )
 
     def _act(self, finding: Finding) -> None:
-        """Do it to every job of a page that is meant and waits."""
+        """Do it to every job of a page that is meant and waits; where not all may come in, to the first ones."""
         meant = self._meant(finding.rows)
+        finding, meant = self._admitted(finding, meant)
         refused: list[Example] = []
         shown: list[Example] = []
         done: list[str] = []
@@ -214,7 +223,23 @@ class _Turn:
         progress = self.operation.progress.counting(
             examined=examined, matched=matched, done=len(done), refused=refused, shown=shown
         )
+        if not self._is_held:
+            progress = replace(progress, place=finding.place)
         self.operation = replace(self.operation, progress=progress)
+
+    def _admitted(self, finding: Finding, meant: Sequence[Met]) -> tuple[Finding, Sequence[Met]]:
+        """The part of a page that its tenant may hand in now, as far as that makes work."""
+        if self.operation.dry_run or self.operation.action not in MAKING_WORK:
+            return finding, meant
+        count = self.operator.submission_rates.take(self.operation.tenant, len(meant)).count
+        if count == len(meant):
+            return finding, meant
+        self._is_throttled = True
+        end = next(number for number, row in enumerate(finding.rows) if row.timer is meant[count].timer)
+        rows = finding.rows[:end]
+        # Without a row the walk stays where it is.
+        self._is_held = not rows
+        return Finding(rows, finding.place._replace(key=rows[-1].key) if rows else finding.place), meant[:count]
 
     def _meant(self, rows: Sequence[StoredTimer]) -> list[Met]:
         operation, now = self.operation, self.operator.clock.now()

@@ -139,9 +139,10 @@ class ScannerSettings(_ScheduleSettings, _AuditedSettings):
     READY_CAPACITY: Annotated[int, Field(ge=1)]
 
 
-class SweeperSettings(_ScheduleSettings):
+class SweeperSettings(_ScheduleSettings, _AuditedSettings):
     """The sweeper."""
 
+    DEAD_LETTERS_TABLE: str
     AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
     READY_CAPACITY: Annotated[int, Field(ge=1)]
     SHED_AFTER_SECONDS: Annotated[int, Field(ge=60)]

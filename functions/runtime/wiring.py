@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -43,23 +44,29 @@ from functions.breakers import Breakers
 from functions.cancelling import Canceller
 from functions.conditions import KnownConditions
 from functions.domain.wheel import Ring, Wheel
+from functions.ends import Ends
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.pacing import Pacer
+from functions.pausing import Asides, Pauser
 from functions.placing import Placer
 from functions.plans import KnownPlans
 from functions.ports import Audit
 from functions.pulse_tally import PulseTally
 from functions.rescheduling import Rescheduler
+from functions.run_ends import RunEnds
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.submission_rates import SubmissionRates
 from functions.tally import Tally
 
 _SENDERS = 8
 _BATCH = 10
+_JOB_IDENTITY_BYTES = 8
+"""Their checks tell jobs apart, too, unless they are due in the same millisecond: of those, 2^32 of a tenant have two alike."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +264,11 @@ class Wiring:
         return DynamoDBRateStore(self._dynamodb, self._setting("TENANTS_TABLE"))
 
     @cached_property
+    def submission_rates(self) -> SubmissionRates:
+        """How fast the work of tenants comes in."""
+        return SubmissionRates(clock=self.clock, plans=self.plans, rates=self.rates, journal=self.journal)
+
+    @cached_property
     def pacer(self) -> Pacer:
         """How fast jobs may come."""
         return Pacer(
@@ -283,6 +295,16 @@ class Wiring:
         return ScheduleChanger(clock=self.clock, schedules=self.schedules)
 
     @cached_property
+    def pauser(self) -> Pauser:
+        """Pauses schedules by themselves."""
+        return Pauser(changer=self.changer, journal=self.journal, audit=self.audit)
+
+    @cached_property
+    def asides(self) -> Asides:
+        """Sets chains aside that take too much."""
+        return Asides(clock=self.clock, schedules=self.schedules, pauser=self.pauser, journal=self.journal)
+
+    @cached_property
     def materialiser(self) -> Materialiser:
         """The one way in which a schedule's chain goes on."""
         return Materialiser(
@@ -293,23 +315,41 @@ class Wiring:
             placer=self.placer,
             plans=self.plans,
             journal=self.journal,
+            asides=self.asides,
             side_by_side=self.map_side_by_side,
         )
 
     @cached_property
+    def ends(self) -> Ends:
+        """How executions end."""
+        return Ends(
+            clock=self.clock,
+            ledger=self.ledger,
+            dead_letters=self.dead_letters,
+            runs=RunEnds(
+                schedules=self.schedules,
+                pauser=self.pauser,
+                materialiser=self.materialiser,
+            ),
+            journal=self.journal,
+            usage=self.tally,
+            pending=self.tally,
+            pulse=self.pulse,
+            audit=self.audit,
+        )
+
+    @cached_property
     def occurrences(self) -> Occurrences:
-        """What surrounds the run of an occurrence."""
+        """Whether a run of a schedule may start."""
         return Occurrences(
             wheel=self.wheel,
             clock=self.clock,
             schedules=self.schedules,
             ledger=self.ledger,
             placer=self.placer,
-            changer=self.changer,
-            materialiser=self.materialiser,
+            ends=self.ends,
             journal=self.journal,
             token=token,
-            audit=self.audit,
         )
 
     @cached_property
@@ -320,15 +360,12 @@ class Wiring:
             clock=self.clock,
             ledger=self.ledger,
             placer=self.placer,
-            occurrences=self.occurrences,
+            ends=self.ends,
             dead_letters=self.dead_letters,
             payloads=self.payloads,
             journal=self.journal,
             jitter=jitter,
             usage=self.tally,
-            pending=self.tally,
-            pulse=self.pulse,
-            audit=self.audit,
         )
 
     @cached_property
@@ -341,8 +378,8 @@ class Wiring:
             timers=self.timers,
             payloads=self.payloads,
             placer=self.placer,
+            ends=self.ends,
             token=token,
-            pending=self.tally,
             audit=self.audit,
         )
 
@@ -358,7 +395,8 @@ class Wiring:
             placer=self.placer,
             plans=self.plans,
             journal=self.journal,
-            identity=identity,
+            identity=job_identity,
+            id_secret=self.plans.id_secret,
             token=token,
             pending=self.tally,
             audit=self.audit,
@@ -425,6 +463,11 @@ def token() -> str:
 def identity() -> str:
     """A fresh random identity."""
     return uuid.uuid4().hex
+
+
+def job_identity() -> str:
+    """A fresh random identity of a job: with its check behind it as long as any other."""
+    return os.urandom(_JOB_IDENTITY_BYTES).hex()
 
 
 jitter = random.random

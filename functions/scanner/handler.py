@@ -31,6 +31,7 @@ scanner = Scanner(
     plans=wiring.plans,
     pacer=wiring.pacer,
     placer=wiring.placer,
+    ends=wiring.ends,
     alarms=Ringer(
         wheel=wiring.wheel,
         clock=wiring.clock,
@@ -57,8 +58,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         time_limit = timedelta(milliseconds=context.get_remaining_time_in_millis())
         report = scanner.scan(event["shard"], time_limit=time_limit)
     finally:
-        wiring.pulse.flush()
         wiring.audit.flush()
+        wiring.tally.flush()
+        wiring.pulse.flush()
         wiring.journal.flush()
     return {
         "shard": report.shard,

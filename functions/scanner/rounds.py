@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from math import inf
 from typing import Protocol
 
-from functions.domain.claims import TIMER_LIFE
+from functions.domain.claims import RENEW_AFTER
 from functions.domain.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.fairness import MAX_OWN, STREAM, grant, order_from, quantum_of
 from functions.domain.instants import SECOND
@@ -24,12 +23,6 @@ from functions.domain.wheel import Wheel
 from functions.ports import Page, StoredTimer, TenantPlans
 
 PAGE = 500
-
-RENEW_AFTER = TIMER_LIFE / 2
-"""A row of a paused tenant that has waited so long is put anew: left alone, its table would let it go."""
-
-TIME_TO_RENEW = timedelta(days=1)
-"""What a pause of everybody leaves of that, to sort the tenants of its buckets apart."""
 
 EVERYBODY_PAUSED = "everybody is paused"
 USED_UP = "the budget of a class is used up"
@@ -48,7 +41,7 @@ class Tick(Protocol):
         ...
 
     def promote(self, rows: Sequence[StoredTimer]) -> set[str]:
-        """Let alarms ring and send timers; the keys of those with which that could not be done now."""
+        """Send timers, and remember alarms to ring behind them; the keys of timers that could not be sent now."""
         ...
 
     def record(self, priority: Priority, cursor: ClassCursor) -> None:
@@ -60,7 +53,11 @@ class Tick(Protocol):
         ...
 
     def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
-        """Put rows that wait for their tenant into a bucket that comes; the keys of those with which that failed."""
+        """Put rows that wait into a bucket that comes; the keys of those with which that failed."""
+        ...
+
+    def may_renew(self, priority: Priority) -> bool:
+        """Whether the class has time left in this tick for what is put anew: it leaves some for what goes out."""
         ...
 
     def budget(self, priority: Priority) -> int | None:
@@ -100,7 +97,7 @@ class ClassScan:
     def run(self) -> str:
         """Until nothing is due; else why it ended before that."""
         self._look_at_held()
-        self._renew_held()
+        self._renew_old()
         while self._has_work():
             names = order_from(self._turn, list(self._own))
             for number, name in enumerate(names):
@@ -122,26 +119,50 @@ class ClassScan:
             else:
                 self._own[tenant] = own._replace(is_held=plan.is_paused)
 
-    def _renew_held(self) -> None:
-        """What tables would let go before long, as far as this tick has time."""
-        oldest = self._horizon - RENEW_AFTER // SECOND
-        for tenant in [tenant for tenant, own in self._own.items() if own.is_held]:
-            while self._own[tenant].at.bucket < oldest and self._tick.has_time(self._priority):
-                if not self._renew_page(tenant):
-                    break
+    def _renew_old(self) -> None:
+        """What tables would let go before long, a page of each in turns, as far as this tick has time."""
+        failed: set[str] = set()
+        while old := [name for name in self._old() if name not in failed]:
+            for name in old:
+                if not self._tick.may_renew(self._priority):
+                    return
+                # One that has caught up with the stream meanwhile is in it again.
+                if (name == STREAM or name in self._own) and not self._renew_page(name):
+                    failed.add(name)
 
-    def _renew_page(self, tenant: str) -> bool:
+    def _old(self) -> list[str]:
+        """Whose next rows have waited for long, be it for their tenant, its cap, room in a queue, or those before them."""
+        oldest = self._horizon - RENEW_AFTER // SECOND
+        return [name for name in order_from(self._turn, list(self._own)) if self._position_of(name).bucket < oldest]
+
+    def _renew_page(self, name: str) -> bool:
         """Whether all of it has been put anew."""
-        own = self._own[tenant]
-        page = self._tick.read_between(own.at, *owner_bounds(self._priority, tenant), limit=PAGE)
-        failed = min(self._tick.renew(page.rows), default=None)
-        at = Position(self._wheel.next_bucket(own.at.bucket))
+        at, page = self._position_of(name), self._page_of(name)
+        mine = [row for row in page.rows if name != STREAM or self._is_of_stream(row)]
+        failed = min(self._tick.renew(mine), default=None)
+        to = Position(self._wheel.next_bucket(at.bucket))
         if failed is not None or not page.is_last:
-            renewed = [row.key for row in page.rows if failed is None or row.key < failed]
-            at = Position(own.at.bucket, max(renewed, default=own.at.key))
-        self._own[tenant] = own._replace(at=at)
+            passed = [row.key for row in page.rows if failed is None or row.key < failed]
+            to = Position(at.bucket, max(passed, default=at.key))
+        if name == STREAM:
+            self._at = to
+        else:
+            self._own[name] = self._own[name]._replace(at=to)
         self._record()
         return failed is None
+
+    def _position_of(self, name: str) -> Position:
+        return self._at if name == STREAM else self._own[name].at
+
+    def _page_of(self, name: str) -> Page:
+        if name == STREAM:
+            return self._tick.read(self._at, self._priority)
+        return self._tick.read_between(self._own[name].at, *owner_bounds(self._priority, name), limit=PAGE)
+
+    def _is_of_stream(self, row: StoredTimer) -> bool:
+        """It is neither behind a cursor of its tenant's own, nor forgotten."""
+        tenant = owner_of(row.key)[0]
+        return tenant == NO_TENANT or (tenant not in self._own and not self._plans.of(tenant).is_deleted)
 
     def _has_work(self) -> bool:
         behind = (own.at.bucket for own in self._own.values() if not own.is_held)
@@ -268,9 +289,7 @@ class ClassScan:
         if not self._quantum:
             self._left = self._tick.budget(self._priority)
             self._quantum = quantum_of(self._left)
-            # After a long pause each tenant gets a cursor of its own, behind which its rows are put anew.
-            is_young = self._at.bucket > self._horizon - (RENEW_AFTER - TIME_TO_RENEW) // SECOND
-            if is_young and self._plans.of_everybody().is_paused:
+            if self._plans.of_everybody().is_paused:
                 self._stopped_by = EVERYBODY_PAUSED
         return not self._stopped_by
 
@@ -288,7 +307,7 @@ class ClassScan:
             self._left -= len(rows) - len(undone)
         if not undone:
             return None
-        self._stopped_by = f"a {self._priority.name.lower()} message was refused, or a schedule could not go on"
+        self._stopped_by = f"a {self._priority.name.lower()} message was refused"
         return min(undone)
 
     def _record(self) -> None:

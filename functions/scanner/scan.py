@@ -1,7 +1,8 @@
 """One tick of one shard: promote what comes due from the far ring to the ready queues.
 
 Every bucket was closed before it opens, so it is read once, in order, behind a cursor, and nothing is written to a row
-that is promoted. A crash repeats what was sent since the last checkpoint, and the ledger absorbs that.
+that is promoted. A crash repeats what was sent since the last checkpoint, and the ledger absorbs that. The alarms of
+schedules ring last, when all timers have been sent and that is recorded: whatever they come to, it keeps no job waiting.
 """
 
 from __future__ import annotations
@@ -9,24 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from functions.auditing import UNAUDITED
-from functions.domain.alarm import Alarm
-from functions.domain.audit import Ending
-from functions.domain.claims import may_claim
+from functions.domain.claims import NOT_PROMOTED, may_claim
 from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
 from functions.domain.fairness import budgets_of
-from functions.domain.faults import fault_of
 from functions.domain.instants import from_seconds
 from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import State
+from functions.domain.key_lengths import LETTER_IDENTITY, cut
 from functions.domain.pulse import Figure
 from functions.domain.reviving import lost_attempt
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import class_bounds, owner_of
 from functions.domain.wheel import FAR_MARGIN, Wheel
+from functions.ends import Ends
 from functions.pacing import Pacer
 from functions.placing import Placer
 from functions.ports import (
@@ -34,6 +32,7 @@ from functions.ports import (
     Clock,
     DeadLetter,
     DeadLetters,
+    Failed,
     Journal,
     Ledger,
     Page,
@@ -46,6 +45,7 @@ from functions.ports import (
     TenantPlans,
     TimerStore,
 )
+from functions.scanner.peal import OUT_OF_TIME, Alarms, Peal
 from functions.scanner.rounds import EVERYBODY_PAUSED, PAGE, ClassScan
 from functions.tally import UNCOUNTED
 
@@ -54,11 +54,14 @@ CHECKPOINT_SECONDS = 5.0
 LEASE = timedelta(seconds=30)
 """Prolonged by every checkpoint: a tick that dies holds its shard no longer than this and SKEW."""
 
-RUNG_AT_ONCE = 50
-"""Alarms whose chains are carried on together: full batches of rows and of messages, and a fraction of a tick."""
+RENEWING = 0.5
+"""Of the time of a class: what putting rows anew may take, so that they keep nobody's jobs from going out."""
 
 FLOOR = 0.1
 """Of a tick: what is kept for each lower class, however much a higher one has. Low is delayed, and never starved."""
+
+ALARMS_FLOOR = 0.2
+"""Of a tick: what is kept for alarms, where there are any."""
 
 _REMEMBERED_ROWS = 20_000
 
@@ -73,14 +76,6 @@ class ScanReport:
     buried: int = 0
     stopped_by: str = ""
     cursors: Cursors = field(default_factory=dict)
-
-
-class Alarms(Protocol):
-    """What the alarm rows of schedules ring for."""
-
-    def ring(self, alarms: Sequence[Alarm]) -> list[bool]:
-        """Carry the chains of these alarms on; whether each is done."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +93,7 @@ class Scanner:
     plans: TenantPlans
     pacer: Pacer
     placer: Placer
+    ends: Ends
     journal: Journal
     capacity: int
     token: Callable[[], str]
@@ -130,6 +126,12 @@ class Scanner:
     def _note(self, report: ScanReport) -> None:
         self.journal.count("promoted", report.sent)
         self.pulse.count(Figure.PROMOTED, amount=report.sent)
+        if report.cursors:
+            waits_since = from_seconds(min(cursor.earliest_bucket for cursor in report.cursors.values()))
+            waits = self.clock.now() + self.wheel.lookahead - waits_since
+            # A metric that most stages have no value of costs them nothing.
+            if waits > timedelta(0):
+                self.journal.observe("held_age_s", waits.total_seconds())
         # While everybody is paused nothing is late.
         if report.cursors and report.stopped_by != EVERYBODY_PAUSED:
             # `low` is meant to wait when there is no room for all.
@@ -161,7 +163,20 @@ class _Tick:
         self._budgets: Mapping[Priority, int] | None = None
         self._checkpointed_at = scanner.clock.monotonic()
         self._unrecorded = 0
+        self._renews_until: dict[Priority, float] = {}
+        self._ringing: Position | None = None
         self._report = ScanReport(lease.shard, cursors=cursors)
+        self._peal = Peal(
+            self,
+            scanner.alarms,
+            dict(cursors),
+            wheel=scanner.wheel,
+            clock=scanner.clock,
+            journal=scanner.journal,
+            ends_at=ends_at,
+            is_careful=lease.has_died,
+            died_at=lease.died_at,
+        )
 
     def run(self, *, horizon: int) -> ScanReport:
         """Classes outermost, and within a class its tenants in turns."""
@@ -169,6 +184,8 @@ class _Tick:
             for priority in Priority:
                 reason = self._scan_class(priority, horizon=horizon)
                 self._report.stopped_by = self._report.stopped_by or reason
+            reason = self._ring()
+            self._report.stopped_by = self._report.stopped_by or reason
         except _Stopped as reason:
             if str(reason) == _STALE:
                 self._report.stopped_by = _STALE
@@ -185,6 +202,30 @@ class _Tick:
         self._report.stopped_by = reason
         self._checkpoint(lease_until=None)
         return self._report
+
+    def _ring(self) -> str:
+        if not self._peal.is_due:
+            return ""
+        if self._unrecorded:
+            # Whatever comes of the alarms, what has been sent is not sent again.
+            self._record()
+        return self._peal.ring()
+
+    def cursor_of(self, priority: Priority) -> ClassCursor:
+        """As `Tick` of the peal promises."""
+        return self._report.cursors[priority]
+
+    def will_ring(self, at: Position) -> None:
+        """As `Tick` of the peal promises."""
+        self._ringing = at
+        self._record()
+
+    def has_rung(self, count: int) -> None:
+        """As `Tick` of the peal promises."""
+        self._ringing = None
+        self._report.rung += count
+        self._unrecorded += count
+        self._checkpoint_when_due()
 
     def _scan_class(self, priority: Priority, *, horizon: int) -> str:
         scanner = self._scanner
@@ -234,6 +275,9 @@ class _Tick:
     def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
         """As `Tick` promises. An alarm needs it not: a chain whose alarm is gone is carried on by the sweep."""
         scanner = self._scanner
+        for row in rows:
+            if row.timer is None and row.alarm is None:
+                self._bury(row, row.fault)
         now = scanner.clock.now()
         until = now + scanner.wheel.guard + FAR_MARGIN
         waiting: dict[str, Timer] = {}
@@ -273,15 +317,22 @@ class _Tick:
         """As `Tick` promises: every class keeps a share of the tick for those below it."""
         now = self._scanner.clock.monotonic()
         if now >= self._ends_at:
-            raise _Stopped("80 % of the time limit is used")
-        return now < self._ends_at - (self._ends_at - self._began_at) * FLOOR * (Priority.LOW - priority)
+            raise _Stopped(OUT_OF_TIME)
+        return now < self._ends_of(priority)
+
+    def may_renew(self, priority: Priority) -> bool:
+        """As `Tick` promises."""
+        now = self._scanner.clock.monotonic()
+        until = self._renews_until.setdefault(priority, now + RENEWING * (self._ends_of(priority) - now))
+        return self.has_time(priority) and now < until
+
+    def _ends_of(self, priority: Priority) -> float:
+        kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self._peal.is_due else 0)
+        return self._ends_at - (self._ends_at - self._began_at) * kept
 
     def promote(self, rows: Sequence[StoredTimer]) -> set[str]:
         """As `Tick` promises."""
-        unrung = self._ring(rows)
-        # What comes behind an alarm that has not rung is read again: it is not sent twice.
-        rows, left = _parted(rows, at=unrung)
-        unsent = {row.key for row in left}
+        unsent: set[str] = set()
         for row in rows:
             if row.timer is None and row.alarm is None:
                 self._bury(row, row.fault)
@@ -304,102 +355,76 @@ class _Tick:
         sent = len(sendable) - len(rejected)
         self._report.sent += sent
         self._unrecorded += sent
+        self._remember_alarms(rows, before=min(unsent, default=None))
         return unsent
 
-    def _ring(self, rows: Sequence[StoredTimer]) -> str | None:
-        """Let the alarms among the rows ring, some at a time; the key of the first whose schedule could not go on now."""
-        alarms = [(row.key, row.alarm) for row in rows if row.alarm is not None]
-        while alarms:
-            if self._scanner.clock.monotonic() >= self._ends_at:
-                return alarms[0][0]
-            some = alarms[:RUNG_AT_ONCE]
-            done = self._ring_safely([alarm for _, alarm in some])
-            # Of schedules that are far behind only some go on at once.
-            passed = done.index(False) if False in done else len(done)
-            self._report.rung += passed
-            self._unrecorded += passed
-            if not passed:
-                return alarms[0][0]
-            alarms = alarms[passed:]
-            # Alarms may take their time, and the lease must not run out meanwhile.
-            self._checkpoint_when_due()
-        return None
-
-    def _ring_safely(self, alarms: Sequence[Alarm]) -> list[bool]:
-        try:
-            return self._scanner.alarms.ring(alarms)
-        except Exception as error:  # noqa: BLE001  a store failed: the timers before them can still be sent
-            self._scanner.journal.event("alarms_failed", error=fault_of(error))
-            return [False] * len(alarms)
+    def _remember_alarms(self, rows: Sequence[StoredTimer], *, before: str | None) -> None:
+        """Those that are passed with these rows: up to the first of them that is read again."""
+        for row in rows:
+            if row.alarm is not None and (before is None or row.key < before):
+                at = Position(self._scanner.wheel.bucket_of(row.alarm.wakes_at), row.key)
+                self._peal.owe(row.alarm, priority=row.alarm.priority, at=at)
 
     def _bury(self, row: StoredTimer, fault: str) -> None:
         """A row that cannot be sent at all is kept as a dead letter and passed: it must not stop its shard."""
+        error = f"could not be promoted: {fault}"
+        if row.timer is None:
+            self._keep_undecodable(row, error)
+        elif not self._bury_timer(row.timer, row, Failed(error, NOT_PROMOTED)):
+            return
+        self._report.buried += 1
+
+    def _bury_timer(self, timer: Timer, row: StoredTimer, failure: Failed) -> bool:
+        """False where nothing has ended: its job had before, or a worker has had this attempt by another message."""
+        scanner, job, seen = self._scanner, timer.job, None
+        owner = scanner.token()
+        if job.is_ledgered:
+            seen = scanner.ledger.get(job.key)
+            if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
+                # Perhaps by a tick that died before it was told.
+                scanner.ends.told_again(job_id_of(job), seen, attempt=timer.attempt, target=job.target)
+                return False
+        return scanner.ends.bury(timer, failure, row=seen, owner=owner, raw=row.raw)
+
+    def _keep_undecodable(self, row: StoredTimer, error: str) -> None:
+        """Whose job it was cannot be told, nor that one has ended."""
         scanner = self._scanner
         tenant, identity = owner_of(row.key)
         letter = DeadLetter(
             tenant=tenant,
-            identity=identity,
+            # Of what Tickwheel did not write it is the whole key, and that of the letter needs room for more.
+            identity=cut(identity, LETTER_IDENTITY),
             dead_at=scanner.clock.now(),
-            error=f"could not be promoted: {fault}",
-            error_class="not_promoted",
-            attempt=row.timer.attempt if row.timer else 0,
-            job_id=str(job_id_of(row.timer.job)) if row.timer else "",
-            timer=row.timer,
+            error=error,
+            error_class=NOT_PROMOTED,
             raw=row.raw,
         )
-        if row.timer is None or not row.timer.job.is_ledgered:
-            scanner.dead_letters.put(letter)
-        else:
-            timer, job = row.timer, row.timer.job
-            seen, owner = scanner.ledger.get(job.key), scanner.token()
-            if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
-                if seen is not None and seen.state is State.FAILED:
-                    self._note_end(timer, letter, is_repeated=True)  # perhaps by a tick that died before it was told
-                return  # settled, or a worker has had this attempt by another message
-            letter = replace(letter, fence=seen.fence if seen is not None else 0)
-            if isinstance(scanner.ledger.bury(letter, job, row=seen, owner=owner, now=scanner.clock.now()), Refused):
-                return
-        self._report.buried += 1
+        scanner.dead_letters.put(letter)
         scanner.journal.count("dead_lettered")
-        scanner.journal.event("dead_lettered", job_id=letter.job_id, tenant=tenant, error=letter.error_class)
-        if row.timer is not None:
-            self._note_end(row.timer, letter)
-
-    def _note_end(self, timer: Timer, letter: DeadLetter, *, is_repeated: bool = False) -> None:
-        self._scanner.audit.note(
-            Ending(
-                job_id=job_id_of(timer.job),
-                outcome=State.FAILED,
-                attempt=timer.attempt,
-                ended_at=letter.dead_at,
-                due_at=timer.due_at,
-                target=timer.job.target,
-                error_class=letter.error_class,
-                is_repeated=is_repeated,
-            )
-        )
+        scanner.journal.event("dead_lettered", job_id="", tenant=tenant, error=letter.error_class)
 
     def _checkpoint(self, *, lease_until: datetime | None) -> bool:
         # What is passed is not met again: should this tick die, nobody else tells how it ended.
         self._scanner.audit.flush()
         self._lease = replace(self._lease, sequence=self._lease.sequence + 1)
-        return self._scanner.shards.checkpoint(self._lease, self._report.cursors, lease_until=lease_until)
+        cursors = {
+            priority: replace(cursor, unrung=self._peal.unrung(priority))
+            for priority, cursor in self._report.cursors.items()
+        }
+        self._report.cursors.update(cursors)
+        ringing = self._ringing or self._peal.died_at
+        return self._scanner.shards.checkpoint(self._lease, cursors, lease_until=lease_until, ringing=ringing)
 
     def _checkpoint_when_due(self) -> None:
-        clock = self._scanner.clock
-        is_due = self._unrecorded >= CHECKPOINT_SENDS or clock.monotonic() - self._checkpointed_at >= CHECKPOINT_SECONDS
-        if not is_due:
-            return
-        if not self._checkpoint(lease_until=clock.now() + LEASE):
+        is_late = self._scanner.clock.monotonic() - self._checkpointed_at >= CHECKPOINT_SECONDS
+        if is_late or self._unrecorded >= CHECKPOINT_SENDS:
+            self._record()
+
+    def _record(self) -> None:
+        if not self._checkpoint(lease_until=self._scanner.clock.now() + LEASE):
             raise _Stopped(_STALE)
         self._unrecorded = 0
-        self._checkpointed_at = clock.monotonic()
-
-
-def _parted(rows: Sequence[StoredTimer], *, at: str | None) -> tuple[Sequence[StoredTimer], Sequence[StoredTimer]]:
-    """The rows before a key, and those from it on."""
-    number = next((number for number, row in enumerate(rows) if row.key == at), len(rows))
-    return rows[:number], rows[number:]
+        self._checkpointed_at = self._scanner.clock.monotonic()
 
 
 _STALE = "another scanner has taken the shard over"

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.runtime.observability import logger
 from functions.runtime.settings import SweeperSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring
+from functions.runtime.wiring import Wiring, token
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
@@ -25,8 +25,10 @@ sweeper = Sweeper(
     timers=wiring.timers,
     ledger=wiring.ledger,
     placer=wiring.placer,
+    ends=wiring.ends,
     plans=wiring.plans,
     journal=wiring.journal,
+    token=token,
     sample=settings.AUDIT_SAMPLE,
     capacity=settings.READY_CAPACITY,
 )
@@ -65,6 +67,9 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             finally:
                 report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
     finally:
+        wiring.audit.flush()
+        wiring.tally.flush()
+        wiring.pulse.flush()
         wiring.journal.flush()
     return {
         "audited": report.audited,

@@ -5,21 +5,33 @@ A crash between any two writes leaves such a chain: its state still says what co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from functions.domain.claims import REQUEST_LIMIT
-from functions.domain.cursor import Cursors, SweepPosition, passed_for
+from functions.domain.cursor import Cursors, SweepPosition, rung_for
 from functions.domain.faults import fault_of
+from functions.domain.fire_rates import idle_share_of, share_of
 from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.wheel import Wheel
-from functions.materialising import Materialiser
-from functions.ports import Clock, Journal, ScheduleStore, ShardStore, TenantPlans
+from functions.materialising import Carried, Materialiser
+from functions.pausing import DIED
+from functions.ports import Clock, Journal, ScheduleStore, ShardStore, StatePage, TenantPlans
 
 PASS_INTERVAL = timedelta(minutes=5)
 """A pass over all schedules begins no sooner than this after the one before began."""
+
+MOST_OF_A_SWEEP = timedelta(minutes=2)
+"""No sweep lasts so long: what one was at for longer, it has died of."""
+
+MOST_ASIDES = 3
+"""Chains of a tenant that a sweep sets aside. Its others wait for the next pass."""
+
+SHARE_FOR_COUNTS = 0.2
+"""Of the time of a sweep, that goes at most into what schedules count for. The rest of it waits for the next pass."""
 
 PAGE = 500
 
@@ -31,6 +43,7 @@ class HealReport:
     seen: int = 0
     healed: int = 0
     refused: int = 0
+    counted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,32 +61,24 @@ class Healer:
     def heal(self, *, time_limit: timedelta) -> HealReport:
         """Go on with the pass, or begin one when it is time, for at most 80 % of the time limit."""
         report = HealReport()
-        ends_at = self.clock.monotonic() + 0.8 * time_limit.total_seconds()
         now = self.clock.now()
         at = self.shards.swept()
-        recorded = at
         if at is None or at.after is None:
             if at is not None and now < from_seconds(at.began_at) + PASS_INTERVAL:
                 return report
-            at = SweepPosition(to_seconds(now), "")
-        cursors = self.shards.cursors(range(self.wheel.scan_shards))
-        while self.clock.monotonic() < ends_at:
-            page = self.schedules.scan(after=at.after, limit=PAGE)
-            for key, state in page.states.items():
-                report.seen += 1
-                if self._is_broken(key, state, cursors):
-                    self._revive(key, report)
-            at = SweepPosition(at.began_at, page.after)
-            if not self.shards.advance_sweep(before=recorded, to=at):
-                break  # another sweep is at it
-            recorded = at
-            if at.after is None:
-                break
+            pass_ = _Pass(self, SweepPosition(to_seconds(now), ""), recorded=at, report=report)
+        else:
+            if at.reviving and now < from_seconds(at.since) + MOST_OF_A_SWEEP + self.wheel.skew:
+                return report  # another sweep may be at it
+            pass_ = _Pass(self, at, recorded=at, report=report)
+        began = self.clock.monotonic()
+        seconds = time_limit.total_seconds()
+        pass_.run(ends_at=began + 0.8 * seconds, counts_for=SHARE_FOR_COUNTS * seconds)
         self.journal.count("schedules_healed", report.healed)
         self.journal.event("schedules_swept", seen=report.seen, healed=report.healed, refused=report.refused)
         return report
 
-    def _is_broken(self, key: str, state: ScheduleState, cursors: Mapping[int, Cursors]) -> bool:
+    def is_broken(self, key: str, state: ScheduleState, cursors: Mapping[int, Cursors]) -> bool:
         """Whether nothing will carry a chain on: its alarm lies behind the scanner, or was never placed."""
         tenant, _, schedule_id = key.partition("#")
         plan = self.plans.of(tenant)
@@ -83,16 +88,116 @@ class Healer:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
         scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=plan.subshards))
         # Of its slowest class: only its definition tells which it has.
-        return scanned is not None and passed_for(scanned, tenant) > self.wheel.bucket_of(state.rings_at)
+        return scanned is not None and rung_for(scanned, tenant) > self.wheel.bucket_of(state.rings_at)
 
-    def _revive(self, key: str, report: HealReport) -> None:
+    def revive(self, key: str) -> Carried:
+        """Carry a chain on. Never raises: one that cannot be carried on must not hold up the others."""
         try:
-            is_healed = self.materialiser.revive(key)
-        except Exception as error:  # noqa: BLE001  one that cannot be carried on must not hold up the others
+            return self.materialiser.revive(key)
+        except Exception as error:  # noqa: BLE001  as said
             self.journal.event("schedule_not_healed", schedule=key, error=fault_of(error))
-            is_healed = False
-        if is_healed:
-            report.healed += 1
-            self.journal.event("schedule_healed", schedule=key)
+            return Carried.REFUSED
+
+    def recount(self, page: StatePage) -> Iterator[bool]:
+        """Put right, one by one, what schedules count for; whether each now is.
+
+        Those that have ended or were paused by themselves, and those that were written by a version that did not count.
+        """
+        wrong = {
+            key: state
+            for key, state in page.states.items()
+            if not state.is_counted_right and not self.plans.of(key.partition("#")[0]).is_deleted
+        }
+        stored = self.schedules.definitions([key for key, state in wrong.items() if state.goes_on]) if wrong else {}
+        for key, state in wrong.items():
+            definition = stored.get(key)
+            if state.goes_on and (definition is None or definition.version != state.version):
+                continue  # it is being changed, or a newer version has written it
+            now = self.clock.now()
+            share = share_of(definition.schedule, state, now=now) if definition is not None else idle_share_of(state)
+            try:
+                yield self.schedules.recount(key, share, seen=state)
+            except Exception as error:  # noqa: BLE001  a sum that is off must not hold up the chains
+                self.journal.event("schedule_not_counted", schedule=key, error=fault_of(error))
+                return
+
+    def accuse(self, key: str) -> None:
+        """A sweep died while it carried this chain on: it is set aside."""
+        state = self.schedules.state(key)
+        if state is not None:
+            self.materialiser.asides.set_aside(key, version=state.version, why=DIED)
+
+
+class _Pass:
+    """A part of a pass over all schedules, in the time of one sweep.
+
+    Which chain is carried on is recorded before: it may be the last that is heard of this sweep.
+    """
+
+    def __init__(
+        self, healer: Healer, at: SweepPosition, *, recorded: SweepPosition | None, report: HealReport
+    ) -> None:
+        self._healer = healer
+        self._at = at
+        self._recorded = recorded
+        self._report = report
+        self._asides: Counter[str] = Counter()
+
+    def run(self, *, ends_at: float, counts_for: float) -> None:
+        """Until the pass is over, or the time. counts_for: seconds that may go into what schedules count for."""
+        healer = self._healer
+        if self._at.reviving and not self._pass_over_culprit():
+            return
+        cursors = healer.shards.cursors(range(healer.wheel.scan_shards))
+        while healer.clock.monotonic() < ends_at:
+            page = healer.schedules.scan(after=self._at.after, limit=PAGE)
+            for key, state in page.states.items():
+                is_over = healer.is_broken(key, state, cursors) and (
+                    healer.clock.monotonic() >= ends_at or not self._revive(key)
+                )
+                if is_over:
+                    return
+                self._report.seen += 1
+            began = healer.clock.monotonic()
+            # Behind the chains of the page: those are what a sweep is for.
+            for is_right in healer.recount(page) if counts_for > 0 else ():
+                self._report.counted += is_right
+                if healer.clock.monotonic() >= min(ends_at, began + counts_for):
+                    break
+            counts_for -= healer.clock.monotonic() - began
+            if not self._advance(after=page.after) or page.after is None:
+                return
+
+    def _pass_over_culprit(self) -> bool:
+        """The chain of which a sweep has died is tried again in the next pass."""
+        culprit = self._at.reviving
+        self._healer.accuse(culprit)
+        return self._advance(after=culprit)
+
+    def _revive(self, key: str) -> bool:
+        """False when another sweep is at it."""
+        tenant = key.partition("#")[0]
+        if self._asides[tenant] >= MOST_ASIDES:
+            self._report.refused += 1
+            return True
+        now = to_seconds(self._healer.clock.now())
+        if not self._record(self._at._replace(reviving=key, since=now)):
+            return False
+        carried = self._healer.revive(key)
+        self._asides[tenant] += carried is Carried.ASIDE
+        if carried is Carried.ON:
+            self._report.healed += 1
+            self._healer.journal.event("schedule_healed", schedule=key)
         else:
-            report.refused += 1
+            self._report.refused += 1
+        # What is behind it need not be read again, should the time be over.
+        return self._advance(after=key)
+
+    def _advance(self, *, after: str | None) -> bool:
+        return self._record(SweepPosition(self._at.began_at, after))
+
+    def _record(self, to: SweepPosition) -> bool:
+        if not self._healer.shards.advance_sweep(before=self._recorded, to=to):
+            return False
+        self._at = self._recorded = to
+        return True

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from functions.domain.conditions import Conditions, lags_of, shed_at, worst_of
 from functions.domain.fairness import budgets_of
+from functions.domain.instants import EPOCH
 from functions.domain.job import Priority
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, Journal, ReadyDepths, ShardStore, TenantPlans
@@ -42,6 +43,8 @@ class Publisher:
         lags = lags_of(self.shards.cursors(range(self.wheel.scan_shards)), now=now)
         # While everybody is paused the scanners stand still on purpose.
         is_paused = self.plans.of_everybody().is_paused
+        # Of a new stage nothing is older. Whoever has published last, and marked nothing, may have kept letters until now.
+        marked_since = EPOCH if before is None else before.marked_since or now
         if before is None or not before.is_fresh(now):
             before = Conditions(published_at=now)
         conditions = Conditions(
@@ -53,6 +56,7 @@ class Publisher:
             shed=frozenset()
             if is_paused
             else shed_at(lags, before=before.lags, elapsed=now - before.published_at, limit=self.shed_after),
+            marked_since=marked_since,
         )
         self.shards.publish(conditions)
         self.journal.event(

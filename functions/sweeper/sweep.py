@@ -6,13 +6,13 @@ counted as a straggler. There should never be one. While messages wait for worke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import xxhash
 
-from functions.domain.claims import LEDGER_LIFE, LedgerRow, may_claim
+from functions.domain.claims import LEDGER_LIFE, NOT_PROMOTED, LedgerRow, may_claim
 from functions.domain.conditions import Conditions
 from functions.domain.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
 from functions.domain.errors import NotPlaced
@@ -21,8 +21,9 @@ from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.domain.wheel import Wheel
+from functions.ends import Ends
 from functions.placing import Placer
-from functions.ports import Clock, Journal, Ledger, ShardStore, TenantPlans, TimerStore
+from functions.ports import Clock, Failed, Journal, Ledger, ShardStore, TenantPlans, TimerStore
 
 SETTLING = timedelta(minutes=5)
 """How long after its end a bucket is audited: its messages have been claimed by then, unless they wait for a worker."""
@@ -35,10 +36,13 @@ PAGE = 500
 _OLDEST = LEDGER_LIFE - timedelta(days=1)
 _CERTAIN = 2**32
 
+_UNPLACED = "could not be placed by the audit"
+"""How the error of a straggler begins that no queue will ever take."""
+
 
 @dataclass(slots=True)
 class SweepReport:
-    """What one sweep did. unplaced: stragglers that no queue will ever take.
+    """What one sweep did. unplaced: stragglers that no queue will ever take, which are dead letters by then.
 
     waits_for: the shards whose scanner is still behind the next bucket to audit. waits_for_queues: it is not known that
     the messages of that bucket have been claimed.
@@ -55,7 +59,7 @@ class SweepReport:
 class Sweeper:
     """Audits. sample: the share of a bucket's shards that is read, from 0 to 1; the choice is stable.
 
-    capacity: jobs that a ready queue may hold.
+    capacity: jobs that a ready queue may hold. token: a fresh owner token.
     """
 
     wheel: Wheel
@@ -64,8 +68,10 @@ class Sweeper:
     timers: TimerStore
     ledger: Ledger
     placer: Placer
+    ends: Ends
     plans: TenantPlans
     journal: Journal
+    token: Callable[[], str]
     sample: float
     capacity: int
 
@@ -169,6 +175,11 @@ class _Audit:
     def _audit_page(self, timers: Sequence[Timer]) -> None:
         rows = self._sweeper.ledger.get_many([timer.job.key for timer in timers])
         now = self._sweeper.clock.now()
+        for timer in timers:
+            row = rows.get(timer.job.key)
+            if row is not None and row.state is State.FAILED and row.error.startswith(_UNPLACED):
+                # By a sweep that died before it had passed it, and perhaps before it had told of it.
+                self._sweeper.ends.told_again(job_id_of(timer.job), row, target=timer.job.target)
         stragglers = [timer for timer in timers if self._is_straggler(timer, rows.get(timer.job.key), now=now)]
         self.report.audited += len(timers)
         self.report.stragglers += len(stragglers)
@@ -178,8 +189,14 @@ class _Audit:
             )
             if placement.ring is None and not placement.is_permanent:
                 raise NotPlaced([placement.fault])
-            # What can never be sent must not hold up the audit of everything else.
-            self.report.unplaced += placement.ring is None
+            if placement.ring is None:
+                self._bury(timer, rows.get(timer.job.key), fault=placement.fault)
+
+    def _bury(self, timer: Timer, row: LedgerRow | None, *, fault: str) -> None:
+        """What can never be sent must not hold up the audit of everything else, nor be passed in silence."""
+        sweeper = self._sweeper
+        failure = Failed(f"{_UNPLACED}: {fault}", NOT_PROMOTED)
+        self.report.unplaced += sweeper.ends.bury(timer, failure, row=row, owner=sweeper.token())
 
     def _is_straggler(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> bool:
         """Whether nobody has claimed an attempt that should have been, and it has not been parked either."""
@@ -192,6 +209,8 @@ class _Audit:
         return may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
 
     def _advance(self, to: AuditPosition) -> None:
+        # What is passed is not met again: should this sweep die, nobody else tells how it ended.
+        self._sweeper.ends.audit.flush()
         if to != self._recorded:
             if not self._sweeper.shards.advance_audit(before=self._recorded, to=to):
                 raise _Stopped("another sweep is at it")

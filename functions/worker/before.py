@@ -15,7 +15,6 @@ from functions.breakers import Breakers, Go, Park
 from functions.domain.claims import lease_of
 from functions.domain.concurrency import Seat
 from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
 from functions.domain.serving import comes_too_late, excused, paused_until, resumed
 from functions.domain.wheel import Wheel
 from functions.occurrences import Admission, Occurrences
@@ -60,8 +59,7 @@ class Gate:
         plan, now = self.plans.of(timer.job.tenant), self.clock.now()
         if plan.is_deleted:
             self.settler.forget_payload(timer)
-            self.journal.event("job_forgotten", job_id=str(job_id_of(timer.job)), tenant=timer.job.tenant)
-            self.journal.count("forgotten")
+            self.settler.ends.forgotten(timer)
             return None
         if plan.is_paused:
             until = paused_until(timer, now=now, wheel=self.wheel, jitter=self.jitter())

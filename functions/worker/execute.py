@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from functions.breakers import Breakers
 from functions.domain.claims import (
+    NOT_CALLED,
     SILENT,
     Again,
     Bury,
@@ -30,7 +31,7 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lateness import LAG_OBJECTIVE
-from functions.domain.lifecycle import Event, target
+from functions.domain.lifecycle import Event
 from functions.domain.usage import Usage, attempt_units
 from functions.domain.wheel import HOLD, Ring, Wheel
 from functions.foreign import Keeper
@@ -179,7 +180,7 @@ class Worker:
         if entry is None:
             return None
         try:
-            outcome = None if gate.is_over(timer) else self._claim_and_call(timer, payload, message, entry)
+            outcome = None if gate.is_over(timer) else self._claim_and_call(timer, payload, message, entry, ends_at)
         except Exception:
             gate.leave(timer, entry, None)
             raise
@@ -202,12 +203,16 @@ class Worker:
         )
 
     def _claim_and_call(
-        self, timer: Timer, payload: str | None, message: Message, entry: Entry
+        self, timer: Timer, payload: str | None, message: Message, entry: Entry, ends_at: datetime
     ) -> Outcome | _Returned | None:
         """What its target answered; or what happens to the message, when it was not called."""
         claim = self._claim(timer, message)
         if not isinstance(claim, Claim):
             return claim
+        if timer.job.delivery is Delivery.AT_MOST_ONCE:
+            # Nobody else can have it: its time begins when its start is written, however long that took.
+            lease_until = lease_of(timer.job.timeout, now=self.clock.now())
+            claim = replace(claim, lease_until=min(lease_until, ends_at))
         is_settled = True
         try:
             outcome = entry.refusal
@@ -259,7 +264,7 @@ class Worker:
             return False
         if is_expired:
             self.settler.forget_payload(timer)
-            self.settler.note_end(timer, target(event))
+            self.settler.ends.expired(timer)
         return not is_expired
 
     def _claim_exactly_once(
@@ -334,6 +339,9 @@ class Worker:
         ends_at = self.clock.now() + job.timeout
         if ends_at > claim.lease_until or not entry.has_seat_until(ends_at):
             # Something took so long that the call could outlive its lease or its seat, and meet another worker's.
+            if job.delivery is Delivery.AT_MOST_ONCE:
+                # Its start is written: no other message of it may call it, so this is its end.
+                return Failed("its start took so long that no time was left to call it", NOT_CALLED), claim
             self.settler.release(timer, claim)
             return _Returned("too little of its lease is left"), claim
         if payload is GONE:

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
-from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb_dead_letters import MARKS, DynamoDBDeadLetters
 from functions.adapters.dynamodb_deletions import DynamoDBDeletionStore
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
@@ -240,7 +240,7 @@ def letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LetterSubject]
     with _table(dynamodb, DEAD_LETTERS) as name:
 
         def only_row() -> Any:
-            return dynamodb.scan(TableName=name, ConsistentRead=True)["Items"][0]
+            return _letter_rows(dynamodb, name)[0]
 
         yield LetterSubject(
             DynamoDBDeadLetters(dynamodb, name),
@@ -524,7 +524,13 @@ def _item(client: "DynamoDBClient", table: str, key: Any) -> Mapping[str, Any]:
 
 def _letters(client: "DynamoDBClient", table: str) -> list[DeadLetter]:
     """Every letter of a table, as it was put."""
-    return [_letter(item) for item in client.scan(TableName=table, ConsistentRead=True)["Items"]]
+    return [_letter(item) for item in _letter_rows(client, table)]
+
+
+def _letter_rows(client: "DynamoDBClient", table: str) -> list[Any]:
+    """Those of letters, without the marks of their hours."""
+    items = client.scan(TableName=table, ConsistentRead=True)["Items"]
+    return [item for item in items if not item["p"]["S"].endswith(f"#{MARKS}")]
 
 
 def _letter(item: Mapping[str, Any]) -> DeadLetter:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.breaker_requests import MAX_DESTINATION_LENGTH
+from functions.domain import key_lengths
 from functions.domain.breaker import BREAKER_LIFE, MAX_OPEN_FOR, BreakerState
 from functions.domain.instants import MILLISECOND, to_seconds
 from functions.ports import Applied, BreakerStore, Changed
@@ -231,7 +231,7 @@ def test_a_breaker_that_is_opened_anew_while_it_is_closed_stays_listed(breaker_s
 
 
 def test_a_breaker_of_a_very_long_destination_is_kept_and_listed(breakers: BreakerStore):
-    breaker = a_breaker(tenant="t" * 64, destination="https://" + "x" * (MAX_DESTINATION_LENGTH - 8))
+    breaker = a_breaker(tenant="t" * 64, destination="https://" + "x" * (key_lengths.DESTINATION - 8))
     assert breakers.put(breaker, seen=None) == Applied()
 
     assert breakers.everywhere(limit=9) == ([breaker], 1)

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from functions.domain.errors import InvalidLetterId
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Payload
 from functions.domain.job_id import job_id_of
-from functions.domain.letter_id import LETTER_LIFE, LetterId
+from functions.domain.key_lengths import LETTER_IDENTITY
+from functions.domain.letter_id import LETTER_LIFE, LetterId, parse_letter_id
 from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
 from tests.builders import NOON, a_timer
@@ -34,6 +36,38 @@ def test_what_tickwheel_did_not_write_is_kept_as_it_was_received(letter_subject:
     letter_subject.dead_letters.put(foreign)
 
     assert letter_subject.letters() == [foreign]
+
+
+def test_a_letter_is_kept_under_the_longest_name_that_there_is(letter_subject: LetterSubject):
+    letters = [
+        replace(a_letter(), identity=identity) for identity in ("i" * LETTER_IDENTITY, "ü" * (LETTER_IDENTITY // 2))
+    ]
+
+    for letter in letters:
+        letter_subject.dead_letters.put(letter)
+        assert parse_letter_id(str(letter.letter_id)) == letter.letter_id
+        assert letter_subject.dead_letters.get(letter.letter_id) == letter
+
+
+@pytest.mark.parametrize("identity", ["i" * (LETTER_IDENTITY + 1), "ü" * (LETTER_IDENTITY // 2 + 1), "\ud800", ""])
+def test_no_id_of_a_letter_is_longer_than_its_key(identity: str):
+    with pytest.raises(InvalidLetterId):
+        parse_letter_id(f"d1~acme~mz3q8w00~{identity}")
+
+
+def test_the_hours_that_had_letters_are_told_newest_first(letter_subject: LetterSubject):
+    store = letter_subject.dead_letters
+    for dead_at in (NOON, NOON + HOUR / 2, NOON - 3 * HOUR, NOON - 50 * HOUR):
+        store.put(replace(a_letter(), dead_at=dead_at))
+    store.put(replace(a_letter(), tenant="globex", dead_at=NOON - HOUR, timer=None))
+
+    everything = store.hours("acme", since=NOON - LETTER_LIFE, until=NOON + HOUR, limit=9)
+    assert everything == ([NOON, NOON - 3 * HOUR, NOON - 50 * HOUR], False)
+    assert store.hours("acme", since=NOON - LETTER_LIFE, until=NOON, limit=1) == ([NOON], True)
+    assert store.hours("acme", since=NOON - 2 * HOUR, until=NOON - HOUR / 2, limit=9) == ([], False)
+    # Of the hours of both ends all is meant.
+    assert store.hours("acme", since=NOON - 2.5 * HOUR, until=NOON, limit=9) == ([NOON, NOON - 3 * HOUR], False)
+    assert store.hours("nobody", since=NOON - LETTER_LIFE, until=NOON, limit=9) == ([], False)
 
 
 def test_a_letter_put_twice_with_the_same_instant_is_one(letter_subject: LetterSubject):

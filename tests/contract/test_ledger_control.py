@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import LEDGER_LIFE, MOVED_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
@@ -230,7 +230,44 @@ class TestMoves:
 
         move(ledger_subject.ledger, timer, a_timer(due_at=NOON + new))
 
-        assert ledger_subject.expires_at(timer.job.key) >= NOON + YEAR + LEDGER_LIFE
+        assert ledger_subject.expires_at(timer.job.key) >= NOON + YEAR + MOVED_LIFE
+
+    def test_the_row_of_the_first_job_points_to_the_newest_and_lives_on(self, ledger_subject: LedgerSubject):
+        ledger = ledger_subject.ledger
+        first, second, third = (a_timer(due_at=NOON + due) for due in (HOUR, 2 * HOUR, YEAR))
+        ledger.register(first.job, job_id=str(job_id_of(first.job)), fingerprint="f", owner="api", now=NOON)
+        move(ledger, first, second)
+        before = row_of(ledger, first)
+
+        assert move(ledger, second, third, now=NOON + HOUR, first=job_id_of(first.job)) == Applied()
+
+        newest = str(job_id_of(third.job))
+        assert row_of(ledger, first) == replace(before, moved_to=newest, updated_at=NOON + HOUR)
+        assert row_of(ledger, second).moved_to == newest
+        assert ledger_subject.expires_at(first.job.key) >= NOON + YEAR + MOVED_LIFE
+        assert move(ledger, second, third, now=NOON + HOUR, first=job_id_of(first.job)) == Applied()
+
+    def test_a_move_to_a_sooner_time_shortens_no_life_of_the_first_job_s_row(self, ledger_subject: LedgerSubject):
+        ledger = ledger_subject.ledger
+        first, second, third = (a_timer(due_at=NOON + due) for due in (YEAR, 2 * HOUR, HOUR))
+        move(ledger, first, second)
+
+        move(ledger, second, third, first=job_id_of(first.job))
+
+        assert ledger_subject.expires_at(first.job.key) >= NOON + YEAR + MOVED_LIFE
+
+    @pytest.mark.parametrize("is_there", [False, True])
+    def test_nothing_is_moved_when_the_first_job_s_row_is_another_s_by_now(
+        self, ledger_subject: LedgerSubject, is_there: bool
+    ):
+        ledger, first, second, third = ledger_subject.ledger, a_timer(), a_timer(), a_timer()
+        if is_there:
+            ledger.register(first.job, job_id=str(job_id_of(first.job)), fingerprint="f", owner="api", now=NOON)
+
+        assert isinstance(move(ledger, second, third, first=job_id_of(first.job)), Refused)
+
+        assert ledger.get(second.job.key) is None
+        assert ledger_subject.timers.get(job_id_of(third.job)) is None
 
 
 class TestJobsThatRunBeforeTheirTime:

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from functions.domain.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.envelope import decode_timer
 from functions.domain.instants import MILLISECOND, SECOND
@@ -110,6 +112,32 @@ def test_the_record_goes_with_the_attempt(ledger: Ledger):
     assert [row_of(ledger, timer).held for timer in (settled, retried, taken)] == ["", "", ""]
 
 
+@pytest.mark.parametrize("event", [Event.SUCCEED, Event.RETRY])
+def test_of_two_requests_that_end_a_held_attempt_one_does(ledger: Ledger, event: Event):
+    timer = a_held_timer(ledger)
+
+    answers = [
+        ledger.settle(timer.job, event, fence=1, owner=owner, due_at=NOON, now=NOON, error=owner)
+        for owner in ("one", "two", "one")
+    ]
+
+    assert [type(answer) for answer in answers] == [Applied, Refused, Applied]
+    assert row_of(ledger, timer).error == "one"
+
+
+def test_of_two_requests_that_fail_a_held_attempt_for_good_one_leaves_a_letter(ledger_subject: LedgerSubject):
+    timer = a_held_timer(ledger_subject.ledger)
+    letters = [replace(a_letter(timer), dead_at=NOON + number * SECOND) for number in range(2)]
+
+    answers = [
+        ledger_subject.ledger.fail(letter, timer.job, fence=1, owner=f"request {number}", now=NOON)
+        for number, letter in enumerate(letters)
+    ]
+
+    assert [type(answer) for answer in answers] == [Applied, Refused]
+    assert ledger_subject.letters() == letters[:1]
+
+
 def test_a_watchdog_does_not_run_a_retry_before_its_time(ledger: Ledger):
     timer = a_held_timer(ledger)
     retry_at = NOON + 2 * HOUR
@@ -174,34 +202,34 @@ def test_a_row_outlives_the_message_of_a_parked_attempt(ledger_subject: LedgerSu
 
 def test_a_replay_lets_a_failed_job_be_claimed_once_more(ledger: Ledger):
     timer = a_failed_timer(ledger)
-    replay = timer.replayed(due_at=NOON + HOUR)
+    again = timer.replayed(due_at=NOON + HOUR)
 
-    assert ledger.replay(replay, fence=0, owner="op", now=NOON) == Applied()
+    assert replay(ledger, again) == Applied()
     row = row_of(ledger, timer)
     assert (row.state, row.attempt, row.due_at) == (State.RETRYING, 2, NOON + HOUR)
     assert isinstance(claim(ledger, timer), Refused)
     assert isinstance(claim(ledger, timer.watchdog(due_at=NOON + 2 * HOUR)), Refused)
-    assert claim(ledger, replay) == Claimed(fence=2, rescue_count=0)
+    assert claim(ledger, again) == Claimed(fence=2, rescue_count=0)
 
 
 def test_a_replay_is_repeatable_until_somebody_has_claimed_it_and_runs_once(ledger: Ledger):
     timer = a_failed_timer(ledger)
     first, sooner = timer.replayed(due_at=NOON + HOUR), timer.replayed(due_at=NOON)
 
-    assert ledger.replay(first, fence=0, owner="op", now=NOON) == Applied()
-    assert ledger.replay(first, fence=0, owner="another", now=NOON) == Applied()
-    assert ledger.replay(sooner, fence=0, owner="another", now=NOON) == Applied()
+    assert replay(ledger, first) == Applied()
+    assert replay(ledger, first, owner="another") == Applied()
+    assert replay(ledger, sooner, owner="another") == Applied()
     assert isinstance(claim(ledger, sooner), Claimed)
     assert isinstance(claim(ledger, first, owner="another"), Refused)
-    assert isinstance(ledger.replay(sooner, fence=0, owner="op", now=NOON), Refused)
+    assert isinstance(replay(ledger, sooner), Refused)
 
 
 def test_a_replay_is_not_put_off_by_another_whose_message_may_never_come(ledger: Ledger):
     timer = a_failed_timer(ledger)
     first, later = timer.replayed(due_at=NOON), timer.replayed(due_at=NOON + HOUR)
-    ledger.replay(first, fence=0, owner="op", now=NOON)
+    replay(ledger, first)
 
-    answer = ledger.replay(later, fence=0, owner="another", now=NOON)
+    answer = replay(ledger, later, owner="another")
 
     assert isinstance(answer, Refused)
     assert answer.row == row_of(ledger, timer)
@@ -211,7 +239,7 @@ def test_a_replay_is_not_put_off_by_another_whose_message_may_never_come(ledger:
 def test_a_replay_of_what_has_not_failed_is_refused_with_the_row(ledger: Ledger):
     timer = a_claimed_timer(ledger)
 
-    answer = ledger.replay(timer.replayed(due_at=NOON), fence=0, owner="op", now=NOON)
+    answer = replay(ledger, timer.replayed(due_at=NOON))
 
     assert isinstance(answer, Refused)
     assert answer.row == row_of(ledger, timer)
@@ -219,11 +247,11 @@ def test_a_replay_of_what_has_not_failed_is_refused_with_the_row(ledger: Ledger)
 
 def test_a_job_whose_row_has_expired_is_replayed_too(ledger: Ledger):
     timer = a_timer(attempt=5)
-    replay = timer.replayed(due_at=NOON)
+    again = timer.replayed(due_at=NOON)
 
-    assert ledger.replay(replay, fence=0, owner="op", now=NOON) == Applied()
+    assert replay(ledger, again) == Applied()
     assert row_of(ledger, timer).attempt == 6
-    assert isinstance(claim(ledger, replay), Claimed)
+    assert isinstance(claim(ledger, again), Claimed)
 
 
 def test_a_replay_forgets_a_cancel_that_came_too_late(ledger: Ledger):
@@ -231,10 +259,10 @@ def test_a_replay_forgets_a_cancel_that_came_too_late(ledger: Ledger):
     ledger.request_cancel(job_id_of(timer.job), row=row_of(ledger, timer), now=NOON)
     fail(ledger, timer)
 
-    replay = timer.replayed(due_at=NOON)
-    ledger.replay(replay, fence=0, owner="op", now=NOON)
+    again = timer.replayed(due_at=NOON)
+    replay(ledger, again)
 
-    assert claim(ledger, replay) == Claimed(fence=2, rescue_count=0, cancel_requested=False)
+    assert claim(ledger, again) == Claimed(fence=2, rescue_count=0, cancel_requested=False)
 
 
 def a_claimed_timer(ledger: Ledger) -> Timer:
@@ -258,6 +286,10 @@ def a_failed_timer(ledger: Ledger) -> Timer:
 def fail(ledger: Ledger, timer: Timer) -> None:
     row = row_of(ledger, timer)
     assert ledger.bury(a_letter(timer), timer.job, row=row, owner="me", now=NOON) == Applied()
+
+
+def replay(ledger: Ledger, timer: Timer, *, owner: str = "op") -> Applied | Refused:
+    return ledger.replay(timer, job_id=str(job_id_of(timer.job)), fence=0, owner=owner, now=NOON)
 
 
 def a_letter(timer: Timer) -> DeadLetter:

@@ -188,7 +188,7 @@ def _park(ledger: Ledger, timer: Timer) -> Applied | Refused:
 
 
 def _replay(ledger: Ledger, timer: Timer) -> Applied | Refused:
-    return ledger.replay(timer, fence=0, owner="performer", now=LONG_AFTER)
+    return ledger.replay(timer, job_id=str(job_id_of(timer.job)), fence=0, owner="performer", now=LONG_AFTER)
 
 
 def _move(ledger: Ledger, timer: Timer) -> Applied | Refused:

@@ -8,7 +8,7 @@ import pytest
 from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, State
-from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
+from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Ledger, Refused
 from tests.builders import NOON, a_timer
 
 SECOND = timedelta(seconds=1)
@@ -117,7 +117,7 @@ def test_a_replayed_job_can_be_cancelled(ledger: Ledger):
     timer = failed(ledger)
     replay(ledger, timer)
 
-    assert isinstance(ledger.cancel(job_id_of(timer.job), owner="me", now=NOON), Applied)
+    assert ledger.cancel(job_id_of(timer.job), owner="me", now=NOON) == Cancelled(is_replayed=True)
     assert isinstance(replay(ledger, timer), Refused)
 
 
@@ -138,6 +138,44 @@ def test_what_may_have_gone_on_before_needs_its_row(ledger: Ledger):
     assert replay(ledger, expired, needs_row=True) == Refused(None)
     assert ledger.get(expired.job.key) is None
     assert isinstance(replay(ledger, there, needs_row=True), Applied)
+
+
+@pytest.mark.parametrize("is_replayed", [False, True])
+def test_a_row_of_another_job_of_the_same_key_is_left_alone(ledger: Ledger, *, is_replayed: bool):
+    timer = failed(ledger)
+    if is_replayed:
+        replay(ledger, timer)
+    row = ledger.get(timer.job.key)
+    before = replace(timer.job, scheduled_at=NOON - timedelta(days=20))
+
+    answer = replay(ledger, timer, job_id=str(job_id_of(before)))
+
+    assert answer == Refused(row)
+    assert ledger.get(timer.job.key) == row
+
+
+def test_a_tombstone_is_not_lifted(ledger: Ledger):
+    timer = a_timer(attempt=3)
+    ledger.cancel(job_id_of(timer.job), owner="op", now=NOON)
+    row = ledger.get(timer.job.key)
+
+    assert replay(ledger, timer) == Refused(row)
+    assert ledger.get(timer.job.key) == row
+
+
+def test_a_job_that_ends_with_a_letter_has_the_id_of_its_letter(ledger: Ledger):
+    timer = a_timer(attempt=3)
+    asked_before = replace(timer.job, scheduled_at=NOON - SECOND)
+    ledger.park(Timer(job=asked_before, due_at=NOON), until=LATER, now=NOON)
+
+    row = ledger.get(timer.job.key)
+    assert row is not None
+    assert row.job_id == str(job_id_of(asked_before))
+    assert ledger.bury(a_letter(timer), timer.job, row=row, owner="scanner", now=NOON) == Applied()
+
+    row = ledger.get(timer.job.key)
+    assert row is not None
+    assert row.job_id == str(job_id_of(timer.job))
 
 
 def test_a_row_that_begins_anew_goes_on_with_the_fences_that_the_letter_knows(ledger: Ledger):
@@ -173,7 +211,7 @@ def test_a_replay_is_stopped_as_it_was_seen_and_may_be_stopped_again(ledger: Led
     seen = ledger.get(timer.job.key)
 
     for _ in range(2):
-        assert isinstance(ledger.cancel(job_id_of(timer.job), owner="op", now=NOON, row=seen), Applied)
+        assert ledger.cancel(job_id_of(timer.job), owner="op", now=NOON, row=seen) == Cancelled(is_replayed=True)
 
     assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Refused)
 
@@ -228,5 +266,13 @@ def replay(
     owner: str = "operator",
     fence: int = 0,
     needs_row: bool = False,
+    job_id: str = "",
 ) -> Applied | Refused:
-    return ledger.replay(timer.replayed(due_at=due_at), fence=fence, owner=owner, now=NOON, needs_row=needs_row)
+    return ledger.replay(
+        timer.replayed(due_at=due_at),
+        job_id=job_id or str(job_id_of(timer.job)),
+        fence=fence,
+        owner=owner,
+        now=NOON,
+        needs_row=needs_row,
+    )

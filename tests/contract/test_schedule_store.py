@@ -7,17 +7,171 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb_schedules import DELETED_LIFE
-from functions.domain.errors import Undecodable
+from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Payload
 from functions.domain.planning import Plan
-from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
+from functions.domain.schedule_load import Load, LoadLimits, Share
+from functions.domain.schedule_state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports import Applied, Behind, ScheduleStore, StoredSchedule
 from tests.builders import NOON, a_link, a_state, a_stored_schedule, a_template, every
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject
 
 KEY = "acme#nightly"
 HOUR = timedelta(hours=1)
+
+
+class TestSums:
+    """What the schedules of a tenant come to is written with each of them."""
+
+    def put(
+        self, schedules: ScheduleStore, schedule_id: str = "nightly", *, fires: int = 1, **options: Any
+    ) -> ScheduleState:
+        state = a_state(share=Share(1, fires))
+        assert schedules.change(a_stored_schedule(schedule_id=schedule_id), state, seen=None, **options)
+        return state
+
+    def change(
+        self, schedules: ScheduleStore, seen: ScheduleState, *, limits: LoadLimits | None = None, **changes: Any
+    ) -> ScheduleState:
+        after = replace(seen, **{"version": seen.version + 1, **changes})
+        stored = a_stored_schedule(version=after.version, status=after.status)
+        assert schedules.change(stored, after, seen=seen, limits=limits or LoadLimits())
+        return after
+
+    def test_a_tenant_without_schedules_comes_to_nothing(self, schedules: ScheduleStore):
+        assert schedules.load("acme") == Load()
+
+    def test_each_schedule_adds_to_the_sum_of_its_own_tenant(self, schedules: ScheduleStore):
+        self.put(schedules, "a", fires=12)
+        self.put(schedules, "b", fires=60)
+        other = a_stored_schedule(tenant="acme2")
+        assert schedules.change(other, a_state(share=Share(1, 5)), seen=None)
+
+        assert (schedules.load("acme"), schedules.load("acme2")) == (Load(2, 72), Load(1, 5))
+
+    def test_a_change_adds_what_its_share_has_changed_by(self, schedules: ScheduleStore):
+        first = self.put(schedules, fires=12)
+
+        faster = self.change(schedules, first, share=Share(2, 60))
+        assert schedules.load("acme") == Load(1, 60)
+
+        paused = self.change(schedules, faster, status=Status.PAUSED, link=None, share=Share(3, 0))
+        assert schedules.load("acme") == Load(1, 0)
+
+        self.change(schedules, paused, status=Status.DELETED, link=None, share=None)
+        assert schedules.load("acme") == Load()
+        assert schedules.get(KEY)[0] is None
+
+    def test_a_change_that_is_lost_adds_nothing(self, schedules: ScheduleStore):
+        first = self.put(schedules, fires=12)
+        self.change(schedules, first, share=Share(2, 60))
+
+        late = replace(first, version=2, share=Share(2, 30))
+        assert not schedules.change(a_stored_schedule(version=2), late, seen=first)
+
+        assert schedules.load("acme") == Load(1, 60)
+
+    def test_a_schedule_of_a_version_that_did_not_count_adds_all_of_its_share_when_it_is_changed(
+        self, schedules: ScheduleStore
+    ):
+        uncounted = a_state()
+        assert schedules.change(a_stored_schedule(), uncounted, seen=None)
+        assert (schedules.load("acme"), schedules.state(KEY)) == (Load(), uncounted)
+
+        self.change(schedules, uncounted, share=Share(2, 60))
+
+        assert schedules.load("acme") == Load(1, 60)
+
+    def test_one_schedule_too_many_is_refused_with_the_figures_and_not_written(self, schedules: ScheduleStore):
+        limits = LoadLimits(schedules=2)
+        self.put(schedules, "a", limits=limits)
+        self.put(schedules, "b", limits=limits)
+
+        with pytest.raises(SchedulesExceeded) as refused:
+            self.put(schedules, "c", limits=limits)
+
+        assert (refused.value.count, refused.value.limit) == (2, 2)
+        assert (schedules.load("acme"), schedules.get("acme#c")) == (Load(2, 2), (None, None))
+
+    def test_fires_beyond_the_limit_are_refused_with_the_figures_and_not_written(self, schedules: ScheduleStore):
+        limits = LoadLimits(fires_per_minute=2)
+        first = self.put(schedules, "nightly", fires=60, limits=limits)
+        self.put(schedules, "b", fires=60, limits=limits)
+
+        with pytest.raises(FiresExceeded) as refused:
+            self.put(schedules, "c", fires=1, limits=limits)
+        with pytest.raises(FiresExceeded):
+            self.change(schedules, first, share=Share(2, 61), limits=limits)
+
+        assert (refused.value.per_minute, refused.value.added, refused.value.limit) == (2, 1 / 60, 2)
+        assert (schedules.load("acme"), schedules.state(KEY)) == (Load(2, 120), first)
+
+    def test_a_schedule_that_is_too_much_by_itself_is_refused_to_a_tenant_without_any(self, schedules: ScheduleStore):
+        with pytest.raises(FiresExceeded):
+            self.put(schedules, fires=3_600, limits=LoadLimits(fires_per_minute=10))
+
+        assert schedules.load("acme") == Load()
+
+    def test_what_does_not_add_to_a_sum_that_is_beyond_its_limit_is_taken(self, schedules: ScheduleStore):
+        first = self.put(schedules, fires=600)
+        nothing_more = LoadLimits(schedules=1, fires_per_minute=1)
+
+        same = self.change(schedules, first, share=Share(2, 600), limits=nothing_more)
+        slower = self.change(schedules, same, share=Share(3, 300), limits=nothing_more)
+        self.change(schedules, slower, status=Status.PAUSED, link=None, share=Share(4, 0), limits=nothing_more)
+
+        assert schedules.load("acme") == Load(1, 0)
+
+    def test_a_lost_race_is_told_as_that_also_where_the_limit_is_reached(self, schedules: ScheduleStore):
+        limits = LoadLimits(schedules=1)
+        self.put(schedules, limits=limits)
+
+        assert not schedules.change(a_stored_schedule(), a_state(share=Share(1, 1)), seen=None, limits=limits)
+
+    def test_a_share_is_put_right_once_with_its_sum(self, schedules: ScheduleStore):
+        ended = self.put(schedules, fires=12)
+
+        assert schedules.recount(KEY, Share(1, 0), seen=ended)
+        assert not schedules.recount(KEY, Share(1, 0), seen=ended)
+
+        assert schedules.load("acme") == Load(1, 0)
+        assert schedules.state(KEY) == replace(ended, share=Share(1, 0))
+
+    def test_a_share_that_was_never_counted_is_counted_once(self, schedules: ScheduleStore):
+        uncounted = a_state()
+        assert schedules.change(a_stored_schedule(), uncounted, seen=None)
+
+        assert schedules.recount(KEY, Share(1, 12), seen=uncounted)
+        assert not schedules.recount(KEY, Share(1, 12), seen=uncounted)
+
+        assert schedules.load("acme") == Load(1, 12)
+
+    def test_what_is_given_back_by_a_recount_is_not_given_back_again_by_a_change(self, schedules: ScheduleStore):
+        seen = self.put(schedules, fires=12)
+        assert schedules.recount(KEY, Share(1, 0), seen=seen)
+
+        deleted = replace(seen, version=2, status=Status.DELETED, link=None, share=None)
+        assert not schedules.change(a_stored_schedule(version=2, status=Status.DELETED), deleted, seen=seen)
+        met = replace(seen, share=Share(1, 0))
+        assert schedules.change(a_stored_schedule(version=2, status=Status.DELETED), deleted, seen=met)
+
+        assert schedules.load("acme") == Load()
+
+    def test_a_share_of_an_older_version_is_not_put_right(self, schedules: ScheduleStore):
+        first = self.put(schedules, fires=12)
+        self.change(schedules, first, share=Share(2, 60))
+
+        assert not schedules.recount(KEY, Share(1, 0), seen=first)
+        assert not schedules.recount("acme#gone", None, seen=first)
+
+        assert schedules.load("acme") == Load(1, 60)
+
+    def test_a_sum_is_no_schedule_to_whoever_reads_all_of_them(self, schedules: ScheduleStore):
+        self.put(schedules)
+
+        assert list(schedules.scan(after=None, limit=10).states) == [KEY]
+        assert [stored.key for stored in schedules.page("acme", after="", limit=10)[0]] == [KEY]
 
 
 class TestChanges:
@@ -45,6 +199,7 @@ class TestChanges:
             rings_at=NOON + MILLISECOND,
             fire_count=41,
             recent=(NOON - 2 * HOUR, NOON - HOUR),
+            share=Share(7, 12),
         )
         assert schedules.change(a_stored_schedule(version=7), state, seen=None)
         now = NOON + 2 * MILLISECOND
@@ -55,6 +210,7 @@ class TestChanges:
         planned = a_plan(link=state.link, skips={SkipReason.COALESCED: 2}, misfire_count=3)
         advance(schedules, planned, before=state.link, version=7, rings_at=state.rings_at)
         schedules.note_skip(KEY, SkipReason.OVERLAP, fire_at=NOON - 3 * HOUR)
+        schedules.note_aside(KEY, version=7, now=now)
 
         read = schedules.state(KEY)
 
@@ -68,6 +224,8 @@ class TestChanges:
             misfire_count=3,
             skips={SkipReason.COALESCED: 2, SkipReason.OVERLAP: 1},
             last_skip=(SkipReason.OVERLAP, NOON - 3 * HOUR),
+            asides=1,
+            aside_at=now,
         )
         defaults = {part.name: part.default for part in fields(ScheduleState) if part.default is not MISSING}
         assert [name for name, default in defaults.items() if getattr(read, name) == default] == []
@@ -567,11 +725,51 @@ class TestNotes:
         assert schedules.state(KEY) == state
         assert schedules.note_failure(KEY, "b") == 1
 
+    def test_a_chain_that_is_set_aside_is_counted_once_an_instant(self, schedules: ScheduleStore):
+        created(schedules)
+
+        times = [NOON, NOON, NOON + HOUR, NOON + HOUR, NOON + 2 * HOUR]
+
+        assert [schedules.note_aside(KEY, version=1, now=now) for now in times] == [1, 1, 2, 2, 3]
+        state = schedules.state(KEY)
+        assert state is not None
+        assert (state.asides, state.aside_at) == (3, NOON + 2 * HOUR)
+
+    def test_what_was_set_aside_long_ago_does_not_count(self, schedules: ScheduleStore):
+        created(schedules)
+        schedules.note_aside(KEY, version=1, now=NOON)
+        schedules.note_aside(KEY, version=1, now=NOON + HOUR)
+
+        assert schedules.note_aside(KEY, version=1, now=NOON + HOUR + ASIDES_COUNT_FOR - MILLISECOND) == 3
+        assert schedules.note_aside(KEY, version=1, now=NOON + HOUR + 3 * ASIDES_COUNT_FOR) == 1
+
+    def test_a_chain_of_another_version_is_not_counted(self, schedules: ScheduleStore):
+        created(schedules)
+
+        assert schedules.note_aside(KEY, version=2, now=NOON) == 0
+        state = schedules.state(KEY)
+        assert state is not None
+        assert (state.asides, state.aside_at) == (0, None)
+
+    @pytest.mark.parametrize("asides", [0, 2])
+    def test_a_change_says_how_often_a_chain_was_set_aside(self, schedules: ScheduleStore, asides: int):
+        created(schedules)
+        schedules.note_aside(KEY, version=1, now=NOON)
+        seen = schedules.state(KEY)
+        changed = a_state(version=2, asides=asides, aside_at=NOON if asides else None)
+
+        assert schedules.change(a_stored_schedule(version=2), changed, seen=seen)
+
+        state = schedules.state(KEY)
+        assert state is not None
+        assert (state.asides, state.aside_at) == (asides, changed.aside_at)
+
     def test_nothing_is_noted_of_a_schedule_that_is_not_there(self, schedules: ScheduleStore):
         schedules.note_skip(KEY, SkipReason.PAUSED, fire_at=NOON)
         schedules.forget_failures(KEY)
 
         assert schedules.note_failure(KEY, "a") == 0
+        assert schedules.note_aside(KEY, version=1, now=NOON) == 0
         assert schedules.get(KEY) == (None, None)
 
 

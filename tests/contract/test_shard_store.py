@@ -1,7 +1,7 @@
 """What every shard store keeps: one scanner a shard, cursors behind an epoch, and constants that do not change."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -17,12 +17,14 @@ from functions.domain.cursor import (
     first_cursors,
 )
 from functions.domain.errors import WheelChanged
+from functions.domain.fairness import MAX_OWN
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Priority
 from functions.ports import ShardLease, ShardStore
-from tests.builders import NOON, a_wheel
+from tests.builders import NOON, a_wheel, worst_cursors
 
 LEASE = timedelta(seconds=30)
+HOUR = timedelta(hours=1)
 SKEW = timedelta(seconds=5)
 
 
@@ -270,6 +272,66 @@ def test_a_tick_that_dies_before_it_records_anything_has_not_scanned_its_shard(s
     assert shards.standings([0]) == {0: ShardStanding(some_cursors(), NOON)}
 
 
+def test_a_lease_that_was_given_back_has_not_died(shards: ShardStore):
+    first = acquire(shards, owner="first")
+    shards.checkpoint(first, some_cursors(), lease_until=NOON + LEASE)
+    shards.checkpoint(replace(first, sequence=1), some_cursors(), lease_until=None)
+
+    second = acquire(shards, owner="second")
+
+    assert (second.epoch, second.cursors, second.has_died, second.died_at) == (2, some_cursors(), False, None)
+
+
+def test_a_lease_that_was_not_given_back_has_died_of_what_it_was_ringing(shards: ShardStore):
+    ringing = Position(120, 'a"é')
+    first = acquire(shards, owner="first")
+    shards.checkpoint(first, some_cursors(), lease_until=NOON + LEASE, ringing=ringing)
+
+    second = after_a_death(shards, owner="second", at=NOON)
+    assert (second.epoch, second.cursors, second.has_died, second.died_at) == (2, some_cursors(), True, ringing)
+
+    # That one dies before it has done anything about it.
+    third = after_a_death(shards, owner="third", at=second.taken_at)
+    assert (third.has_died, third.died_at) == (True, ringing)
+    shards.checkpoint(third, some_cursors(), lease_until=NOON + 2 * HOUR)
+    fourth = after_a_death(shards, owner="fourth", at=third.taken_at)
+    assert (fourth.has_died, fourth.died_at) == (True, None)
+
+
+def test_a_lease_whose_answer_was_lost_does_not_take_itself_for_dead(shards: ShardStore):
+    assert not acquire(shards, owner="me").has_died
+    again = acquire(shards, owner="me")
+
+    assert (again.epoch, again.has_died) == (2, False)
+
+
+def test_what_a_sweep_carries_on_is_told_with_its_place(shards: ShardStore):
+    at = SweepPosition(60, "acme#a")
+    reviving = at._replace(reviving='acme#"é', since=70)
+    assert shards.advance_sweep(before=None, to=at)
+    assert shards.advance_sweep(before=at, to=reviving)
+    assert shards.swept() == reviving
+    assert shards.advance_sweep(before=reviving, to=SweepPosition(60, "acme#b"))
+    assert shards.swept() == SweepPosition(60, "acme#b")
+
+
+def test_the_most_cursors_of_the_longest_tenants_and_jobs_are_recorded(shards: ShardStore):
+    lease = acquire(shards, owner="me")
+    worst = worst_cursors(MAX_OWN)
+
+    assert shards.checkpoint(lease, worst, lease_until=NOON + LEASE, ringing=Position(120, "2#acme#7#nightly@1"))
+
+    assert shards.cursors([0]) == {0: worst}
+
+
+def after_a_death(shards: ShardStore, *, owner: str, at: datetime) -> ShardLease:
+    """An hour later nobody has given the lease back."""
+    later = at + HOUR
+    lease = shards.acquire(0, owner=owner, now=later, lease_until=later + LEASE, skew=SKEW)
+    assert lease is not None
+    return lease
+
+
 def acquire(shards: ShardStore, *, owner: str, shard: int = 0) -> ShardLease:
     lease = shards.acquire(shard, owner=owner, now=NOON, lease_until=NOON + LEASE, skew=SKEW)
     assert lease is not None
@@ -285,7 +347,9 @@ def some_cursors() -> Cursors:
     cursors = first_cursors(120)
     return cursors | {
         Priority.HIGH: ClassCursor(Position(180, "1#acme#0001803902400#é\uffff")),
-        Priority.NORMAL: replace(cursors[Priority.NORMAL], own=behind, turn="whale"),
+        Priority.NORMAL: replace(
+            cursors[Priority.NORMAL], own=behind, turn="whale", unrung=Position(60, "2#acme#0001803902400#nightly@")
+        ),
     }
 
 
@@ -301,6 +365,7 @@ def test_the_conditions_that_were_published_last_are_told(shards: ShardStore):
         waiting={Priority.LOW: 2},
         lags={Priority.LOW: 400},
         shed=frozenset({Priority.LOW}),
+        marked_since=NOON,
     )
     shards.publish(Conditions(published_at=NOON, budgets={Priority.LOW: 7}))
     shards.publish(conditions)

@@ -118,9 +118,10 @@ class Deployment:
         return self._timer_row(LOCAL_WHEEL.bucket_of(rings_at), LOCAL_WHEEL.shard_of(tenant, schedule_id), key)
 
     def dead_letters(self, tenant: str) -> list[dict[str, Any]]:
+        """Rows of them; the marks of the hours that have any are left out."""
         pages = self.client("dynamodb").get_paginator("scan").paginate(TableName=self.table("DeadLetters"))
         rows = [row for page in pages for row in page["Items"]]
-        return [row for row in rows if row["p"]["S"].startswith(f"{tenant}#")]
+        return [row for row in rows if row["p"]["S"].startswith(f"{tenant}#") and not row["p"]["S"].endswith("#hours")]
 
     def messages(self, *, delayed: bool) -> dict[str, int]:
         """Visible or in flight, and those that wait for their time if asked for, by ready queue."""

@@ -38,8 +38,7 @@ def check_out_releases(folder: Path) -> Releases:
     if archive is None:
         return Releases(this, this, why_not)
     previous = folder / "previous"
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(previous, filter="data")
+    unpack(archive, previous)
     _link_tools(ours, previous)
     return Releases(Checkout(previous), this, None)
 
@@ -74,3 +73,13 @@ def _copy_of(ours: Checkout, root: Path) -> Checkout:
 def _link_tools(ours: Checkout, root: Path) -> None:
     for tools in _TOOLS:
         (root / tools).symlink_to(ours.root / tools)
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Put the files of an archive below a folder."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        if hasattr(tarfile, "data_filter"):
+            tar.extractall(folder, filter="data")
+        else:
+            # Python 3.11.0 to 3.11.3 (Debian 12 has 3.11.2) know no filter; what is unpacked is our own either way.
+            tar.extractall(folder)

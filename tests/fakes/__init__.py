@@ -13,7 +13,7 @@ from tests.fakes.ledger import InMemoryLedger
 from tests.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
 from tests.fakes.payloads import InMemoryPayloadStore
 from tests.fakes.pending import InMemoryPendingStore
-from tests.fakes.pulses import InMemoryPulseStore
+from tests.fakes.pulses import InMemoryPulseStore, RecordingPulse
 from tests.fakes.rates import InMemoryRateStore
 from tests.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
 from tests.fakes.schedules import InMemoryScheduleStore
@@ -52,5 +52,6 @@ __all__ = [
     "QueuedMessage",
     "RecordingAudit",
     "RecordingJournal",
+    "RecordingPulse",
     "RecordingTargets",
 ]

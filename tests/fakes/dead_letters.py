@@ -23,6 +23,15 @@ class InMemoryDeadLetters:
         letter = self.letters.get(_key(letter_id))
         return _read(letter) if letter is not None else None
 
+    def hours(self, tenant: str, *, since: datetime, until: datetime, limit: int) -> tuple[list[datetime], bool]:
+        """Those of letters that are still there: it keeps no marks."""
+        hours = {
+            dead_at.replace(minute=0, second=0, microsecond=0) for owner, dead_at, _ in self.letters if owner == tenant
+        }
+        first = since.replace(minute=0, second=0, microsecond=0)
+        found = sorted((hour for hour in hours if first <= hour <= until), reverse=True)
+        return found[:limit], len(found) > limit
+
     def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
         keys = [key for key in self.letters if hour <= key[1] < hour + timedelta(hours=1) and key < _key(before)]
         found = sorted((key for key in keys if key[0] == before.tenant), reverse=True)

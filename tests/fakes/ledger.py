@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.claims import LedgerRow, deaths_of, expires_at, is_own, may_claim
+from functions.domain.claims import MOVED_LIFE, LedgerRow, deaths_of, expires_at, is_of, is_own, may_claim
 from functions.domain.envelope import encode_timer
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
-from functions.ports import Applied, Claimed, DeadLetter, Refused
+from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
 from tests.fakes.dead_letters import InMemoryDeadLetters
 from tests.fakes.kept import kept
 
@@ -84,12 +84,14 @@ class InMemoryLedger:
         error: str = "",
     ) -> Applied | Refused:
         row = self.rows.get(job.key)
-        is_mine = row is not None and row.fence == fence and row.owner == owner
         is_withdrawn = event is Event.RETRY and row is not None and row.cancel_requested
-        is_done = row is not None and row.state is target(event)
-        if row is None or not is_mine or not (is_done or (row.state is State.RUNNING and not is_withdrawn)):
+        if row is None or row.fence != fence:
             return Refused(row)
-        row = replace(row, state=target(event), due_at=kept(due_at), result=_cut(result), error=_cut(error), held="")
+        may_end = row.state is State.RUNNING and (row.owner == owner or row.held) and not is_withdrawn
+        if not may_end and (row.state, row.owner) != (target(event), owner):
+            return Refused(row)
+        row = replace(row, state=target(event), owner=owner, result=_cut(result), error=_cut(error), held="")
+        row = replace(row, due_at=kept(due_at))
         return self._write(job.key, row, now=now, scheduled_at=job.scheduled_at)
 
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
@@ -128,16 +130,26 @@ class InMemoryLedger:
         latest = max(timer.job.scheduled_at, row.due_at)
         return self._write(timer.job.key, hastened, now=now, scheduled_at=latest)
 
-    def move(self, job_id: JobId, timer: Timer, *, owner: str, now: datetime) -> Applied | Refused:
+    def move(
+        self, job_id: JobId, timer: Timer, *, owner: str, now: datetime, first: JobId | None = None
+    ) -> Applied | Refused:
         row = self.rows.get(job_id.key)
         waits = _state(row) in sources(Event.MOVE) and (row is None or not (row.fence or row.cancel_requested))
         is_mine = row is not None and row.state is target(Event.MOVE) and row.owner == owner
         if not waits and not is_mine:
             return Refused(row)
+        first_row = self.rows.get(first.key) if first is not None else None
+        if first is not None and _state(first_row) is not target(Event.MOVE):
+            return Refused(first_row)
         row = row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
         row = replace(row, state=target(Event.MOVE), owner=owner, moved_to=str(job_id_of(timer.job)))
         self.put_far(timer)
-        return self._write(job_id.key, row, now=now, scheduled_at=max(job_id.due_at, timer.due_at))
+        self._write(job_id.key, row, now=now)
+        self.expiry[job_id.key] = max(now, job_id.due_at, timer.due_at) + MOVED_LIFE
+        if first is not None and first_row is not None:
+            self._write(first.key, replace(first_row, moved_to=row.moved_to), now=now)
+            self.expiry[first.key] = max(now, first.due_at, timer.due_at) + MOVED_LIFE
+        return Applied()
 
     def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
         row = self.rows.get(timer.job.key)
@@ -152,9 +164,11 @@ class InMemoryLedger:
         return Applied()
 
     def replay(
-        self, timer: Timer, *, fence: int, owner: str, now: datetime, needs_row: bool = False
+        self, timer: Timer, *, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
         row, before = self.rows.get(timer.job.key), timer.attempt - 1
+        if row is not None and not is_of(row, job_id):
+            return Refused(row)
         has_failed = row is not None and row.state is State.FAILED and row.attempt <= before
         is_replayed = row is not None and row.state is target(Event.REPLAY) and row.attempt == before
         if is_replayed and row is not None and row.due_at is not None:
@@ -164,17 +178,18 @@ class InMemoryLedger:
         row = replace(row or LedgerRow(state=State.ABSENT), state=target(Event.REPLAY), owner=owner, attempt=before)
         counted_from = kept(timer.counted_from or timer.due_at)
         row = replace(row, fence=row.fence or fence, spent=timer.spent, counted_from=counted_from)
-        row = replace(row, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)), cancel_requested=False)
+        row = replace(row, due_at=kept(timer.due_at), job_id=job_id, cancel_requested=False)
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
-    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Applied | Refused:
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
         seen, row = row, self.rows.get(job_id.key)
         if _state(row) not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
             return Refused(row)
         if seen is not None and not _is_unchanged(row, seen) and _state(row) is not target(Event.CANCEL):
             return Refused(row)
-        row = row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
-        return self._write(job_id.key, replace(row, state=target(Event.CANCEL), owner=owner), now=now)
+        before, row = row, row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
+        self._write(job_id.key, replace(row, state=target(Event.CANCEL), owner=owner), now=now)
+        return Cancelled.over(before, owner=owner)
 
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
         met = self.rows.get(job_id.key)
@@ -233,10 +248,10 @@ class InMemoryLedger:
         if not may_end and not is_mine:
             return Refused(met)
         due_at = letter.timer.due_at if letter.timer else job.scheduled_at
-        met = met or LedgerRow(state=State.ABSENT, due_at=kept(due_at), job_id=str(job_id_of(job)))
+        met = met or LedgerRow(state=State.ABSENT, due_at=kept(due_at))
         self._dead_letters.put(letter)
         row = replace(met, state=target(event), owner=owner, error=_cut(letter.error), held="")
-        row = replace(row, attempt=letter.attempt)
+        row = replace(row, attempt=letter.attempt, job_id=letter.job_id or str(job_id_of(job)))
         self._write(job.key, row, now=now)
         self.expiry[job.key] = expires_at(now=now, due_at=max(due_at, job.scheduled_at), lease_until=None)
         return Applied()

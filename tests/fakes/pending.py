@@ -15,6 +15,6 @@ class InMemoryPendingStore:
         self.writes += 1
         self.rows[tenant, day] = self.rows.get((tenant, day), 0) + count
 
-    def count(self, tenant: str, *, since: date) -> int:
+    def counts(self, tenant: str, *, since: date) -> dict[date, int]:
         self.reads += 1
-        return sum(max(0, count) for (owner, day), count in self.rows.items() if owner == tenant and day >= since)
+        return {day: max(0, count) for (owner, day), count in self.rows.items() if owner == tenant and day >= since}

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
+from functions.domain.job import Job
 from functions.domain.pulse import Figure, Pulse, sum_of
+
+
+@dataclass
+class RecordingPulse:
+    """What was counted since the process began, by figure and tenant."""
+
+    counts: Counter[tuple[Figure, str]] = field(default_factory=Counter[tuple[Figure, str]])
+
+    def count(self, figure: Figure, tenant: str = "", *, amount: int = 1) -> None:
+        self.counts[figure, tenant] += amount
+
+    def began(self, job: Job, lag: timedelta) -> None:
+        self.count(Figure.STARTED, job.tenant)
 
 
 class InMemoryPulseStore:

@@ -10,7 +10,8 @@ from datetime import datetime
 
 from functions.domain.errors import Undecodable
 from functions.domain.planning import Plan
-from functions.domain.schedule_record import decode_schedule, encode_schedule
+from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedule_record import decode_schedule, encode_stored
 from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports import Applied, Behind, StatePage, StoredSchedule
 from tests.fakes.kept import kept
@@ -33,6 +34,7 @@ class InMemoryScheduleStore:
     def __init__(self) -> None:
         self.written: dict[str, tuple[str, StoredSchedule]] = {}
         self.rows: dict[str, StateRow] = {}
+        self.loads: dict[str, Load] = {}
 
     def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
         return self._read(key) if key in self.written else None, self.state(key)
@@ -58,15 +60,25 @@ class InMemoryScheduleStore:
         keys = sorted(key for key in self.rows if key > (after or ""))
         return StatePage(self.states(keys[:limit]), keys[limit - 1] if len(keys) > limit else None)
 
-    def change(self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None) -> bool:
+    def change(
+        self,
+        stored: StoredSchedule,
+        state: ScheduleState,
+        *,
+        seen: ScheduleState | None,
+        limits: LoadLimits = NO_LIMITS,
+    ) -> bool:
         key, met = stored.key, self.state(stored.key)
-        if _place_of(met) != _place_of(seen):
+        if _place_of(met) != _place_of(seen) or (met and met.share) != (seen and seen.share):
             return False
+        tenant, added = stored.schedule.tenant, Load.of(state.share) - Load.of(seen.share if seen else None)
+        limits.check(tenant, self.load(tenant), added)
+        self.loads[tenant] = self.load(tenant) + added
         if state.status is Status.DELETED:
             self.written.pop(key, None)
         else:
             written = replace(stored, created_at=kept(stored.created_at), changed_at=kept(stored.changed_at))
-            self.written[key] = json.dumps(encode_schedule(stored.schedule), ensure_ascii=False), written
+            self.written[key] = json.dumps(encode_stored(stored.schedule), ensure_ascii=False), written
         if met is not None and seen is not None and seen.status is not Status.DELETED:
             # What workers and scanners write meanwhile is not the change's to undo.
             state = replace(
@@ -80,6 +92,18 @@ class InMemoryScheduleStore:
                 last_skip=met.last_skip,
             )
         self.rows[key] = _row(state, history=stored.schedule.history)
+        return True
+
+    def load(self, tenant: str) -> Load:
+        return self.loads.get(tenant, Load())
+
+    def recount(self, key: str, share: Share | None, *, seen: ScheduleState) -> bool:
+        met = self.state(key)
+        if met is None or (met.version, met.share) != (seen.version, seen.share):
+            return False
+        tenant = key.partition("#")[0]
+        self.loads[tenant] = self.load(tenant) + Load.of(share) - Load.of(met.share)
+        self._update(key, share=share)
         return True
 
     def advance(
@@ -138,6 +162,15 @@ class InMemoryScheduleStore:
         if key in self.rows:
             self._update(key, failures=frozenset())
 
+    def note_aside(self, key: str, *, version: int, now: datetime) -> int:
+        state = self.state(key)
+        if state is None or state.version != version:
+            return 0
+        if state.aside_at != kept(now):
+            asides = state.asides + 1 if state.is_costly(now) else 1
+            self._update(key, asides=asides, aside_at=kept(now))
+        return self.rows[key].state.asides
+
     def _read(self, key: str) -> StoredSchedule:
         tenant, _, schedule_id = key.partition("#")
         text, stored = self.written[key]
@@ -160,6 +193,7 @@ def _row(state: ScheduleState, *, history: int) -> StateRow:
         link=state.link and _kept(state.link),
         rings_at=state.rings_at and kept(state.rings_at),
         failures=frozenset(),
+        aside_at=state.aside_at and kept(state.aside_at),
     )
     return StateRow(state, ring)
 

@@ -7,7 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
-from functions.domain.cursor import AuditPosition, Cursors, ShardStanding, SweepPosition, decode_cursors, encode_cursors
+from functions.domain.cursor import (
+    AuditPosition,
+    Cursors,
+    Position,
+    ShardStanding,
+    SweepPosition,
+    decode_cursors,
+    encode_cursors,
+)
 from functions.domain.errors import WheelChanged
 from functions.domain.wheel import Wheel
 from functions.ports import ShardLease
@@ -29,16 +37,27 @@ class InMemoryShardStore:
         is_taken = row["lease_until"] is not None and row["lease_until"] >= now - skew and row["owner"] != owner
         if is_taken:
             return None
+        has_died = row["lease_until"] is not None and row["owner"] != owner
         row |= {"epoch": row["epoch"] + 1, "lease_until": lease_until, "owner": owner, "sequence": 0}
         cursors = decode_cursors(row["cursors"]) if row["cursors"] else None
-        return ShardLease(shard=shard, owner=owner, epoch=row["epoch"], cursors=cursors, taken_at=now)
+        return ShardLease(
+            shard=shard,
+            owner=owner,
+            epoch=row["epoch"],
+            cursors=cursors,
+            taken_at=now,
+            has_died=has_died,
+            died_at=row.get("ringing") if has_died else None,
+        )
 
-    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None) -> bool:
+    def checkpoint(
+        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, ringing: Position | None = None
+    ) -> bool:
         row = self.rows[lease.shard]
         if row["epoch"] != lease.epoch or row.get("sequence", 0) > lease.sequence:
             return False
         row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until, "sequence": lease.sequence}
-        row["scanned_at"] = kept(lease.taken_at)
+        row |= {"scanned_at": kept(lease.taken_at), "ringing": ringing}
         return True
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
@@ -56,6 +75,9 @@ class InMemoryShardStore:
     def publish(self, conditions: Conditions) -> None:
         self.published = encode_conditions(conditions)
 
+    def unpublish(self) -> None:
+        self.published = ""
+
     def audited(self) -> AuditPosition | None:
         return self.audit
 
@@ -69,7 +91,7 @@ class InMemoryShardStore:
         return self.sweep
 
     def advance_sweep(self, *, before: SweepPosition | None, to: SweepPosition) -> bool:
-        if self.sweep not in (before, to):
+        if _place_of(self.sweep) not in (_place_of(before), _place_of(to)):
             return False
         self.sweep = to
         return True
@@ -81,3 +103,8 @@ class InMemoryShardStore:
         if wheel.scan_shards < most_written:
             raise WheelChanged(f"{most_written} shards have been written")
         self.wheel = (bucket, max(most_written, wheel.write_shards))
+
+
+def _place_of(sweep: SweepPosition | None) -> object:
+    """Whatever is being revived there."""
+    return sweep and (sweep.began_at, sweep.after)

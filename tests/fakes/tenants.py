@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from functions.domain.tenant_plan import Tenant, TenantPlan, decode_tenant, encode_tenant
-from functions.ports import EVERYBODY
+from functions.ports import EVERYBODY, Revision
 
 
 class InMemoryTenantStore:
     def __init__(self) -> None:
         self.rows: dict[str, str] = {}
         self.number = 0
+        self.id_secret = b""
         self.reads = 0
 
-    def revision(self) -> int:
+    def revision(self) -> Revision:
         self.reads += 1
-        return self.number
+        return Revision(self.number, self.id_secret)
 
-    def all(self) -> tuple[int, dict[str, Tenant]]:
+    def keep_id_secret(self, secret: bytes) -> bytes:
+        self.id_secret = self.id_secret or secret
+        return self.id_secret
+
+    def all(self) -> tuple[Revision, dict[str, Tenant]]:
         self.reads += 1
-        return self.number, {tenant: decode_tenant(record) for tenant, record in self.rows.items()}
+        return Revision(self.number, self.id_secret), {
+            tenant: decode_tenant(record) for tenant, record in self.rows.items()
+        }
 
     def get(self, tenant: str) -> Tenant | None:
         return decode_tenant(self.rows[tenant]) if tenant in self.rows else None

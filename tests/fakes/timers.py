@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from functions.domain.alarm import Alarm
+from functions.domain.claims import TIMER_LIFE
 from functions.domain.envelope import decode_alarm, decode_timer, encode_alarm, encode_timer
 from functions.domain.errors import Undecodable
 from functions.domain.job import Timer
@@ -27,6 +28,7 @@ class InMemoryTimerStore:
         self._ledger = ledger
         self._clock = clock
         self.written: dict[str, datetime] = {}
+        self.expiry: dict[tuple[tuple[int, int], str], datetime] = {}
         if ledger is not None:
             ledger.put_far = lambda timer: self.put([timer])
         self.rows: dict[tuple[int, int], dict[str, str]] = {}
@@ -80,8 +82,16 @@ class InMemoryTimerStore:
             del self.rows[job_id.bucket, job_id.shard][row.key]
         return row
 
+    def expire(self, now: datetime) -> None:
+        """What the table's ttl does, in the end."""
+        for place, key in [each for each, instant in self.expiry.items() if instant <= now]:
+            del self.expiry[place, key]
+            self.rows.get(place, {}).pop(key, None)
+
     def _put(self, due_at: datetime, shard: int, key: str, record: str) -> None:
-        self.rows.setdefault((self._wheel.bucket_of(due_at), shard), {})[key] = record
+        place = self._wheel.bucket_of(due_at), shard
+        self.rows.setdefault(place, {})[key] = record
+        self.expiry[place, key] = due_at + TIMER_LIFE
         if self._clock is not None:
             self.written[key] = kept(self._clock.now())
 

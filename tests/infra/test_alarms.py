@@ -10,20 +10,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from moto import mock_aws
 
+from functions import materialising
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.adapters.sqs_ready_queue import SqsReadyQueue
 from functions.domain.conditions import Conditions
+from functions.domain.cursor import ClassCursor, OwnCursor, Position, first_cursors
+from functions.domain.errors import TooCostly
 from functions.domain.instants import SECOND
 from functions.domain.job import Priority, Timer
 from functions.ports import Rejected
 from functions.scanner.scan import Scanner
 from functions.worker.handlers import HANDLERS
+from infra.alarms import HELD_TOO_LONG
 from infra.metrics import AUDITED
 from infra.stage import Stage as StageValue
 from tests.cloudwatch.alarms import Alarms, short_name
@@ -106,6 +110,26 @@ def a_schedule_loses_its_time_zone(watched: Watched) -> None:
         watched.next_minute()
         watched.scan()
         watched.handle("sweeper", {}, Context())
+
+
+def a_schedule_takes_too_much(watched: Watched) -> None:
+    """Its rule was taken by a release that knew no budget."""
+    definition = {"cron": "*/5 * * * *", "job": {"target": "handler:echo"}}
+    watched.run(
+        "api",
+        lambda: watched.stage.call("PUT", "/v1/schedules/nightly", definition, query={"tenant": "acme"}),
+    )
+    with watched.patch.context() as patched:
+        patched.setattr(materialising, "plan", too_costly)
+        watched.stage.travel(8 * MINUTE)
+        for _ in range(3):
+            watched.next_minute()
+            watched.scan()
+            watched.handle("sweeper", {}, Context())
+
+
+def too_costly(*_: Any, **__: Any) -> NoReturn:
+    raise TooCostly
 
 
 def a_clock_is_set_back(watched: Watched) -> None:
@@ -209,6 +233,23 @@ def no_scanner_runs(watched: Watched) -> None:
     watched.stage.travel(6 * MINUTE)
 
 
+def held_rows_are_not_put_anew(watched: Watched) -> None:
+    """Of a tenant that is paused; the table takes no write of them."""
+    watched.run("api", lambda: watched.stage.call("POST", "/v1/tenants/acme:pause", {"note": "for long"}))
+    submitted_far(watched)
+    (row,) = [row for row in watched.stage.rows("timers") if row["s"]["S"].startswith("2#acme#")]
+    bucket, shard = map(int, row["p"]["S"].split("#"))
+    watched.stage.travel(HELD_TOO_LONG + timedelta(hours=1))
+    cursors = first_cursors(int(watched.now) // 60 * 60)
+    cursors[Priority.NORMAL] = ClassCursor(cursors[Priority.NORMAL].at, {"acme": OwnCursor(Position(bucket))})
+    watched.stage.scanned_to(cursors, shard=shard)
+    with watched.patch.context() as patched:
+        patched.setattr(DynamoDBTimerStore, "put", lambda _, timers: list(timers))
+        for _ in range(3):
+            watched.next_minute()
+            watched.handle("scanner", {"shard": shard}, Context())
+
+
 def some_shards_are_not_scanned(watched: Watched) -> None:
     """One rule of the scanner is disabled; the others tick, and the sweeper looks at all shards."""
     for _ in range(6):
@@ -308,6 +349,24 @@ def the_audit_stream_is_gone(watched: Watched) -> None:
     watched.run("api", lambda: watched.stage.submit(delivery="at_least_once"))
     event = an_sqs_event(watched.stage.receive(), queue="normal-dead", receive_count=10)
     watched.handle("dead_letters", event, Context())
+    # Before the periods of what was lost so far are over.
+    watched.next_minute()
+    a_straggler_cannot_be_sent(watched)
+
+
+def a_straggler_cannot_be_sent(watched: Watched) -> None:
+    """What was passed over is taken by no queue."""
+    submitted_far(watched)
+    watched.stage.travel(timedelta(seconds=201))
+    watched.scan()
+    watched.stage.sqs.purge_queue(QueueUrl=watched.stage.urls["normal"])
+    watched.stage.travel(timedelta(minutes=7))
+    with watched.patch.context() as patched:
+        patched.setattr(SqsReadyQueue, "send", too_long)
+        for _ in range(2):
+            watched.next_minute()
+            watched.scan()
+            watched.handle("sweeper", {}, Context())
 
 
 def the_audit_stream_does_not_deliver(watched: Watched) -> None:
@@ -338,12 +397,14 @@ def of_each(name: str, fault: Fault) -> dict[str, Fault]:
 FAULTS: dict[str, Fault] = {
     "Stragglers": a_job_is_passed_over,
     "ChainsBroken": a_schedule_loses_its_time_zone,
+    "ChainsSetAside": a_schedule_takes_too_much,
     "Early": a_clock_is_set_back,
     "ClockSkewed": a_clock_is_wrong,
     "PromiseBroken": a_clock_is_set_back,
     "DeadLetteredByWorker": a_job_fails_for_good,
     "DeadLetteredByApi": a_target_tells_that_it_failed,
     "DeadLetteredByScanner": a_row_cannot_be_read,
+    "DeadLetteredBySweeper": a_straggler_cannot_be_sent,
     "DeadLetteredByDeadLetters": a_foreign_message_is_dead,
     **of_each("DeadLetters", nobody_consumes_dead_letters),
     "JobsFail": a_job_fails_for_good,
@@ -367,6 +428,7 @@ FAULTS: dict[str, Fault] = {
     "BurnSlowShort": jobs_are_late_for_hours,
     "BurnSteady": jobs_are_late_day_after_day,
     "JobsAreLate": jobs_are_late,
+    "HeldTooLong": held_rows_are_not_put_anew,
     "Shedding": the_stage_is_behind,
     "OperationFailures": an_operation_fails,
     **{f"AuditLostBy{name.title().replace('_', '')}": the_audit_stream_is_gone for name in AUDITED},

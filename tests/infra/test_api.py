@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN
 from infra.api import ELSEWHERE, ROUTES
 from infra.stage import Jwt, Stage
 from tests.infra.synthesis import Templates, synthesise
@@ -35,6 +36,14 @@ def test_requests_are_throttled_and_logged(templates: Templates) -> None:
     assert settings["ThrottlingBurstLimit"] > 0
     assert "requestId" in stage["Properties"]["AccessLogSettings"]["Format"]
     assert "caller" in stage["Properties"]["AccessLogSettings"]["Format"]
+
+
+def test_the_function_answers_before_the_gateway_and_its_own_timeout_end_the_request(templates: Templates) -> None:
+    gateway, cold_start = 30, 10
+    timeout = templates.functions()["api"]["Properties"]["Timeout"]
+
+    assert ANSWER_WITHIN + FLUSH_WITHIN + cold_start < gateway
+    assert ANSWER_WITHIN + FLUSH_WITHIN < timeout < gateway
 
 
 def test_the_address_is_an_output(templates: Templates) -> None:

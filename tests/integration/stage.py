@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from functions.adapters import system_clock
+from functions.adapters.dynamodb_dead_letters import MARKS
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.tables import (
     ALL_TABLES,
@@ -24,8 +25,9 @@ from functions.adapters.tables import (
     TIMERS,
     TableSchema,
 )
-from functions.domain.cursor import first_cursors
-from functions.domain.instants import SECOND, format_instant
+from functions.domain.conditions import Conditions
+from functions.domain.cursor import Cursors, first_cursors
+from functions.domain.instants import EPOCH, SECOND, format_instant
 from tests.builders import LOCAL_WHEEL
 from tests.integration.events import Context, a_request, an_sqs_event
 from tests.least_privilege.plugin import recorder
@@ -202,20 +204,30 @@ class Stage:
     def rows(self, table: str) -> list[dict[str, Any]]:
         return self.dynamodb.scan(TableName=table)["Items"]
 
+    def letters(self) -> list[dict[str, Any]]:
+        """The rows of dead letters, without the marks of their hours."""
+        return [row for row in self.rows(DEAD_LETTERS.name) if not row["p"]["S"].endswith(f"#{MARKS}")]
+
     def forget_modules(self) -> None:
         """The next import is a cold start, with the environment as it is then; the old modules come back at the end."""
         for name in list(sys.modules):
             if name.startswith("functions.runtime") or (name.startswith("functions.") and name.endswith(".handler")):
                 self._patch.delitem(sys.modules, name)
 
+    def scanned_to(self, cursors: Cursors, *, shard: int) -> None:
+        """A tick of this shard has recorded these cursors."""
+        shards, now = DynamoDBShardStore(self.dynamodb, SHARDS.name), self.now()
+        lease = shards.acquire(shard, owner="stage", now=now, lease_until=now, skew=timedelta(0))
+        assert lease is not None
+        shards.checkpoint(lease, cursors, lease_until=None)
+
     def _scanned_until_now(self) -> None:
         """The first tick of a shard reads 24 hours of buckets: not in every test."""
-        shards = DynamoDBShardStore(self.dynamodb, SHARDS.name)
-        now = self.now()
         for shard in range(2):
-            lease = shards.acquire(shard, owner="stage", now=now, lease_until=now, skew=timedelta(0))
-            assert lease is not None
-            shards.checkpoint(lease, first_cursors(LOCAL_WHEEL.bucket_of(now)), lease_until=None)
+            self.scanned_to(first_cursors(LOCAL_WHEEL.bucket_of(self.now())), shard=shard)
+        # And the sweeper's first minute of a new stage, long ago: of what it has published, only this lasts.
+        conditions = Conditions(published_at=EPOCH, marked_since=EPOCH)
+        DynamoDBShardStore(self.dynamodb, SHARDS.name).publish(conditions)
 
 
 def _create(client: DynamoDBClient, schema: TableSchema) -> None:

@@ -76,3 +76,92 @@ def test_the_jobs_of_a_whale_are_spread_over_shards(stage: Stage):
     # Each id locates its row, wherever that is.
     assert [stage.call("DELETE", f"/v1/jobs/{job['id']}")[0] for job in jobs] == [200] * 12
     assert stage.rows("timers") == []
+
+
+def test_all_that_makes_work_takes_from_the_same_rate(stage: Stage):
+    """Before, only what was handed in directly did."""
+    schedule = {"every": 3_600, "start": "2026-01-01T00:00:00Z", "job": {"target": "handler:echo"}}
+    assert stage.call("PUT", "/v1/schedules/nightly", schedule, query={"tenant": "acme"})[0] == 201
+    far = stage.submit(delay=3_600)["id"]
+    limit(stage, submission_rate=0.01, submission_burst=1)
+    a_day = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
+    asked = (
+        ("POST", "/v1/schedules/nightly:trigger", None, {"tenant": "acme"}),
+        ("POST", "/v1/schedules/nightly:backfill", a_day, {"tenant": "acme"}),
+        ("POST", f"/v1/jobs/{far}:run-now", None, {}),
+        ("PATCH", f"/v1/jobs/{far}", {"priority": "low"}, {}),
+    )
+
+    for method, path, body, query in asked:
+        stage.travel(timedelta(seconds=200))
+        assert stage.call("POST", "/v1/jobs", JOB)[0] == 202
+        status, problem = stage.call(method, path, body, query=query)
+        assert (status, problem["code"]) == (429, "rate_exceeded"), path
+
+    for method, path, body, query in asked[:2]:
+        stage.travel(timedelta(seconds=200))
+        assert stage.call(method, path, body, query=query)[0] == 202, path
+        assert stage.call("POST", "/v1/jobs", JOB)[1]["code"] == "rate_exceeded"
+
+
+def test_a_caller_who_reads_too_fast_is_told_when_to_come_again(stage: Stage):
+    limit(stage, read_rate=1)
+    asked = {"tenant": "acme", "limit": 10}
+
+    assert stage.call("GET", "/v1/schedules", query=asked)[0] == 200
+    status, problem = stage.call("GET", "/v1/schedules", query=asked)
+    assert (status, problem["code"], problem["retry_after"]) == (429, "read_rate_exceeded", 10)
+    assert stage.call("GET", "/v1/schedules", query={**asked, "tenant": "umbrella"})[0] == 200
+    assert stage.call("POST", "/v1/jobs", JOB)[0] == 202
+
+    stage.travel(timedelta(seconds=10))
+    assert stage.call("GET", "/v1/schedules", query=asked)[0] == 200
+
+
+def test_what_all_schedules_of_a_tenant_come_to_is_limited_and_told(stage: Stage):
+    limit(stage, max_schedules=3, max_fires_per_minute=61)
+    acme = {"tenant": "acme"}
+
+    def put(name: str, every: int) -> tuple[int, Any]:
+        definition = {"every": every, "job": {"target": "handler:echo"}}
+        return stage.call("PUT", f"/v1/schedules/{name}", definition, query=acme)
+
+    assert [put("seconds", 1)[0], put("minutes", 60)[0]] == [201, 201]
+    status, problem = put("more", 3_600)
+    assert (status, problem["code"], problem["fires_per_minute"], problem["limit"]) == (409, "fires_exceeded", 61, 61)
+
+    assert stage.call("POST", "/v1/schedules/seconds:pause", query=acme)[0] == 200
+    assert put("more", 3_600)[0] == 201
+    status, problem = put("fourth", 3_600)
+    assert (status, problem["code"], problem["count"], problem["limit"]) == (409, "schedules_exceeded", 3, 3)
+
+    told = {"count": 3, "max_schedules": 3, "fires_per_minute": 1.02, "max_fires_per_minute": 61}
+    assert stage.call("GET", "/v1/tenants/acme")[1]["schedules"] == told
+    assert stage.call("GET", "/v1/tenants/acme/usage")[1]["schedules"] == told
+
+    status, problem = stage.call("POST", "/v1/schedules/seconds:resume", query=acme)
+    assert (status, problem["code"], problem["added"]) == (409, "fires_exceeded", 60)
+    for name in ("minutes", "more", "seconds"):
+        assert stage.call("DELETE", f"/v1/schedules/{name}", query=acme)[0] == 200
+    told = stage.call("GET", "/v1/tenants/acme")[1]["schedules"]
+    assert (told["count"], told["fires_per_minute"]) == (0, 0)
+
+
+def test_schedules_of_a_version_that_did_not_count_are_counted_by_the_sweep_and_stop_nobody(stage: Stage):
+    acme = {"tenant": "acme"}
+    definition = {"every": 1, "job": {"target": "handler:echo"}}
+    assert stage.call("PUT", "/v1/schedules/seconds", definition, query=acme)[0] == 201
+    # As the version before has left them.
+    stage.dynamodb.delete_item(TableName="schedule_state", Key={"k": {"S": "acme#"}})
+    stage.dynamodb.update_item(
+        TableName="schedule_state", Key={"k": {"S": "acme#seconds"}}, UpdateExpression="REMOVE e"
+    )
+    limit(stage, max_fires_per_minute=1)
+    assert stage.call("GET", "/v1/tenants/acme")[1]["schedules"]["count"] == 0
+
+    stage.module("sweeper").handler({}, Context())
+
+    told = stage.call("GET", "/v1/tenants/acme")[1]["schedules"]
+    assert (told["count"], told["fires_per_minute"]) == (1, 60)
+    assert stage.call("PATCH", "/v1/schedules/seconds", {"every": 2}, query=acme)[0] == 200
+    assert stage.call("PUT", "/v1/schedules/more", definition, query=acme)[1]["code"] == "fires_exceeded"

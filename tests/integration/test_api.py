@@ -1,12 +1,15 @@
 import json
 import re
+import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from functions.api.problems import CONTENT_TYPE
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import format_instant
+from functions.runtime.deadline import FLUSH_WITHIN
 from infra.api import ROUTES
 from tests.integration.events import Context, a_request
 from tests.integration.stage import BUCKET, Stage
@@ -309,3 +312,45 @@ def test_a_stage_whose_bucket_width_was_changed_does_not_start(stage: Stage, mon
 
     with pytest.raises(WheelChanged, match="BUCKET is 30 s, but this stage was first deployed with 60 s"):
         stage.module("api")
+
+
+def test_a_request_that_takes_too_long_is_answered_with_a_problem_in_time(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    api = stage.module("api")
+    job_id = stage.submit(delay=3_600)["id"]
+    capsys.readouterr()
+    monkeypatch.setattr(api.wiring.ledger, "get", lambda key: time.sleep(60))
+
+    answer = api.handler(a_request("GET", f"/v1/jobs/{job_id}"), Context(remaining_ms=1_000 * FLUSH_WITHIN + 10))
+
+    assert (answer["statusCode"], answer["headers"]["Content-Type"]) == (503, CONTENT_TYPE)
+    assert json.loads(answer["body"])["code"] == "out_of_time"
+    assert '"requests_failed"' in capsys.readouterr().out
+    assert stage.call("GET", "/openapi.json")[0] == 200
+
+
+def test_what_is_written_down_behind_an_answer_does_not_hold_it_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    api = stage.module("api")
+    monkeypatch.setattr(api, "FLUSH_WITHIN", 0.01)
+    monkeypatch.setattr(api.wiring.audit, "flush", lambda: time.sleep(60))
+
+    assert stage.call("GET", "/openapi.json")[0] == 200
+
+
+def test_an_answer_that_lambda_would_not_hand_on_says_what_to_do(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stage.module("api"), "MOST_ANSWERED", 100)
+
+    status, problem = stage.call("GET", "/openapi.json")
+
+    assert (status, problem["code"]) == (422, "answer_too_large")
+    assert "`limit`" in problem["detail"]
+
+
+def test_of_thousands_of_unknown_fields_some_are_told(stage: Stage):
+    status, problem = stage.call("POST", "/v1/jobs", {f"{'f' * 1_000}{number}": 1 for number in range(3_000)})
+
+    assert status == 422
+    assert len(problem["errors"]) == 20
+    assert problem["detail"].endswith("; and 2982 more")
+    assert len(json.dumps(problem)) < 20_000

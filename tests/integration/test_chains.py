@@ -144,7 +144,7 @@ def test_a_row_that_cannot_be_read_is_kept_as_a_dead_letter_and_passed(stage: St
     stage.travel(timedelta(seconds=201))
 
     assert sum(report["buried"] for report in stage.scan()) == 1
-    assert len(stage.rows("dead_letters")) == 1
+    assert len(stage.letters()) == 1
 
 
 def test_a_job_that_no_queue_will_take_fails_for_good(stage: Stage):
@@ -155,6 +155,54 @@ def test_a_job_that_no_queue_will_take_fails_for_good(stage: Stage):
 
     assert sum(report["buried"] for report in stage.scan()) == 1
     assert stage.get(job_id)["state"] == "failed"
+
+
+def test_a_run_that_no_queue_will_take_pauses_its_schedule(stage: Stage):
+    put(stage, **ONE_FAILURE_IS_ENOUGH, start=format_instant(stage.now() - timedelta(hours=2)))
+    backfill(stage)
+    stage.travel(timedelta(minutes=5))
+    stage.module("scanner").wiring.promoted._client.meta.events.register("after-call.sqs.SendMessageBatch", refuse)
+
+    assert sum(report["buried"] for report in stage.scan()) == 1
+
+    assert told(stage)["status"] == "paused"
+
+
+def test_a_straggler_that_no_queue_will_take_fails_for_good_and_pauses_its_schedule(stage: Stage):
+    put(stage, **ONE_FAILURE_IS_ENOUGH, start=format_instant(stage.now() - timedelta(hours=2)))
+    stage.module("sweeper").handler({}, Context())
+    backfill(stage)
+    stage.travel(timedelta(minutes=5))
+    stage.scan()
+    stage.sqs.purge_queue(QueueUrl=stage.urls["normal"])
+    pass_by(stage, timedelta(minutes=10))
+    stage.module("sweeper").wiring.ready._client.meta.events.register("after-call.sqs.SendMessageBatch", refuse)
+
+    stage.module("sweeper").handler({}, Context())
+
+    assert [row["c"]["S"] for row in stage.letters()] == ["not_promoted"]
+    assert told(stage)["status"] == "paused"
+    assert [line["outcome"] for line in stage.audit_lines() if line["kind"] == "execution"] == ["failed"]
+
+
+def test_an_operation_that_cancels_an_awaited_run_lets_the_next_one_be_waited_for(stage: Stage):
+    put(stage, **AFTER_THE_LAST)
+    stage.travel(timedelta(seconds=200))
+    stage.scan()
+    stage.call("POST", "/v1/tenants/acme:pause", {"note": "why"})
+    stage.travel(KNOWN_FOR)
+    stage.work(within_seconds=2)
+    before = told(stage)["next_fire"]
+    stage.travel(timedelta(minutes=2))
+
+    status, accepted = stage.call(
+        "POST", "/v1/operations", {"tenant": "acme", "action": "cancel", "schedule": "nightly"}
+    )
+    assert status == 202, accepted
+    stage.module("operations").handler({}, Context())
+
+    assert told(stage)["last_outcome"] == "cancelled"
+    assert told(stage)["next_fire"] != before
 
 
 def test_a_retry_that_is_far_waits_in_the_far_ring(stage: Stage):
@@ -170,6 +218,14 @@ def test_a_retry_that_is_far_waits_in_the_far_ring(stage: Stage):
 def put(stage: Stage, schedule_id: str = "nightly", /, **definition: Any) -> None:
     status, answer = stage.call("PUT", f"/v1/schedules/{schedule_id}", definition, query={"tenant": "acme"})
     assert status == 201, answer
+
+
+def backfill(stage: Stage) -> None:
+    """The two fires before now, so far apart that the second goes to the far ring."""
+    start, end = (format_instant(stage.now() - timedelta(minutes=minutes)) for minutes in (150, 30))
+    asked = {"start": start, "end": end, "per_minute": 0.25}
+    status, answer = stage.call("POST", "/v1/schedules/nightly:backfill", asked, query={"tenant": "acme"})
+    assert (status, answer["count"]) == (202, 2)
 
 
 def told(stage: Stage, schedule_id: str = "nightly") -> dict[str, Any]:

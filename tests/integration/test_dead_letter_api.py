@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
-from functions.adapters.tables import DEAD_LETTERS
+from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.tables import DEAD_LETTERS, SHARDS
+from functions.domain.conditions import Conditions
 from functions.domain.job import Payload
 from functions.domain.job_id import job_id_of
 from functions.domain.retry import RetryPolicy, Strategy
@@ -17,6 +19,7 @@ from functions.domain.target_options import TargetOptions
 from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
 from tests.builders import a_timer
+from tests.integration.events import Context
 from tests.integration.stage import BUCKET, Stage
 
 ANN = "arn:aws:iam::123456789012:user/ann"
@@ -40,9 +43,9 @@ def test_a_job_that_failed_for_good_is_found_inspected_and_replayed(stage: Stage
     assert (inspected["payload"], inspected["job"]["retry"]["attempts"]) == ({"n": 1}, 1)
     assert (replayed[0], replayed[1]["outcome"], replayed[1]["attempt"]) == (202, "replayed", 3)
     assert (again[0], again[1]["outcome"], again[1]["state"]) == (200, "already_replayed", "retrying")
-    assert stage.rows("dead_letters") == []
+    assert stage.letters() == []
     stage.work(within_seconds=2)
-    assert (stage.get(accepted["id"])["attempt"], len(stage.rows("dead_letters"))) == (3, 1)
+    assert (stage.get(accepted["id"])["attempt"], len(stage.letters())) == (3, 1)
 
 
 def test_a_purged_letter_is_gone_with_its_payload(stage: Stage):
@@ -55,7 +58,7 @@ def test_a_purged_letter_is_gone_with_its_payload(stage: Stage):
             {"id": str(letter.letter_id), "outcome": "purged"},
         )
 
-    assert stage.rows("dead_letters") == []
+    assert stage.letters() == []
     assert stage.s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
     assert call(stage, "GET", f"/{letter.letter_id}")[1]["code"] == "letter_not_found"
 
@@ -68,7 +71,7 @@ def test_a_letter_whose_payload_is_gone_is_told_so_and_not_replayed(stage: Stage
     status, problem = call(stage, "POST", f"/{letter.letter_id}:replay")
 
     assert (status, problem["code"]) == (409, "payload_gone")
-    assert (len(stage.rows("dead_letters")), stage.rows("ledger")) == (1, [])
+    assert (len(stage.letters()), stage.rows("ledger")) == (1, [])
 
 
 def test_what_tickwheel_did_not_write_is_told_as_it_was_received(stage: Stage):
@@ -119,6 +122,39 @@ def test_a_list_is_told_page_by_page_and_filtered(stage: Stage):
     assert [entry["id"] for entry in timeouts["dead_letters"]] == [found[1], found[3]]
 
 
+def test_however_far_back_a_list_reaches_it_is_two_queries_for_one_letter(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    stage.submit(target="handler:none-of-this-name", retry=ONCE)
+    stage.work()
+    stage.module("sweeper").handler({}, Context())
+    queries: list[str] = []
+    client = stage.module("api").wiring.dead_letters._client
+
+    def query(ask: Any = client.query, **asked: Any) -> Any:
+        queries.append(asked["TableName"])
+        return ask(**asked)
+
+    monkeypatch.setattr(client, "query", query)
+
+    _, page = call(stage, "GET", "", query={"tenant": "acme", "since": "2000-01-01T00:00:00Z"})
+
+    assert (len(page["dead_letters"]), page["next"], queries) == (1, None, [DEAD_LETTERS.name] * 2)
+
+
+def test_letters_of_a_stage_of_the_release_before_are_found_as_well(stage: Stage):
+    letter = put(stage, minutes_ago=200)
+    DynamoDBShardStore(stage.dynamodb, SHARDS.name).publish(Conditions(published_at=stage.now()))
+    for row in stage.rows(DEAD_LETTERS.name):
+        if row not in stage.letters():
+            stage.dynamodb.delete_item(TableName=DEAD_LETTERS.name, Key={"p": row["p"], "s": row["s"]})
+    stage.module("sweeper").handler({}, Context())
+
+    _, page = call(stage, "GET", "", query={"tenant": "acme"})
+
+    assert [entry["id"] for entry in page["dead_letters"]] == [str(letter.letter_id)]
+
+
 def test_many_are_counted_then_replayed_at_a_rate(stage: Stage, caplog: pytest.LogCaptureFixture):
     for number in range(3):
         put(stage, minutes_ago=number, error_class="timeout")
@@ -127,11 +163,11 @@ def test_many_are_counted_then_replayed_at_a_rate(stage: Stage, caplog: pytest.L
 
     _, counted = call(stage, "POST", ":replay", {**body, "dry_run": True})
     assert (counted["matched"], len(counted["dead_letters"]), counted["next"]) == (3, 3, None)
-    assert (len(stage.rows("dead_letters")), stage.rows("ledger")) == (4, [])
+    assert (len(stage.letters()), stage.rows("ledger")) == (4, [])
     status, replayed = call(stage, "POST", ":replay", body)
 
     assert (status, replayed["matched"], replayed["replayed"], replayed["failed"]) == (200, 3, 3, [])
-    assert (len(stage.rows("dead_letters")), len(stage.rows("ledger"))) == (1, 3)
+    assert (len(stage.letters()), len(stage.rows("ledger"))) == (1, 3)
     dues = sorted(int(row["d"]["N"]) for row in stage.rows("ledger"))
     assert [due - dues[0] for due in dues] == [0, 100, 200]
     [line] = audit(caplog, "dead_letters_replayed")
@@ -146,7 +182,7 @@ def test_many_are_purged(stage: Stage, caplog: pytest.LogCaptureFixture):
     status, purged = call(stage, "POST", ":purge", {"tenant": "acme", "error_class": "timeout"})
 
     assert (status, purged["matched"], purged["purged"], purged["failed"], purged["next"]) == (200, 1, 1, [], None)
-    assert len(stage.rows("dead_letters")) == 1
+    assert len(stage.letters()) == 1
     assert stage.s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
     assert [line["caller"] for line in audit(caplog, "dead_letters_purged")] == [ANN]
 

@@ -45,7 +45,7 @@ def test_the_same_message_again_because_its_worker_died_adds_no_letter(stage: St
     for _ in range(2):
         assert stage.module("worker").handler(event, Context()) == {"batchItemFailures": []}
 
-    assert len(stage.rows("dead_letters")) == 1
+    assert len(stage.letters()) == 1
 
 
 def test_a_foreign_message_between_jobs_holds_none_of_them_up(stage: Stage) -> None:
@@ -64,11 +64,11 @@ def test_a_message_of_a_newer_version_waits_for_a_worker_that_can_read_it_and_is
 
     answer = stage.module("worker").handler(an_sqs_event(messages, queue="normal"), Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": messages[0]["MessageId"]}]}
-    assert stage.rows("dead_letters") == []
+    assert stage.letters() == []
 
     dead = an_sqs_event(messages, queue="normal-dead", receive_count=10)
     assert stage.module("dead_letters").handler(dead, Context()) == {"batchItemFailures": []}
-    (letter,) = stage.rows("dead_letters")
+    (letter,) = stage.letters()
     assert letter["w"]["S"] == newer
 
 
@@ -109,7 +109,7 @@ def test_a_letter_that_cannot_be_written_sends_back_its_message_and_no_other(
     answer = stage.module("dead_letters").handler(event, Context())
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": refused}]}
-    assert sorted(letter["w"]["S"] for letter in stage.rows("dead_letters")) == ["first", "third"]
+    assert sorted(letter["w"]["S"] for letter in stage.letters()) == ["first", "third"]
 
 
 def waiting(stage: Stage) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
-from functions.adapters.tables import TENANTS
+from functions.adapters.tables import SHARDS, TENANTS
 from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.plans import KNOWN_FOR
 from tests.integration.events import Context
@@ -65,6 +65,8 @@ def test_a_stage_whose_rules_do_not_fire_is_unknown_and_names_its_shards(running
 
 
 def test_a_stage_that_was_never_swept_does_not_know_its_queues(stage: Stage):
+    stage.dynamodb.delete_item(TableName=SHARDS.name, Key={"k": {"S": "conditions"}})
+
     told = health(stage)
 
     assert told["status"] == "unknown"

@@ -50,7 +50,7 @@ class TestHeldJobs:
         assert stage.get(job_id)["attempt"] == 2
 
         assert tell(stage, job_id, "fail", fence=2, error="no stock", permanent=True)[1]["state"] == "failed"
-        (letter,) = stage.rows("dead_letters")
+        (letter,) = stage.letters()
         assert (letter["c"]["S"], letter["e"]["S"]) == ("target_failed", "no stock")
 
     def test_a_stale_fence_and_a_settled_job_are_refused_with_the_state(self, stage: Stage):

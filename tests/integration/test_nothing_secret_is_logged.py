@@ -173,7 +173,7 @@ def test_of_a_foreign_message(stage: Stage) -> None:
     messages = stage.receive()
     stage.module("worker").handler(an_sqs_event(messages, queue="normal"), Context())
     stage.module("dead_letters").handler(an_sqs_event(messages, queue="dead", receive_count=10), Context())
-    assert len(stage.rows("dead_letters")) >= 3
+    assert len(stage.letters()) >= 3
 
 
 def test_of_schedules_and_what_is_done_to_them(stage: Stage) -> None:

@@ -93,7 +93,7 @@ def test_a_job_whose_target_is_not_allowed_any_more_fails_for_good(
     stage.work()
 
     assert stage.get(accepted["id"])["state"] == "failed"
-    assert "is not among the targets that this stage allows" in json.dumps(stage.rows("dead_letters"))
+    assert "is not among the targets that this stage allows" in json.dumps(stage.letters())
     assert "Messages" not in stage.sqs.receive_message(QueueUrl=url)
 
 

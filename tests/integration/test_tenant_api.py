@@ -1,10 +1,12 @@
 """Tenants over the real tables: what an operator changes, and what a tenant may then hand in."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.plans import KNOWN_FOR
+from tests.builders import a_submission
 from tests.integration.stage import Stage
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
@@ -34,7 +36,8 @@ def test_a_tenant_is_put_told_listed_and_patched(stage: Stage):
     assert put["limits"]["weight"] == 0.5
     assert put["limits"]["execution_rate"] == 10
     assert (put["own_limits"], put["principals"]) == (["max_concurrency"], [ROLE])
-    assert stage.call("GET", "/v1/tenants/acme") == (200, put)
+    nothing = {"count": 0, "fires_per_minute": 0, "max_schedules": 10_000, "max_fires_per_minute": 600}
+    assert stage.call("GET", "/v1/tenants/acme") == (200, {**put, "schedules": nothing})
     assert stage.call("GET", "/v1/tenants") == (200, {"tenants": [put], "next": None})
 
     patched = change(stage, {"limits": {"subshards": 8, "max_concurrency": None}, "version": 1})
@@ -49,6 +52,31 @@ def test_a_plan_that_there_is_not_is_refused_with_those_there_are(stage: Stage):
     assert (status, problem["code"]) == (422, "invalid_input")
     assert "use one of default, small" in problem["detail"]
     assert stage.rows("tenants") == []
+
+
+@pytest.mark.parametrize("tenant", [".", ".."])
+def test_a_name_that_no_url_can_hold_is_refused_of_who_is_new_and_read_of_who_is_stored(stage: Stage, tenant: str):
+    job = {"tenant": tenant, "target": "handler:echo"}
+    status, problem = stage.call("POST", "/v1/jobs", job)
+    assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_job", "tenant")
+    (result,) = stage.call("POST", "/v1/jobs:batch", {"jobs": [job]})[1]["results"]
+    assert result["problem"]["errors"][0]["field"] == "tenant"
+    for name, query in {"nightly": {"tenant": tenant}, tenant: MINE}.items():
+        status, problem = stage.call("PUT", f"/v1/schedules/{name}", DAILY, query=query)
+        assert status == 422, problem
+    assert stage.call("PUT", f"/v1/tenants/{tenant}", {})[0] == 422
+    export = {"tenant": tenant, "action": "export", "all": True}
+    assert stage.call("POST", "/v1/operations", export)[1]["errors"][0]["field"] == "action"
+
+    later = stage.now() + timedelta(hours=1)
+    (stored,) = stage.module("api").submitter.submit([a_submission(tenant=tenant, due_at=later)])
+    assert stage.get(stored.job_id)["tenant"] == tenant
+    assert stage.call("PATCH", f"/v1/jobs/{stored.job_id}", {"delay": 7_200})[0] == 200
+    assert stage.call("DELETE", f"/v1/jobs/{stored.job_id}")[0] == 200
+    assert stage.call("GET", f"/v1/tenants/{tenant}")[0] == 200
+    assert stage.call("GET", "/v1/schedules", query={"tenant": tenant})[0] == 200
+    query = {"confirm": tenant}
+    assert stage.call("DELETE", f"/v1/tenants/{tenant}", query=query)[1]["status"] == "deleting"
 
 
 def test_a_stage_that_is_paused_shows_in_its_row_and_takes_jobs_in_all_the_same(stage: Stage):

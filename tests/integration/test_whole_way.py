@@ -69,7 +69,7 @@ def test_a_failing_job_is_tried_again_and_ends_as_a_dead_letter(stage: Stage, si
     found = stage.get(job_id)
     assert (found["state"], found["attempt"], found["error"]) == ("failed", 2, "the target answered 500")
     assert [request.headers["tickwheel-attempt"] for request in sink.requests] == ["1", "2"]
-    letter = stage.rows("dead_letters")[0]
+    letter = stage.letters()[0]
     assert (letter["i"]["S"], letter["e"]["S"], letter["a"]["N"]) == (job_id, "the target answered 500", "2")
 
 
@@ -154,13 +154,13 @@ def test_a_message_in_the_dead_letter_queue_is_kept_and_its_job_settled(stage: S
     found = stage.get(job_id)
     assert (found["state"], found["attempt"]) == ("failed", 1)
     assert found["error"].startswith("its message was received 10 times")
-    letters = {letter["p"]["S"].split("#")[0]: letter for letter in stage.rows("dead_letters")}
+    letters = {letter["p"]["S"].split("#")[0]: letter for letter in stage.letters()}
     assert set(letters) == {"acme", "?"}
     assert letters["acme"]["i"]["S"] == job_id
     assert letters["?"]["w"]["S"] == "hello"
     # The same event again, because its answer was lost, leaves no other letters.
     assert stage.module("dead_letters").handler(event, Context()) == {"batchItemFailures": []}
-    assert len(stage.rows("dead_letters")) == 2
+    assert len(stage.letters()) == 2
 
 
 def test_a_message_in_the_dead_letter_queue_whose_worker_still_runs_comes_back(stage: Stage):
@@ -174,7 +174,7 @@ def test_a_message_in_the_dead_letter_queue_whose_worker_still_runs_comes_back(s
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": messages[0]["MessageId"]}]}
     assert stage.get(job_id)["state"] == "running"
-    assert stage.rows("dead_letters") == []
+    assert stage.letters() == []
 
 
 def test_a_job_that_no_worker_has_claimed_goes_on_from_the_dead_letter_queue(stage: Stage, sink: HttpSink):
@@ -186,7 +186,7 @@ def test_a_job_that_no_worker_has_claimed_goes_on_from_the_dead_letter_queue(sta
     )
 
     assert answer == {"batchItemFailures": []}
-    assert stage.rows("dead_letters") == []
+    assert stage.letters() == []
     assert stage.work() == {"batchItemFailures": []}
     assert stage.get(job_id)["state"] == "succeeded"
     assert len(sink.requests) == 1

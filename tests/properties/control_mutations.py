@@ -19,7 +19,7 @@ from functions.domain.operation import Operation
 from functions.domain.wheel import Ring
 from functions.operations import work
 from functions.placing import Placement
-from functions.ports import Applied
+from functions.ports import Applied, Cancelled
 from functions.rescheduling import Rescheduler
 from functions.worker import execute
 from tests import fakes
@@ -127,9 +127,9 @@ def forgets_what_it_has_moved(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _OnlyForgetsTheRow(Canceller):
-    def _write_tombstone(self, job_id: Any) -> bool:
+    def _write_tombstone(self, job_id: Any) -> Cancelled:
         self._forget(self.timers.delete(job_id))
-        return True
+        return Cancelled()
 
 
 def cancels_without_a_tombstone(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

@@ -19,7 +19,7 @@ from functions.domain.job import Delivery, Priority, Timer
 from functions.domain.lifecycle import Event, State
 from functions.domain.wheel import Wheel
 from functions.placing import Placer
-from functions.ports import Applied, Failed, Refused
+from functions.ports import Applied, Cancelled, Failed, Refused
 from functions.scanner import scan
 from functions.worker import execute
 from tests import fakes
@@ -197,7 +197,7 @@ def runs_what_came_back_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> Lambda
 
 
 class _CancelsUntilItCloses(Canceller):
-    def _delete(self, job_id: Any) -> bool:
+    def _delete(self, job_id: Any) -> Cancelled:
         wheel = _IsFarUntilItCloses(**{name: getattr(self.wheel, name) for name in Wheel.__dataclass_fields__})
         return Canceller._delete(replace(self, wheel=wheel), job_id)
 

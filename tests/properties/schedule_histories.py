@@ -183,6 +183,13 @@ def a_fire_comes_back_after_a_change(world: World) -> None:
     world.live_on(2 * MINUTE)
 
 
+def a_schedule_comes_to_its_end(world: World) -> None:
+    """Nothing of it fires any more, and nobody changes it."""
+    put(world, rule=every(seconds=15), max_runs=2)
+    world.live_on(2 * MINUTE)
+    world.look()
+
+
 def an_alarm_rings_late(world: World) -> None:
     """By less than what counts as missed."""
     put(world, rule=FAR, misfire=Misfire.SKIP)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 import pytest
@@ -15,9 +16,9 @@ from functions.domain import changing, planning
 from functions.domain.instants import SECOND
 from functions.domain.planning import Plan
 from functions.domain.schedule_state import ScheduleState
-from functions.materialising import Chain, Materialiser
+from functions.materialising import Carried, Chain, Materialiser
 from functions.occurrences import Admission, Occurrences
-from functions.ports import Behind
+from functions.ports import Behind, StatePage
 from functions.scanner.ring import Ringer
 from functions.sweeper.heal import Healer
 from tests import fakes
@@ -27,10 +28,10 @@ __all__ = ["retries_what_should_stop"]
 
 
 class _RecordsBeforeItPlaces(Materialiser):
-    def materialise(self, chains: Sequence[Chain]) -> list[bool]:
+    def materialise(self, chains: Sequence[Chain], *, ends_at: float = inf) -> list[Carried]:
         for chain in chains:
             self._record_first(chain)
-        return super().materialise(chains)
+        return super().materialise(chains, ends_at=ends_at)
 
     def _record_first(self, chain: Chain) -> bool:
         stored, link, now = chain.stored, chain.link, self.clock.now()
@@ -47,10 +48,10 @@ def records_before_it_places(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _DropsWhatItLoses(_RecordsBeforeItPlaces):
-    def materialise(self, chains: Sequence[Chain]) -> list[bool]:
+    def materialise(self, chains: Sequence[Chain], *, ends_at: float = inf) -> list[Carried]:
         won = [chain for chain in chains if self._record_first(chain)]
-        Materialiser.materialise(self, won)
-        return [True] * len(chains)
+        Materialiser.materialise(self, won, ends_at=ends_at)
+        return [Carried.ON] * len(chains)
 
 
 def drops_what_it_loses(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
@@ -210,6 +211,15 @@ class _AsksForAnything(ScheduleManager):
 
 def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {ScheduleManager: _AsksForAnything}
+
+
+class _CountsNothing(Healer):
+    def recount(self, page: StatePage) -> Iterator[bool]:
+        return iter(())
+
+
+def gives_nothing_back(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Healer: _CountsNothing}
 
 
 class _HealsWhateverGoesOn(Healer):

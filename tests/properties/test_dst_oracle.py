@@ -73,6 +73,10 @@ TIMES_OF_DAY = (
     "30 2 28 * *",
     "30 2 L * *",
     "30 2 L 3,10 *",
+    "30 2 LW * *",
+    "30 2 28,LW 3,10 *",
+    "30 2 * * sunL",
+    "30 2 * * 0#1,friL",
     "30 2 * * 0#1",
     "30 2 * * 7#5",
     "0 0 * * 5#5",
@@ -83,8 +87,12 @@ TIMES_OF_DAY = (
     "0 0 31 * *",
     "0 5 25-31 * *",
 )
-# Left out: `LW` and `5L`, which croniter refuses (it writes the second as `L5`); `6/1` in the day of week, which is
-# Saturday for croniter and Saturday and Sunday for cronsim; `15W`, which cronsim refuses.
+# Left out: `15W`, `L-3` and ranges that run backwards, which cronsim refuses.
+
+
+def as_cronsim_writes(expression: str) -> str:
+    """It has numbers before an `L`, which we refuse for the different ways to count weekdays."""
+    return expression.replace("sunL", "0L").replace("friL", "5L")
 
 
 class Change(NamedTuple):
@@ -136,7 +144,10 @@ def ours(expression: str, change: Change) -> list[datetime]:
 
 
 def as_cronsim_says(expression: str, change: Change) -> list[datetime]:
-    found = (match.astimezone(UTC) for match in CronSim(expression, (change.at - AROUND).astimezone(change.zone)))
+    found = (
+        match.astimezone(UTC)
+        for match in CronSim(as_cronsim_writes(expression), (change.at - AROUND).astimezone(change.zone))
+    )
     # It names the time that it began at once more when the clock has gone back.
     return [at for at in takewhile(lambda at: at <= change.at + AROUND, found) if at > change.at - AROUND]
 

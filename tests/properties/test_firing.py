@@ -11,9 +11,10 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from functions.domain import calendars, cron, poisson, rrules, windows
+from functions.domain.budget import Budget
 from functions.domain.calendars import why_excluded
-from functions.domain.errors import InvalidSchedule
-from functions.domain.firing import check_fires, fires, next_fire
+from functions.domain.errors import InvalidSchedule, TooCostly
+from functions.domain.firing import MOST_GATHERED, check_fires, fires, next_fire
 from functions.domain.instants import MILLISECOND
 from functions.domain.moving import course_of
 from functions.domain.nominals import nominals
@@ -44,6 +45,7 @@ EXAMPLES = settings(deadline=None, derandomize=True, max_examples=150)
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 MOST_MOVED = 45 * DAY
+_PLENTY = 10_000_000
 
 ZONES = (
     "UTC",
@@ -171,14 +173,15 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 def makes_sense(schedule: Schedule) -> bool:
     try:
-        check_sense(schedule)
+        # What was worked out before is not paid for again: the same schedule must make sense each time.
+        check_sense(schedule, budget=Budget(_PLENTY))
     except InvalidSchedule:
         return False
     return True
 
 
 def first(schedule: Schedule, count: int, *, after: datetime) -> list[Fire]:
-    return list(islice(fires(schedule, after=after), count))
+    return list(islice(fires(schedule, after=after, budget=Budget(_PLENTY)), count))
 
 
 def is_inside(schedule: Schedule, instant: datetime) -> bool:
@@ -251,9 +254,9 @@ def test_nothing_is_lost_or_made_up_by_looking_only_at_a_part_of_time(schedule: 
             schedule.end is None or at < schedule.end
         )
         if after < at <= until and is_inside_bounds:
-            expected.append((least.at, least.nominal_at, least.moved_by, len(of_one) - 1))
+            expected.append((least.at, least.nominal_at, least.moved_by, min(len(of_one) - 1, MOST_GATHERED)))
 
-    found = takewhile(lambda fire: fire.at <= until, fires(schedule, after=after))
+    found = takewhile(lambda fire: fire.at <= until, fires(schedule, after=after, budget=Budget(_PLENTY)))
 
     assert [(fire.at, fire.nominal_at, fire.moved_by, fire.merged_count) for fire in found] == expected
 
@@ -263,7 +266,7 @@ def test_nothing_is_lost_or_made_up_by_looking_only_at_a_part_of_time(schedule: 
 def test_what_is_remembered_of_earlier_questions_changes_nothing(schedule: Schedule, after: datetime):
     found = first(schedule, 4, after=after)
 
-    for remembered in (cron.parse_cron, cron.days_of, rrules.parse_rrule, windows.open_hours, poisson._cell):
+    for remembered in (cron.parse_cron, rrules.parse_rrule, windows.open_hours, poisson._cell):
         remembered.cache_clear()
     calendars._holidays_of.cache_clear()
 
@@ -273,7 +276,7 @@ def test_what_is_remembered_of_earlier_questions_changes_nothing(schedule: Sched
 @EXAMPLES
 @given(schedules(), instants)
 def test_a_preview_shows_the_fires_and_explains_them(schedule: Schedule, after: datetime):
-    shown = preview(schedule, after=after, count=3)
+    shown = preview(schedule, after=after, count=3, budget=Budget(_PLENTY)).previews
 
     assert [found.fire for found in shown] == first(schedule, 3, after=after)
     for found in shown:
@@ -288,6 +291,8 @@ def test_a_preview_shows_the_fires_and_explains_them(schedule: Schedule, after: 
 def test_a_checked_schedule_has_the_first_fire_that_was_promised(schedule: Schedule, after: datetime):
     try:
         promised = check_fires(schedule, now=after)
+    except TooCostly:
+        reject()
     except InvalidSchedule:
         assert next_fire(schedule, after=after) is None
     else:
@@ -341,6 +346,7 @@ def test_from_end_to_start_a_fire_is_after_the_end_and_not_sooner_than_the_inter
 ):
     rule = Every(interval=minutes * MINUTE, from_end=True)
     schedule = a_schedule(rule=rule, timezone=timezone, windows=opened, calendar=calendar)
+    assume(makes_sense(schedule))
 
     fire = next_fire(schedule, after=after)
 

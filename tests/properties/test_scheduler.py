@@ -113,6 +113,11 @@ HISTORIES = [
 ]
 
 SCHEDULE_HISTORIES = [
+    (
+        schedule_histories.a_schedule_comes_to_its_end,
+        schedule_mutations.gives_nothing_back,
+        "the sums of schedules are",
+    ),
     (schedule_histories.a_scanner_dies_when_it_records, schedule_mutations.records_before_it_places, "lost"),
     (schedule_histories.the_alarm_of_a_dead_scanner_rings_again, schedule_mutations.drops_what_it_loses, "lost"),
     (

@@ -31,6 +31,7 @@ from tests.properties.mutations import Lambdas
 from tests.properties.schedule_histories import FAR, MINUTE, SHARD, put
 from tests.world.process import HELD, Conditions
 from tickwheel.cli import app
+from verification.acts import Act
 from verification.checker import Invariant
 from verification.episode import Outcome, judged, run_episode
 from verification.faults import Fault
@@ -118,7 +119,8 @@ def a_destination_is_down(stage: Stage) -> None:
     submit(stage)
     for _ in range(5):
         breaker = a_breaker(destination=DESTINATION, until=stage.clock.instant + 20 * SECOND)
-        stage.breakers.rows["acme", DESTINATION] = breaker
+        stage.breakers.reset("acme", DESTINATION)
+        stage.breakers.put(breaker, seen=None)
         stage._known_breakers["acme", DESTINATION] = breakers._Known("acme", DESTINATION, breaker=breaker)
         stage.work()
         stage.clock.tick(2 * MINUTE)
@@ -341,7 +343,9 @@ def test_ten_thousand_jobs_under_every_fault_keep_every_promise() -> None:
 
     found = json.loads(result.stdout)
     assert found["violations"] == []
+    assert found["doubts"] == []
     assert result.exit_code == 0
     assert found["jobs"] == 10_000
     assert all(found["faults"][fault]["struck"] >= 10 for fault in Fault)
+    assert all(found["acts"][act] >= 10 for act in Act)
     assert all(found["all"]["checks"][invariant] >= 500 for invariant in Invariant)

@@ -28,7 +28,7 @@ REFUSED = {
     "for documentation": ["192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1", "3fff:fff::1"],
     "for benchmarks": ["198.18.0.1", "198.19.255.255"],
     "part of a transition to IPv6": [
-        *("192.88.99.1", "2001:0:7f00:1::", "2001::1", "2002:7f00:1::", "2002:a9fe:a9fe::", "2002:808:808::"),
+        *("192.88.99.1", "2001:0:7f00:1::", "2001::1", "2002:7f00:1::", "2002:808:808::"),
         "64:ff9b:1::7f00:1",
     ],
     "reserved": [
@@ -47,7 +47,9 @@ REFUSED = {
     ],
     "that of a metadata service": [
         *("169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "fd00:ec2::23", "fd00:ec2::254%eth0"),
-        *("::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"),
+        *("::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "::169.254.169.254"),
+        *("::ffff:0:169.254.170.2", "2001::5601:5601", "2001:0:a9fe:a9fe::"),
+        *("64:ff9b:1::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:1a9:fe:a9fe::", "64:ff9b:1:1:a9:fea9:fe00:7"),
     ],
     "not an address": ["", "localhost", "127.1", "0x7f.0.0.1", "1.2.3.4.5", "127.0.0.01"],
 }
@@ -78,6 +80,22 @@ def test_no_stage_allows_a_metadata_service():
     assert why_refused("169.254.1.1", allowed=allowed) is None
     for address in REFUSED["that of a metadata service"]:
         assert why_refused(address, allowed=allowed) == "that of a metadata service"
+
+
+def test_a_network_that_leads_to_ipv4_addresses_allows_none_of_them_by_itself():
+    leading = parse_networks(["2002::/16", "2001::/32", "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48"])
+
+    for address in REFUSED["that of a metadata service"]:
+        assert why_refused(address, allowed=leading) == "that of a metadata service"
+    private = (
+        *("2002:a01:203::", "::10.1.2.3", "::ffff:0:10.1.2.3", "2001:0:808:808::f5fe:fdfc", "64:ff9b:1::10.1.2.3"),
+        *("64:ff9b:1:a01:2:300::", "64:ff9b:1:a:1:203::", "64:ff9b:1::a:102:300:0"),
+    )
+    for address in private:
+        assert why_refused(address, allowed=leading) == "private", address
+        assert why_refused(address, allowed=[*leading, *parse_networks(["10.1.0.0/16"])]) is None, address
+    for address in ("2002:808:808::", "::8.8.8.8", "::ffff:0:8.8.8.8", "64:ff9b:1::8.8.8.8", "64:ff9b:1:808:8:800::"):
+        assert why_refused(address, allowed=leading) is None, address
 
 
 @pytest.mark.parametrize("text", ["", "10.0.0.0/33", "10.0.0.1/8", "a", "10/8", "fd12::1/32", "0.0.0.0/0", "::/0"])

@@ -70,6 +70,19 @@ def test_a_pattern_does_not_allow(pattern: str, text: str):
     assert not AllowedTargets((pattern,)).is_allowed(parse_target(text))
 
 
+def test_a_pattern_of_many_stars_is_decided_at_once():
+    queue = f"arn:aws:sqs:eu-west-1:123456789012:{'a' * 80}"
+    stars = "*a" * 30
+
+    assert AllowedTargets((f"arn:aws:sqs:*:*:{stars}*",)).is_allowed(parse_target(queue))
+    assert not AllowedTargets((f"arn:aws:sqs:*:*:{stars}*b",)).is_allowed(parse_target(queue))
+
+
+def test_brackets_of_a_pattern_are_no_set_of_characters():
+    with pytest.raises(InvalidPattern):
+        AllowedTargets(("arn:[a]ws:sqs:*:*:*",))
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -199,12 +199,11 @@ def test_a_pause_whose_teller_has_died_is_told_by_whoever_repeats_it(world: Worl
     schedule = a_schedule(pause_after_failures=1)
     world.store(schedule)
     timer = an_occurrence_timer(schedule)
-    assert timer.job.occurrence is not None
-    world.occurrences().before_failure(timer, timer.job.occurrence)
+    world.ends().runs.failing(timer)
     first = list(world.trail.deeds)
     world.trail.entries.clear()
 
-    world.occurrences().before_failure(timer, timer.job.occurrence)
+    world.ends().runs.failing(timer)
 
     assert len(first) == 1
     assert world.trail.deeds == first

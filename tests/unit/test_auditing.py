@@ -1,4 +1,5 @@
 import json
+import re
 import threading
 from datetime import timedelta
 
@@ -119,7 +120,7 @@ def test_a_stream_that_breaks_holds_no_job_up(trail: Trail, stream: InMemoryAudi
     trail.flush()
 
     assert len(lost(journal)) == 1
-    assert journal.events[0][1]["reason"] == "OSError at functions.auditing:87"
+    assert re.fullmatch(r"OSError at functions\.auditing:\d+", str(journal.events[0][1]["reason"]))
 
 
 def test_what_was_lost_once_is_not_sent_later(trail: Trail, stream: InMemoryAuditStream):

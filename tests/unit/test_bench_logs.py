@@ -3,7 +3,7 @@
 import pytest
 
 from bench import logs
-from functions import settling
+from functions.ends import Ends
 
 
 def test_an_execution_writes_its_line_and_its_share_of_its_batch() -> None:
@@ -16,12 +16,12 @@ def test_an_execution_writes_its_line_and_its_share_of_its_batch() -> None:
 
 def test_a_longer_line_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = logs.measure()["near"]
-    noted = settling.Settler.note_end
+    noted = Ends.succeeded
 
-    def noting_twice(self: settling.Settler, *told, **named) -> None:
+    def noting_twice(self: Ends, *told, **named) -> None:
         noted(self, *told, **named)
         self.journal.event("parked", job_id="x" * 100, until="", reason="")
 
-    monkeypatch.setattr(settling.Settler, "note_end", noting_twice)
+    monkeypatch.setattr(Ends, "succeeded", noting_twice)
 
     assert logs.measure()["near"] > before + 100

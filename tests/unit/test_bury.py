@@ -37,7 +37,7 @@ def test_a_message_whose_workers_died_is_kept_and_its_job_settled_as_failed(worl
     assert world.row(timer.job).state is State.FAILED
     assert world.row(timer.job).error == letter.error
     assert world.ready.sent == []
-    assert world.journal.counts == {"dead_lettered": 1}
+    assert world.journal.counts == {"dead_lettered": 1, "failed": 1}
 
 
 @pytest.mark.parametrize(

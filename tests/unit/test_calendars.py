@@ -1,12 +1,17 @@
+import json
 from datetime import date, timedelta
+from importlib.metadata import version
 
 import pytest
+from holidays.registry import COUNTRIES, FINANCIAL
 
-from functions.domain.calendars import _codes, check_calendar, rolled, why_excluded
+from functions.domain.calendars import _holidays_of, check_calendar, rolled, why_excluded
 from functions.domain.errors import InvalidSchedule
+from functions.domain.firing import fires, next_fire
 from functions.domain.schedule import Calendar, CronRule, Mover, Roll
+from scripts.holiday_dates import FILE, dates_of, parts_of
 from tests.builders import a_schedule, every
-from tests.wall_clock import a_cron, fires_between, shown
+from tests.wall_clock import a_cron, fires_between, shown, utc
 
 NEW_YEAR = date(2027, 1, 1)  # a Friday
 BUSINESS = Calendar(holidays=("DE",), weekends=True, roll=Roll.AFTER)
@@ -199,10 +204,44 @@ def test_dates_are_those_of_the_zone_and_not_of_utc():
     assert shown(schedule, "2027-05-31 16:00", "2027-06-02 16:00") == ["2027-06-03 00:30+09:00"]
 
 
-def test_every_set_of_holidays_that_the_package_has_can_be_read():
-    countries, markets = _codes()
+def test_the_file_of_holidays_is_of_the_pinned_package():
+    about = json.loads(FILE.read_text().partition("\n")[0])
 
-    check_calendar(Calendar(holidays=tuple(sorted(countries | markets))))
+    assert about == {"holidays": version("holidays"), "first": 1970, "last": 2100}, "run scripts/holiday_dates.py"
 
-    assert len(countries) > 400
-    assert {"NYSE", "XNYS", "ECB"} <= markets
+
+@pytest.mark.parametrize("year", [1970, 2027, 2100])
+def test_each_country_has_the_holidays_of_the_package(year: int):
+    codes = [names[1:3] for names in COUNTRIES.values()] + [names[1:] for names in FINANCIAL.values()]
+
+    for first, *others in codes:
+        expected = dates_of(first, "", range(year, year + 1))
+        assert all(_holidays_of(code, year) == expected for code in (first, *others)), first
+    assert len(codes) > 250
+
+
+@pytest.mark.parametrize("code", ["DE", "US", "CH", "GB", "MY", "BR"])
+def test_each_part_of_a_country_has_the_holidays_of_the_package_under_each_of_its_names(code: str):
+    for part in parts_of(code):
+        for year in (1995, 2027, 2061):
+            assert _holidays_of(f"{code}-{part}", year) == dates_of(code, part, range(year, year + 1)), (part, year)
+
+
+def test_two_holidays_of_one_date_are_told_together():
+    both = (
+        why_excluded(Calendar(holidays=("NYSE",)), date(2027, 7, 5)),
+        why_excluded(Calendar(holidays=("DE",)), date(2008, 5, 1)),
+    )
+
+    assert both == (
+        "a holiday of NYSE (Independence Day (observed))",
+        "a holiday of DE (Ascension Day; Labor Day)",
+    )
+
+
+def test_a_schedule_fires_no_more_when_its_holidays_are_not_known_any_more():
+    at_christmas = a_cron("0 9 25 12 *", calendar=Calendar(holidays=("DE",)), timezone="UTC")
+    daily = a_cron("0 9 * * *", calendar=Calendar(holidays=("DE",)), timezone="UTC")
+
+    assert next_fire(at_christmas, after=utc("2027-01-01 00:00")) is None
+    assert [fire.at.year for fire in fires(daily, after=utc("2100-12-30 09:00"))] == [2100]

@@ -1,6 +1,7 @@
 """The commands about schedules against a real server: what they send, what they print and how they exit."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -373,6 +374,40 @@ def test_a_backfill_says_how_much_it_runs_and_until_when(options: list[str], sai
     assert json.loads(as_json.stdout)["count"] == 2
 
 
+A_PART = {
+    "backfill": "k1",
+    "count": 2,
+    "first": "2030-01-01T03:00:00Z",
+    "last": "2030-01-02T03:00:00Z",
+    "ends_at": "2030-01-31T09:00:01Z",
+    "jobs": ["a", "b"],
+}
+A_RANGE = ["--start", "2030-01-01T00:00:00Z", "--end", "2030-01-09T00:00:00Z"]
+
+
+def test_a_backfill_goes_on_until_all_of_it_has_come_in() -> None:
+    last = {**A_PART, "count": 1, "jobs": ["c"], "last": "2030-01-03T03:00:00Z"}
+    with ApiServer(Answer(202, {**A_PART, "next": "1~2~k1"}), Answer(202, last)) as server:
+        result = run("schedule", "backfill", "nightly", *ACME, *A_RANGE, "--json", server=server)
+
+    told = json.loads(result.stdout)
+    assert (told["count"], told["jobs"], told["next"]) == (3, ["a", "b", "c"], None)
+    assert (told["first"], told["last"]) == ("2030-01-01T03:00:00Z", "2030-01-03T03:00:00Z")
+    assert [request.json.get("after") for request in server.requests] == [None, "1~2~k1"]
+
+
+def test_a_backfill_that_is_refused_on_its_way_says_how_to_go_on() -> None:
+    refused = Answer(409, {"code": "tenant_closed", "title": "The tenant takes nothing in", "status": 409})
+    with ApiServer(Answer(202, {**A_PART, "next": "1~2~k1"}), refused) as server:
+        result = run("schedule", "backfill", "nightly", *ACME, *A_RANGE, server=server)
+
+    assert result.exit_code == 1
+    assert "2 fires run; go on behind them with --after 1~2~k1" in result.stderr
+    with ApiServer(Answer(202, A_PART)) as server:
+        run("schedule", "backfill", "nightly", *ACME, *A_RANGE, "--after", "1~2~k1", server=server)
+    assert server.requests[0].json["after"] == "1~2~k1"
+
+
 def test_a_backfill_of_nothing_says_so() -> None:
     arguments = ["--start", "2030-01-01T00:00:00Z", "--end", "2030-01-03T00:00:00Z"]
     with ApiServer(Answer(202, {"backfill": "x", "count": 0, "jobs": []})) as server:
@@ -399,6 +434,36 @@ def test_a_deletion_is_confirmed() -> None:
 
     assert result.stdout == "deleted nightly\n"
     assert json.loads(as_json.stdout) == {"id": "nightly", "tenant": "acme", "status": "deleted"}
+
+
+def test_what_to_write_instead_of_another_programs_rule_is_shown_as_options() -> None:
+    message = 'is EventBridge\'s cron(…); write {"cron": "30 6 * * mon-fri"}'
+    instead = [
+        {"cron": "30 6 * * mon-fri", "timezone": "Europe/Berlin", "gap": "skip"},
+        {"every": {"interval": "PT1H", "phase": "PT1M"}},
+        {"every": "PT5M"},
+    ]
+    errors = [{"field": "cron", "message": message, "value": "cron(30 6 ? * 2-6 *)", "instead": instead}]
+    problem = {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused", "errors": errors}
+    problem["detail"] = f"cron {message}"
+    options = ["--cron", "cron(30 6 ? * 2-6 *)", "--target", "handler:echo"]
+    with ApiServer(Answer(422, problem), Answer(422, problem), STORED, STORED) as server:
+        result = run("schedule", "create", "nightly", *ACME, *options, server=server)
+        as_json = run("schedule", "update", "nightly", *ACME, *options, "--json", server=server)
+        shown = [line.removeprefix("instead: ") for line in result.stderr.splitlines() if line.startswith("instead: ")]
+        for line in shown[:2]:
+            pasted = run("schedule", "create", "nightly", *ACME, *shlex.split(line), *options[2:], server=server)
+            assert pasted.exit_code == 0, pasted.output
+
+    assert result.stderr.count(message) == 1
+    assert shown == [
+        "--cron '30 6 * * mon-fri' --timezone Europe/Berlin --gap skip",
+        "--every PT1H --phase PT1M",
+        "--every PT5M",
+    ]
+    assert json.loads(as_json.stdout)["error"]["errors"][0]["instead"] == instead
+    assert server.requests[2].json.items() >= instead[0].items()
+    assert server.requests[3].json["every"] == {"interval": 3_600, "phase": 60}
 
 
 def test_a_refusal_names_its_fields_and_exits_with_1() -> None:
@@ -452,6 +517,20 @@ class TestImport:
         assert "line 4: The schedule is refused" in result.stderr
         assert "line 5: id: is that of line 1 too (got 'a')" in result.stderr
         assert (tmp_path / "schedules.refused.jsonl").read_text().splitlines() == file.read_text().splitlines()[1:]
+
+    def test_a_line_with_another_programs_rule_is_told_what_to_write(self, tmp_path: Path) -> None:
+        message = 'is a line of a crontab, with its command; write {"cron": "0 5 * * *"}'
+        errors = [{"field": "cron", "message": message, "instead": [{"cron": "0 5 * * *"}]}]
+        problem = {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused", "errors": errors}
+        file = tmp_path / "schedules.jsonl"
+        file.write_text(json.dumps(NIGHTLY) + "\n")
+        with ApiServer(Answer(422, problem), Answer(422, problem)) as server:
+            result = run("import", str(file), server=server)
+            as_json = run("import", str(file), "--json", server=server)
+
+        assert f"line 1: The schedule is refused [422 invalid_schedule]: cron: {message}" in result.stderr
+        (told,) = json.loads(as_json.stdout)["problems"]
+        assert told["errors"][0]["instead"] == [{"cron": "0 5 * * *"}]
 
     def test_an_import_is_one_json_object_for_scripts(self, tmp_path: Path) -> None:
         file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, {**NIGHTLY, "cron": None})

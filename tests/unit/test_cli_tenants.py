@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_cli import wide_terminal
-from tests.unit.test_client_tenants import DELETION, ROLE, STAGE, tenant_json
+from tests.unit.test_client_tenants import DELETION, ROLE, STAGE, UNLIMITED, tenant_json
 from tickwheel.cli import app
 from tickwheel.tenant_commands import Amount, parse_limit, parse_rate
 
@@ -37,6 +37,11 @@ def run(*arguments: str, server: ApiServer | None = None) -> Result:
         (
             ["--max-concurrency", "10", "--max-pending", "unlimited"],
             {"limits": {"max_concurrency": 10, "max_pending": "unlimited"}},
+        ),
+        (["--read-rate", "300/m"], {"limits": {"read_rate": 5}}),
+        (
+            ["--max-schedules", "50", "--max-fires-per-minute", "unlimited"],
+            {"limits": {"max_schedules": 50, "max_fires_per_minute": "unlimited"}},
         ),
         (["--subshards", "8", "--top-priority", "high"], {"limits": {"subshards": 8, "top_priority": "high"}}),
         (["--unset", "weight", "--unset", "note"], {"note": None, "limits": {"weight": None}}),
@@ -111,6 +116,26 @@ def test_a_tenant_is_shown_with_what_is_its_own_and_when_it_is_in_effect() -> No
     assert {"weight 3 (own)", "max concurrency unlimited", "plan gold", f"principals {ROLE}"} <= lines
     assert "in effect by 2030-01-31T10:01:00Z" in lines
     assert (told["limits"]["weight"], told["in_effect_by"]) == (3, "2030-01-31T10:01:00Z")
+
+
+def test_a_tenant_is_shown_with_what_its_schedules_come_to_where_the_stage_tells_it() -> None:
+    load = {"count": 1_234, "max_schedules": 10_000, "fires_per_minute": 20.57, "max_fires_per_minute": 600}
+    answer = Answer(200, tenant_json(schedules=load))
+    with ApiServer(answer, answer, TOLD) as server:
+        shown = run("tenant", "show", "acme", server=server).stdout
+        told = json.loads(run("tenant", "show", "acme", "--json", server=server).stdout)
+        without = run("tenant", "show", "acme", server=server).stdout
+
+    lines = {" ".join(line.split()) for line in shown.splitlines()}
+    assert {"max schedules 10000", "schedules 1,234", "fires per minute 20.57"} <= lines
+    assert told["schedules"] == load
+    assert "\nschedules" not in without
+
+
+def test_a_tenant_of_a_stage_that_knows_fewer_limits_is_shown_with_those() -> None:
+    limits = {name: limit for name, limit in UNLIMITED.items() if name != "read_rate"}
+    with ApiServer(Answer(200, tenant_json(limits=limits))) as server:
+        assert "read rate" not in run("tenant", "show", "acme", server=server).stdout
 
 
 def test_a_tenant_that_nobody_may_act_for_says_so() -> None:

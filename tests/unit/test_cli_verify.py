@@ -1,18 +1,27 @@
 """`tickwheel verify` on the command line: how it is asked, what it prints, and how it exits."""
 
+import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from functions.domain.cursor import oldest_bucket, set_back
+from tests.fakes import InMemoryShardStore
 from tests.properties import mutations
+from tests.world.stores import in_memory
 from tickwheel import verify_command
 from tickwheel.cli import app
 from tickwheel.errors import NotACheckout
+from verification import engine
+from verification.acts import Act
 from verification.checker import Invariant
 from verification.faults import FROM_OUTSIDE, Fault
 from verification.run import seeds_of
@@ -22,6 +31,18 @@ from verification.run import seeds_of
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.fixture
+def a_scanner_that_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At times its cursors are recorded as they were: no job comes to harm, and the world that it runs in sees it."""
+    checkpoint, calls = InMemoryShardStore.checkpoint, itertools.count()
+
+    def checkpoint_behind(shards: Any, lease: Any, cursors: Any, **given: Any) -> bool:
+        back = set_back(cursors, oldest_bucket(cursors) - 600) if next(calls) % 3 == 0 else cursors
+        return checkpoint(shards, lease, back, **given)
+
+    monkeypatch.setattr(InMemoryShardStore, "checkpoint", checkpoint_behind)
 
 
 def run(*arguments: str) -> Result:
@@ -65,6 +86,7 @@ def test_the_table_names_faults_and_invariants_and_the_seed() -> None:
     words = ("fault", "struck", "nothing", "effect", "fences", "letters", "all")
     assert all(word in result.stdout for word in words)
     assert "every promise was kept; seed 1" in result.stdout
+    assert "resubmissions" in result.stdout
 
 
 def test_a_broken_promise_is_told_with_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +107,7 @@ def test_an_episode_that_is_repeated_tells_its_story(monkeypatch: pytest.MonkeyP
     result = run("--episode", str(seeds_of(1, jobs=100)[0]), "--faults", "none")
 
     assert result.exit_code == 1
-    assert ": ledger.fail " in result.stdout
+    assert ": ledger.fail " in result.stdout or ": dead_letters.put " in result.stdout
 
 
 def test_a_broken_promise_is_told_to_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +121,31 @@ def test_a_broken_promise_is_told_to_a_script(monkeypatch: pytest.MonkeyPatch) -
     assert "dead_letters_accounted" in named
     assert found["all"]["violations"]["dead_letters_accounted"] == named.count("dead_letters_accounted")
     assert found["violations"][0]["command"].endswith(f"--episode {found['violations'][0]['seed']}")
+
+
+@pytest.mark.usefixtures("a_scanner_that_goes_back")
+def test_a_doubt_of_the_world_fails_a_run_as_a_violation_does() -> None:
+    result = run("--jobs", "100", "--seed", "1", "--faults", "none")
+
+    (seed,) = seeds_of(1, jobs=100)
+    assert result.exit_code == 1
+    assert "✘ doubt: a cursor went back: shard " in result.stdout
+    assert f"repeat it with: tickwheel verify --faults none --episode {seed}" in result.stdout
+    assert "doubts" in result.stdout
+    assert "every promise was kept" not in result.stdout
+
+
+@pytest.mark.usefixtures("a_scanner_that_goes_back")
+def test_a_doubt_is_told_to_a_script() -> None:
+    result = run("--jobs", "100", "--seed", "1", "--faults", "none", "--json")
+
+    found = json.loads(result.stdout)
+    (seed,) = seeds_of(1, jobs=100)
+    assert result.exit_code == 1
+    assert found["violations"] == []
+    assert found["doubts"][0]["text"].startswith("a cursor went back: shard ")
+    assert found["doubts"][0]["command"].endswith(f"--episode {seed}")
+    assert found["all"]["doubts"] == len(found["doubts"])
 
 
 @pytest.mark.parametrize(
@@ -117,6 +164,26 @@ def test_wrong_usage_is_refused_before_anything_runs(arguments: list[str], compl
 
     assert result.exit_code == 2
     assert complaint in result.stderr
+
+
+def test_an_episode_of_dynamodb_is_repeated_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "dynamodb", lambda: nullcontext(in_memory))
+    mutations.fails_without_a_letter(monkeypatch)
+
+    result = run("--on", "dynamodb", "--jobs", "100", "--seed", "1", "--faults", "none")
+
+    (seed,) = seeds_of(1, jobs=100)
+    assert result.exit_code == 1
+    assert f"repeat it with: tickwheel verify --faults none --on dynamodb --episode {seed}" in result.stdout
+
+
+def test_without_java_it_says_what_dynamodb_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+
+    result = run("--on", "dynamodb", "--jobs", "100")
+
+    assert result.exit_code == 1
+    assert "there is no `java` on PATH: install Java 17 and run `make setup` again" in result.stderr
 
 
 def test_without_a_checkout_it_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +219,6 @@ def test_the_page_explains_every_fault_and_every_invariant() -> None:
     page = (Path(__file__).parents[2] / "docs" / "verification.md").read_text()
 
     rows = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
-    assert rows == {*Fault, *Invariant}
+    assert rows == {*Fault, *Act, *Invariant}
     local = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and line.endswith("| yes |")]
     assert local == list(FROM_OUTSIDE)

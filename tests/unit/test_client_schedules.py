@@ -240,6 +240,20 @@ def test_a_preview_is_asked_for_from_an_instant_on() -> None:
     assert fire.at == datetime(2030, 3, 31, 1, tzinfo=UTC)
 
 
+def test_a_preview_is_asked_for_until_it_is_as_long_as_wanted() -> None:
+    pages = [
+        Answer(200, {"fires": [FIRE, FIRE], "next": "2030-03-31T01:00:00Z"}),
+        Answer(200, {"fires": [FIRE], "next": "2030-04-01T01:00:00Z"}),
+    ]
+    with ApiServer(*pages) as server, a_client(server) as client:
+        assert len(client.schedules.preview("nightly", tenant="acme", count=3)) == 3
+
+    assert [request.path.partition("&")[2] for request in server.requests] == [
+        "count=3",
+        "count=1&after=2030-03-31T01%3A00%3A00Z",
+    ]
+
+
 def test_names_are_percent_encoded() -> None:
     with (
         ApiServer(NO_SUCH) as server,
@@ -363,14 +377,18 @@ class TestFireCounts:
 
     def test_the_schedules_of_a_tenant_are_counted_page_by_page(self) -> None:
         problem = {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused", "detail": "no"}
+        minute = "2030-01-01T00:00:00Z"
         pages = [
-            Answer(200, {"results": [{"tenant": "acme", "id": "a", "minutes": {}}], "next": "a"}),
-            Answer(200, {"results": [{"tenant": "acme", "id": "b", "problem": problem}], "next": None}),
+            Answer(200, {"start": minute, "results": [{"tenant": "acme", "id": "a", "minutes": {}}], "next": "a"}),
+            Answer(
+                200, {"start": minute, "results": [{"tenant": "acme", "id": "b", "problem": problem}], "next": None}
+            ),
         ]
         with ApiServer(*pages) as server, a_client(server) as client:
             results = client.schedules.count_fires_of("acme")
 
-        assert [request.json.get("after") for request in server.requests] == ["", "a"]
+        asked = [(request.json.get("after"), request.json.get("start")) for request in server.requests]
+        assert asked == [(None, None), ("a", minute)]
         assert [(result.id, result.problem and result.problem.detail) for result in results] == [
             ("a", None),
             ("b", "no"),

@@ -20,6 +20,9 @@ UNLIMITED: dict[str, Any] = {
     "execution_rate": "unlimited",
     "max_concurrency": "unlimited",
     "subshards": 1,
+    "read_rate": 100,
+    "max_schedules": 10_000,
+    "max_fires_per_minute": 600,
     "top_priority": "critical",
 }
 STAGE = {

@@ -2,7 +2,9 @@ import json
 
 import pytest
 
+from functions.domain import cursor as cursor_module
 from functions.domain.cursor import (
+    MOST_PLAIN,
     AuditPosition,
     ClassCursor,
     OwnCursor,
@@ -12,10 +14,12 @@ from functions.domain.cursor import (
     first_cursors,
     has_passed,
     oldest_bucket,
-    passed_for,
+    rung_for,
 )
 from functions.domain.errors import Undecodable
+from functions.domain.fairness import MAX_OWN
 from functions.domain.job import Priority
+from tests.builders import worst_cursors
 
 
 def test_a_new_shard_starts_every_class_at_the_same_bucket():
@@ -41,7 +45,7 @@ def test_a_tenant_that_is_held_makes_nobody_old_but_is_not_passed():
     )
 
     assert oldest_bucket(cursors) == 600
-    assert (passed_for(cursors, "paused"), passed_for(cursors, "acme")) == (60, 600)
+    assert (rung_for(cursors, "paused"), rung_for(cursors, "acme")) == (60, 600)
     assert has_passed(cursors, 60, "3#paused#7#j")
     assert not has_passed(cursors, 60, "3#paused#8#j")
     assert has_passed(cursors, 540, "3#acme#8#j")
@@ -54,6 +58,47 @@ def test_cursors_are_read_as_they_were_written():
     cursors = {**first_cursors(600), Priority.LOW: ClassCursor(Position(600, "3#x"), own, turn="whale")}
 
     assert decode_cursors(encode_cursors(cursors)) == cursors
+
+
+def test_the_oldest_bucket_is_that_of_the_oldest_alarm_that_has_not_rung():
+    cursors = {**first_cursors(600), Priority.HIGH: ClassCursor(Position(600), unrung=Position(540, "1#acme"))}
+
+    assert oldest_bucket(cursors) == 540
+    assert rung_for(cursors, "acme") == 540
+    assert has_passed(cursors, 540, "1#acme#1#j")
+
+
+def test_cursors_that_have_no_room_are_written_closely_and_read_as_they_were():
+    cursors = worst_cursors(MAX_OWN)
+    plainly = sum(
+        len(tenant) + len(own.at.key) for of_class in cursors.values() for tenant, own in of_class.own.items()
+    )
+
+    written = encode_cursors(cursors)
+
+    assert plainly > MOST_PLAIN
+    assert len(written) < plainly * 0.9
+    assert decode_cursors(written) == cursors
+
+
+def test_the_most_cursors_of_the_longest_tenants_and_jobs_fit_into_an_item():
+    """With its names and all else that a row has, which is less than half a KB."""
+    assert len(encode_cursors(worst_cursors(MAX_OWN))) + 512 < 400 * 1_024
+
+
+def test_no_position_is_told_otherwise_for_being_written_closely(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cursor_module, "MOST_PLAIN", 0)
+    keys = ["", "#", "=", "2#acme#", "2#acme#0001803902400#j", "2#acme", "1#acme#7", "#2#acme#", "é\uffff"]
+    own = {f"acme{number or ''}": OwnCursor(Position(660 - 60 * number, key)) for number, key in enumerate(keys)}
+    cursors = {**first_cursors(600), Priority.NORMAL: ClassCursor(Position(600, "2#x"), own, "acme", Position(0, "k"))}
+
+    assert decode_cursors(encode_cursors(cursors)) == cursors
+
+
+def test_what_is_written_closely_is_no_row_of_the_release_before():
+    written = json.loads(encode_cursors(worst_cursors(MAX_OWN)))
+
+    assert all("own" not in of_class for of_class in written.values())
 
 
 def test_an_audit_position_is_ordered_as_the_rows_are_read():

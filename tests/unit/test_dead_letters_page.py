@@ -74,7 +74,7 @@ def test_every_code_of_a_replay_is_one_that_the_api_answers():
 
 def test_its_numbers_are_those_of_the_code():
     assert f"for {LETTER_LIFE.days} days" in WORDS
-    assert f"at most {dead_letters.MOST_QUERIES} hours, or pages" in WORDS
+    assert f"makes at most {dead_letters.MOST_QUERIES} queries" in WORDS
     assert f"the last {dead_letters.USUAL_REACH.total_seconds() / 3_600:g} hours" in WORDS
     assert f"at most {replay.MOST_LETTERS} letters" in WORDS
     assert f"marked {replay.ROW_IS_SURE.days} days ago" in WORDS

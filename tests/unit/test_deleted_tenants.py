@@ -8,12 +8,15 @@ from functions.domain.deletion import begins_at
 from functions.domain.envelope import encode_envelope
 from functions.domain.job import Delivery
 from functions.domain.operation import OperationState
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.plans import KNOWN_FOR
+from functions.domain.tenant_change import EFFECTIVE_AFTER, with_status
+from functions.domain.tenant_plan import DEFAULT_PLAN, Tenant, TenantPlan, TenantStatus
+from functions.plans import KNOWN_FOR, KnownPlans
 from functions.ports import Failed
 from tests.builders import NOON, a_link, a_schedule, a_submission, a_timer, an_operation
+from tests.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 from tests.unit.world import World
 
+SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 GONE = (TenantStatus.DELETING, TenantStatus.DELETED)
 
@@ -77,6 +80,24 @@ def test_a_submission_that_read_the_old_plan_and_is_slow_leaves_a_message_that_i
     assert world.targets.effects == []
     assert world.ledger.rows == {}
     assert world.ready.receive() == []
+    assert [told["tenant"] for told in world.events("job_forgotten")] == ["acme"]
+
+
+def test_a_process_takes_something_in_until_it_knows_and_none_does_from_the_instant_that_the_answer_tells():
+    clock, store = FakeClock(), InMemoryTenantStore()
+    plans = [
+        KnownPlans(clock=clock, store=store, journal=RecordingJournal(), stage={DEFAULT_PLAN: {}}) for _ in range(31)
+    ]
+    for known in plans:
+        known.of("acme")
+        clock.tick(SECOND)
+    deleting = with_status("acme", Tenant(), TenantStatus.DELETING, note="", now=clock.now())
+    assert store.change("acme", deleting, seen=0)
+
+    clock.tick(3 * SECOND)
+    assert {known.of("acme").is_closed for known in plans} == {True, False}
+    clock.tick(EFFECTIVE_AFTER - 3 * SECOND)
+    assert {known.of("acme").is_closed for known in plans} == {True}
 
 
 def test_a_retry_that_a_worker_places_late_is_forgotten_by_whoever_has_it_next():

@@ -18,6 +18,7 @@ from tests.fakes import (
     FakeClock,
     InMemoryDeletionStore,
     InMemoryRemains,
+    InMemoryScheduleStore,
     InMemoryTenantStore,
     InMemoryUsageStore,
     RecordingJournal,
@@ -55,6 +56,7 @@ class Scene:
             store=self.tenants,
             usage=InMemoryUsageStore(),
             deletions=self._watched(self.deletions, "deletions"),
+            schedules=InMemoryScheduleStore(),
             journal=self.journal,
             plans={"default": {}},
         )

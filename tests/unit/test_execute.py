@@ -6,7 +6,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import pytest
 
-from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
+from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, NOT_CALLED, LedgerRow
 from functions.domain.envelope import decode_envelope, encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Precision, Timer
@@ -762,6 +762,29 @@ class TestDeliveries:
         assert world.payloads.objects == {}
         assert world.journal.counts == {"attempts": 1, "failed": 1}
 
+    def test_an_at_most_once_job_is_called_however_long_the_ledger_takes_to_answer(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
+
+        assert world.work(a_message(timer), ledger=starting_slowly(world, 30 * SECOND)) == []
+
+        assert len(world.calls) == 1
+        assert world.calls[0].deadline == NOON + 30 * SECOND + timer.job.timeout
+        assert world.journal.counts["succeeded"] == 1
+
+    def test_an_at_most_once_job_for_which_no_time_is_left_after_its_start_is_told_as_failed(self, world: World):
+        timer = a_stored(world, "1", delivery=Delivery.AT_MOST_ONCE)
+
+        assert world.work(a_message(timer), ledger=starting_slowly(world, TIME_LIMIT)) == []
+
+        assert (world.calls, world.payloads.objects) == ([], {})
+        assert world.row(timer.job).state is State.ATTEMPTED
+        [ending] = world.trail.endings
+        assert (ending.outcome, ending.error_class, ending.began_at) == (State.FAILED, NOT_CALLED, None)
+        assert world.journal.counts == {"failed": 1}
+        assert world.breaker_store.rows == {}
+        assert world.work(a_message(timer, receive_count=2)) == []
+        assert world.calls == []
+
     def test_an_expired_at_most_once_job_is_not_started(self, world: World):
         timer = a_timer(delivery=Delivery.AT_MOST_ONCE, expires_at=NOON)
 
@@ -1275,6 +1298,18 @@ class Crashing(InMemoryLedger):
 
     def _crash(self, *_: Any, **__: Any) -> Applied:
         raise CrashError
+
+
+def starting_slowly(world: World, takes: timedelta) -> InMemoryLedger:
+    """A ledger that takes so long to write that a job is started."""
+
+    class Slow(InMemoryLedger):
+        def attempt(self, *args: Any, **options: Any) -> Applied | Refused:
+            answer = super().attempt(*args, **options)
+            world.clock.tick(takes)
+            return answer
+
+    return sharing(Slow, world.ledger)
 
 
 class Payloads:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.breaker import opened
+from functions.domain.breaker import guarded_destination, opened
 from functions.domain.conditions import Conditions
 from functions.domain.cursor import first_cursors
 from functions.domain.errors import JobNotFound
@@ -17,10 +17,10 @@ from functions.domain.job import Delivery, Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule_state import Status
+from functions.domain.schedule_state import Status, changed
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Pending
-from tests.builders import NOON, a_schedule, a_template, a_timer, an_occurrence_timer
+from tests.builders import NOON, a_link, a_schedule, a_stored_schedule, a_template, a_timer, an_occurrence_timer, every
 from tests.unit.test_execute import a_message
 from tests.unit.test_rescheduling import a_placed, change, run_now
 from tests.unit.world import World
@@ -121,6 +121,14 @@ def test_a_job_whose_target_nobody_can_call_is_explained_all_the_same(world: Wor
     assert explain(world, timer).reason is Reason.IN_READY_QUEUE
 
 
+def test_a_job_whose_destination_is_too_long_for_a_breaker_is_explained_without_one(world: World):
+    timer = a_placed(world, target=f"https://{'a' * 1_100}.example/")
+    world.clock.tick(HOUR)
+
+    assert guarded_destination(timer.job.target) == ""
+    assert explain(world, timer).reason is Reason.IN_READY_QUEUE
+
+
 def test_a_retry_that_is_far_is_told_with_its_time(world: World):
     timer = a_placed(world, due_at=NOON, retry=RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=HOUR, cap=HOUR))
     world.targets.answer = lambda *_: Failed("busy")
@@ -174,8 +182,8 @@ def test_a_job_that_was_cancelled_without_a_row_is_not_found(world: World):
 class TestFires:
     def test_a_fire_that_its_schedule_spreads_tells_of_both_instants(self, world: World):
         schedule = a_schedule(spread=timedelta(minutes=30))
-        world.store(schedule)
         fire = next_fire_of(schedule)
+        world.store(schedule, link=a_link(fire))
         timer = an_occurrence_timer(schedule, fire_at=fire)
         world.clock.tick(fire - NOON - MINUTE)
 
@@ -186,23 +194,32 @@ class TestFires:
 
     def test_a_fire_that_nothing_moved_is_on_its_way(self, world: World):
         schedule = a_schedule()
-        world.store(schedule)
+        world.store(schedule, link=a_link(LATER))
         world.clock.tick(HOUR - MINUTE)
 
         assert explain(world, an_occurrence_timer(schedule, fire_at=LATER)).reason is Reason.IN_READY_QUEUE
 
     def test_a_fire_of_a_paused_schedule_will_be_skipped(self, world: World):
-        schedule = a_schedule()
-        world.store(schedule, status=Status.PAUSED)
+        schedule = a_schedule(rule=every(minutes=1))
+        world.store(schedule, status=Status.PAUSED, changed_at=NOON)
 
         assert explain(world, an_occurrence_timer(schedule, fire_at=NOON + MINUTE)).reason is Reason.PAUSED
 
     def test_a_fire_of_a_schedule_that_is_gone_will_be_skipped(self, world: World):
-        assert explain(world, an_occurrence_timer(fire_at=NOON + MINUTE)).reason is Reason.PAUSED
+        schedule = a_schedule()
+        world.store(schedule, recent=(NOON,))
+        state = changed(world.state(schedule), status=Status.DELETED, now=NOON)
+        assert world.schedules.change(
+            replace(a_stored_schedule(schedule=schedule), version=state.version, status=state.status),
+            state,
+            seen=world.state(schedule),
+        )
+
+        assert explain(world, an_occurrence_timer(schedule, fire_at=NOON)).reason is Reason.PAUSED
 
     def test_a_fire_that_is_due_and_parked_is_told_by_the_target_of_its_schedule(self, world: World):
         schedule = a_schedule(job=a_template(target="https://example.com/other"))
-        world.store(schedule)
+        world.store(schedule, recent=(NOON,))
         open_breaker(world, "https://example.com/")
 
         assert explain(world, an_occurrence_timer(schedule, fire_at=NOON)).reason is Reason.PARKED

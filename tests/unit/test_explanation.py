@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from functions.domain.backlog import Backlog
 from functions.domain.claims import LedgerRow
 from functions.domain.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.explanation import Explanation, Facts, Reason, explain
@@ -133,9 +134,35 @@ TABLE = [
             timer=FAR,
             behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)}),
             now=LATER,
+            plan=PAUSED,
         ),
         None,
         "paused",
+    ),
+    (
+        Reason.OVER_CAP,
+        facts(
+            FAR.job,
+            timer=FAR,
+            behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)}),
+            now=LATER,
+            plan=TenantPlan(execution_rate=0.5),
+        ),
+        from_seconds(60),
+        "more due than the 0.5 jobs a second of its execution_rate",
+    ),
+    (
+        Reason.OVER_CAP,
+        facts(
+            FAR.job,
+            timer=FAR,
+            behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60))}),
+            now=LATER,
+            plan=TenantPlan(execution_rate=0.5),
+            backlog=Backlog(count=86_400, rate=0.5),
+        ),
+        from_seconds(60),
+        "about 86400 jobs wait, which take 2.0 days at that rate",
     ),
     (
         Reason.WAITING,

@@ -287,6 +287,43 @@ class TestFailures:
             fail(world, timer)
         assert len(world.calls) == 2
 
+    @pytest.mark.parametrize(("retry", "end"), [(LATER, "settle"), (ONCE, "fail")])
+    def test_of_two_failures_that_overlap_one_ends_the_attempt(self, world: World, retry: RetryPolicy, end: str):
+        timer = a_held(world, retry=retry)
+        states: list[State] = []
+
+        def overlap(call: str) -> None:
+            if call == f"ledger.{end}" and not states:
+                states.append(State.ABSENT)
+                world.clock.tick(SECOND)
+                states[0] = fail(world, timer)
+                world.clock.tick(SECOND)
+
+        finisher = world.finisher(ledger=watch(world, before=overlap))
+        states.append(finisher.fail(job_id_of(timer.job), fence=1, failure=Failed("no stock", TARGET_FAILED)))
+
+        assert states == [State.RETRYING if retry is LATER else State.FAILED] * 2
+        assert len(world.buried) == (retry is ONCE)
+        counts = world.journal.counts
+        assert (counts.get("retried", 0), counts.get("failed", 0)) == (int(retry is LATER), int(retry is ONCE))
+        assert [line.outcome for line in world.trail.endings if not line.is_repeated] == [State.FAILED] * (
+            retry is ONCE
+        )
+
+    def test_of_two_completions_that_overlap_one_ends_the_attempt(self, world: World):
+        timer = a_held(world)
+        calls: list[str] = []
+
+        def overlap(call: str) -> None:
+            if call == "ledger.settle" and not calls:
+                calls.append(call)
+                complete(world, timer, result="1")
+
+        finisher = world.finisher(ledger=watch(world, before=overlap))
+        finisher.complete(job_id_of(timer.job), fence=1, result="2")
+
+        assert (world.row(timer.job).result, world.journal.counts["succeeded"]) == ("1", 1)
+
     def test_a_failed_job_whose_cancel_was_requested_is_cancelled(self, world: World):
         timer = a_held(world)
         world.canceller().cancel(job_id_of(timer.job))

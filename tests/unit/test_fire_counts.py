@@ -1,12 +1,30 @@
+from dataclasses import replace
 from datetime import datetime, time, timedelta
+from typing import Any
 
 import pytest
 
-from functions.api.fire_counts import MOST_COUNTED, minutes_of, spread_out, start_of
+from functions.api.fire_counts import (
+    MOST_COUNTED,
+    FireCounts,
+    FireCountsBody,
+    count_given,
+    count_stored,
+    minutes_of,
+    spread_out,
+    start_of,
+)
+from functions.api.requests import Rules
 from functions.domain.errors import InvalidSchedule
 from functions.domain.moving import spread_of
 from functions.domain.schedule import At, CronRule, Poisson, Schedule, Window
+from functions.domain.targets import AllowedTargets
 from tests.builders import NOON, a_schedule, every
+
+JOB = {"target": "handler:echo"}
+RULES = Rules(
+    now=NOON, allow_plain_http=False, allowed=AllowedTargets(("handler:*",)), max_timeout=timedelta(minutes=1)
+)
 
 
 def test_fires_are_counted_from_the_start_up_to_the_end():
@@ -35,6 +53,59 @@ def test_more_fires_than_are_counted_are_refused():
 def test_what_depends_on_its_runs_cannot_be_counted():
     with pytest.raises(InvalidSchedule, match="its fires depend on its runs"):
         minutes_of(a_schedule(rule=every(hours=1, from_end=True)), start=NOON, hours=1)
+
+
+def counted(definitions: list[dict[str, Any]], *, after: str = "", hours: int = 48) -> FireCounts:
+    named = [{"tenant": "acme", "id": f"s{number}", **each, "job": JOB} for number, each in enumerate(definitions)]
+    body = FireCountsBody.model_validate({"schedules": named, "hours": hours, "after": after}, context=RULES)
+    return count_given(body, RULES, start=NOON)
+
+
+def test_what_one_request_does_not_pay_for_is_left_to_the_next_pages():
+    results, after, pages = list[dict[str, Any]](), "", 0
+    while after is not None:
+        page = counted([{"cron": "* * * * *"}] * 30, after=after)
+        assert page.results
+        results, after, pages = [*results, *page.results], page.next, pages + 1
+
+    assert [result["id"] for result in results] == [f"s{number}" for number in range(30)]
+    assert {sum(result["minutes"].values()) for result in results} == {2_880}
+    assert 5 <= pages <= 15
+
+
+def test_a_definition_that_takes_more_than_a_request_pays_for_is_told_as_such_and_does_not_hold_up_the_others():
+    nasty = {
+        "rrule": {
+            "rule": "FREQ=MINUTELY;INTERVAL=1441;BYHOUR=3;BYMINUTE=0;COUNT=5000",
+            "starts_at": "2027-01-01T20:00:00",
+        }
+    }
+
+    first = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}])
+    second = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}], after=first.next or "")
+    third = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}], after=second.next or "")
+
+    assert [result["id"] for page in (first, second, third) for result in page.results] == ["s0", "s1", "s2"]
+    assert second.results[0]["problem"]["code"] == "too_costly"
+    assert (first.next, second.next, third.next) == ("1", "2", None)
+
+
+@pytest.mark.parametrize("after", ["0", "2", "-1", "nightly", "1.5", "99999999999999999999"])
+def test_a_page_that_no_answer_led_to_is_refused(after: str):
+    with pytest.raises(InvalidSchedule, match="is no `next` of an answer"):
+        counted([{"cron": "0 9 * * *"}] * 2, after=after)
+
+
+def test_a_page_of_stored_schedules_goes_on_behind_the_last_that_was_counted():
+    page = [replace(a_schedule(rule=CronRule("* * * * *")), schedule_id=f"s{number}") for number in range(20)]
+    body = FireCountsBody.model_validate({"tenant": "acme", "hours": 48}, context=RULES)
+
+    first = count_stored(page, body, start=NOON, goes_on_after="z")
+
+    assert 0 < len(first.results) < 20
+    assert first.next == page[len(first.results) - 1].schedule_id
+    assert count_stored(page[:2], body, start=NOON, goes_on_after="z").next == "z"
+    assert count_stored([], body, start=NOON, goes_on_after="z").next == "z"
 
 
 def test_a_spread_moves_what_has_none():

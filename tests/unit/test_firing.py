@@ -5,9 +5,11 @@ from time import perf_counter
 
 import pytest
 
+from functions.domain.budget import Budget
 from functions.domain.firing import fires, next_fire
 from functions.domain.instants import EPOCH, MILLISECOND, SECOND
 from functions.domain.moving import jitter_of, spread_of
+from functions.domain.rrules import last_of, parse_rrule
 from functions.domain.schedule import (
     At,
     Calendar,
@@ -405,3 +407,17 @@ def test_a_long_run_of_excluded_dates_does_not_end_a_frequent_schedule(expressio
 
     assert fire is not None
     assert fire.at < utc("2027-06-01 00:00")
+
+
+def test_a_count_goes_on_from_where_it_ends_with_caches_cold():
+    rule = RecurrenceRule(
+        "FREQ=MINUTELY;COUNT=5000;BYMONTH=11;BYMONTHDAY=23;BYHOUR=3;BYMINUTE=0", local("2027-01-01 00:00")
+    )
+    counted = a_schedule(rule=replace(rule, last=last_of(rule)))
+    parse_rrule.cache_clear()
+
+    fire = next_fire(counted, after=utc("2100-01-01 00:00"), budget=Budget(30))
+
+    assert fire == next_fire(a_schedule(rule=rule), after=utc("2100-01-01 00:00"))
+    assert fire is not None
+    assert fire.at == utc("2100-11-23 03:00")

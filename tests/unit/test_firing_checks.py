@@ -45,7 +45,7 @@ DAILY = RecurrenceRule("FREQ=DAILY", local("2027-01-01 09:00"))
         (At(NOON + HOUR), {"jitter": 23 * HOUR}, None),
         (every(minutes=10), {"jitter": 9 * MINUTE}, None),
         (every(minutes=1), {"windows": OFFICE, "window_mode": WindowMode.DEFER}, None),
-        (Poisson(1_440), {"windows": OFFICE, "window_mode": WindowMode.DEFER}, None),
+        (Poisson(200), {"windows": OFFICE, "window_mode": WindowMode.DEFER}, None),
         (Poisson(20_000), {"windows": OFFICE}, None),
         (every(seconds=1), {"windows": OFFICE, "calendar": Calendar(weekends=True)}, None),
         # Closed for all of it, and for a month and a half, but not for ever.

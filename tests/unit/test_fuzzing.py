@@ -89,6 +89,16 @@ def test_an_error_that_is_no_refusal_is_found_with_its_input() -> None:
     assert all(finding.given != "PT1H" for finding in report.findings)
 
 
+def test_an_input_that_takes_much_of_a_processor_is_found() -> None:
+    def read(text: str) -> None:
+        began = time.process_time()
+        while time.process_time() < began + 0.02:
+            pass
+
+    report = feed(Parser(name="dear", read=read, seeds=("x",)), 2, seed=1, most_cpu_s=0.01)
+    assert [finding.what for finding in report.findings] == ["takes more than 0.01 s of CPU"] * 2
+
+
 def test_a_hang_is_found_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzzing_run, "HANG_S", 0.05)
     seen: list[str] = []

@@ -9,7 +9,9 @@ from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, S
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
 from functions.domain.job import Priority
 from functions.domain.schedule import Schedule
+from functions.domain.schedule_load import Load, Share
 from functions.domain.schedule_state import Status
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Rejected
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import PASS_INTERVAL
@@ -192,7 +194,7 @@ class TestPasses:
         world.timers.put_takes = timedelta(0)
         third = world.heal()
 
-        assert [report.seen for report in (first, second, third)] == [6, 2, 0]
+        assert [report.seen for report in (first, second, third)] == [4, 4, 0]
         assert first.healed + second.healed == 8
         assert world.shards.swept() == SweepPosition(to_seconds(NOON), None)
 
@@ -215,24 +217,32 @@ class TestPasses:
         world.timers.unwritten = overtake
         report = world.heal()
 
-        assert report.seen == 3
+        assert (report.seen, report.healed) == (0, 1)
         assert world.shards.swept() == elsewhere
 
-    def test_a_sweep_that_dies_is_repeated_from_the_page_it_was_at(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(healing, "PAGE", 3)
-        for number in range(8):
-            begun(world, replace(MINUTELY, schedule_id=f"s{number}"))
-        world.ready.dies_after = 45  # 13 a schedule: within the second page
+    def test_a_sweep_that_dies_goes_on_behind_the_schedule_that_it_was_at(self, world: World):
+        schedules = [replace(MINUTELY, schedule_id=f"s{number}") for number in range(8)]
+        for schedule in schedules:
+            begun(world, schedule)
+        world.ready.dies_after = 45  # 13 a schedule: the fifth
         with pytest.raises(DeathError):
             world.heal()
-        assert world.shards.swept() == SweepPosition(to_seconds(NOON), "acme#s2")
-
+        assert world.shards.swept() == SweepPosition(to_seconds(NOON), "acme#s3", "acme#s4", to_seconds(NOON))
         world.ready.dies_after = None
+
+        # Perhaps the other one is still at it.
+        world.clock.tick(healing.MOST_OF_A_SWEEP + world.wheel.skew - SECOND)
+        assert world.heal().seen == 0
+        world.clock.tick(SECOND)
         report = world.heal()
 
-        assert report.seen == 5
-        states = [world.state(replace(MINUTELY, schedule_id=f"s{number}")) for number in range(8)]
-        assert {state.fire_count for state in states} == {13}
+        assert (report.seen, report.healed) == (3, 3)
+        assert [bool(world.state(schedule).fire_count) for schedule in schedules] == [*[True] * 4, False, *[True] * 3]
+        (told,) = world.events("chain_set_aside")
+        assert (told["schedule"], told["count"]) == ("acme#s4", 1)
+        world.clock.tick(PASS_INTERVAL)
+        world.heal()
+        assert world.state(schedules[4]).fire_count > 0
 
 
 def begun(world: World, schedule: Schedule, **state: Any) -> None:
@@ -250,3 +260,94 @@ def record(world: World, cursors: Cursors, *, shards: list[int] | None = None) -
         lease = world.shards.acquire(shard, owner="before", now=NOON, lease_until=NOON, skew=world.wheel.skew)
         assert lease is not None
         world.shards.checkpoint(lease, cursors, lease_until=None)
+
+
+class TestSums:
+    """What schedules count for is put right by the pass over them."""
+
+    def load(self, world: World) -> Load:
+        return world.schedules.load("acme")
+
+    def test_a_schedule_of_a_version_that_did_not_count_is_counted_once(self, world: World):
+        begun(world, MINUTELY, rings_at=NOON + HOUR)
+        begun(world, replace(MINUTELY, schedule_id="paused"), status=Status.PAUSED, link=None)
+        assert self.load(world) == Load()
+
+        assert world.heal().counted == 2
+        assert self.load(world) == Load(2, 60)
+
+        world.clock.tick(PASS_INTERVAL)
+        assert world.heal().counted == 0
+        assert self.load(world) == Load(2, 60)
+
+    @pytest.mark.parametrize(
+        ("state", "load"),
+        [
+            ({"link": None}, Load(1, 0)),
+            ({"status": Status.PAUSED}, Load(1, 0)),
+            ({"status": Status.DELETED, "link": None}, Load()),
+            ({"share": Share(0, 7), "rings_at": NOON + HOUR}, Load(1, 60)),
+        ],
+        ids=["ended", "paused by itself", "deleted by another version", "changed by another version"],
+    )
+    def test_what_a_schedule_does_not_count_for_any_more_is_given_back(
+        self, world: World, state: dict[str, Any], load: Load
+    ):
+        begun(world, MINUTELY, **{"share": Share(1, 60), **state})
+
+        assert world.heal().counted == 1
+        assert self.load(world) == load
+        assert world.state(MINUTELY).is_counted_right
+
+    def test_a_schedule_that_a_newer_version_wrote_is_left_to_it(self, world: World):
+        begun(world, MINUTELY, rings_at=NOON + HOUR)
+        begun(world, replace(MINUTELY, schedule_id="other"), rings_at=NOON + HOUR)
+        world.schedules.written[MINUTELY.uid] = '{"lunar":28}', world.schedules.written[MINUTELY.uid][1]
+
+        assert world.heal().counted == 1
+        assert self.load(world) == Load(1, 60)
+
+    def test_nothing_is_counted_for_a_deleted_tenant(self, world: World):
+        begun(world, MINUTELY, rings_at=NOON + HOUR)
+        world.plans.plans["acme"] = TenantPlan(status=TenantStatus.DELETING)
+
+        assert world.heal().counted == 0
+        assert self.load(world) == Load()
+
+    def test_counting_takes_a_fifth_of_a_sweep_and_goes_on_in_the_next_pass(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ):
+        for number in range(10):
+            begun(world, replace(MINUTELY, schedule_id=f"s{number}"), rings_at=NOON + HOUR)
+        recount = world.schedules.recount
+
+        def slowly(*args: Any, **options: Any) -> bool:
+            world.clock.tick(SECOND)
+            return recount(*args, **options)
+
+        monkeypatch.setattr(world.schedules, "recount", slowly)
+
+        first = world.heal(time_limit=20 * SECOND)
+        assert (first.seen, first.counted) == (10, 4)
+        world.clock.tick(PASS_INTERVAL)
+        assert world.heal(time_limit=60 * SECOND).counted == 6
+        assert self.load(world) == Load(10, 600)
+
+    def test_a_store_that_fails_while_it_counts_keeps_no_chain_from_going_on(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(healing, "PAGE", 1)
+        begun(world, replace(MINUTELY, schedule_id="a"), rings_at=NOON + HOUR)
+        begun(world, replace(MINUTELY, schedule_id="b"), share=Share(1, 60))
+
+        def fails(*_: Any, **__: Any) -> bool:
+            raise OSError("no route to the table")
+
+        monkeypatch.setattr(world.schedules, "recount", fails)
+
+        report = world.heal()
+
+        assert (report.seen, report.healed, report.counted) == (2, 1, 0)
+        (told,) = world.events("schedule_not_counted")
+        assert told["schedule"] == "acme#a"
+        assert str(told["error"]).startswith("OSError at ")

@@ -5,13 +5,21 @@ import pytest
 
 from functions.domain.delays import delay_seconds
 from functions.domain.errors import InvalidInput, InvalidJob
-from functions.domain.job import MAX_TAGS, Precision, check_tags, check_tenant
+from functions.domain.job import MAX_TAGS, Precision, check_new_tenant, check_tags, check_tenant
 from tests.builders import NOON, a_job, a_template
 
 
 @pytest.mark.parametrize("tenant", ["a", "A-1_b.c", "x" * 64, ".", "-"])
 def test_a_tenant_is_a_short_plain_name(tenant: str):
     assert check_tenant(tenant) == tenant
+
+
+def test_a_new_tenant_can_stand_in_a_path():
+    assert [check_new_tenant(tenant) for tenant in ("...", "a.", ".a")] == ["...", "a.", ".a"]
+    for tenant in (".", "..", "a/b", ""):
+        with pytest.raises(InvalidJob) as refused:
+            check_new_tenant(tenant)
+        assert (refused.value.field, refused.value.value) == ("tenant", tenant)
 
 
 @pytest.mark.parametrize("tenant", ["", "a#b", "a~b", "a/b", "x" * 65, "é", "a b", "a\n", "?"])

@@ -14,11 +14,12 @@ from functions.domain.occurrence import identity_of
 from functions.domain.planning import ALARM_MARGIN, MOST_MISSED
 from functions.domain.schedule import CronRule, Every, Misfire, Schedule
 from functions.domain.schedule_state import Link, SkipReason, Status
-from functions.materialising import Chain
+from functions.materialising import Carried, Chain
 from functions.ports import Rejected
 from tests.builders import NOON, a_link, a_schedule, a_template, every
 from tests.unit.world import CrashError, DeathError, Watched, World
 
+ON, REFUSED, BROKEN = Carried.ON, Carried.REFUSED, Carried.BROKEN
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 MINUTELY = a_schedule(rule=every(minutes=1))
@@ -75,7 +76,7 @@ class TestOrder:
         chains = [begun(world, a_schedule(schedule_id=f"s{number}", rule=every(minutes=1))) for number in range(7)]
         calls = watched(world)
 
-        assert world.materialiser.materialise(chains) == [True] * 7
+        assert world.materialiser.materialise(chains) == [ON] * 7
 
         assert calls == ["ready.send", "timers.put_alarms", *["schedules.advance"] * 7]
 
@@ -196,7 +197,7 @@ class TestRepeats:
         world.materialiser.materialise([chain])
         after = world.state(MINUTELY)
 
-        assert world.materialiser.materialise([chain]) == [True]
+        assert world.materialiser.materialise([chain]) == [ON]
 
         assert world.state(MINUTELY) == after
         assert len(world.ready.sent) == 6
@@ -206,7 +207,7 @@ class TestRepeats:
     def test_the_same_chain_twice_in_one_call_is_recorded_once(self, world: World):
         chain = begun(world, MINUTELY)
 
-        assert world.materialiser.materialise([chain, chain]) == [True, True]
+        assert world.materialiser.materialise([chain, chain]) == [ON, ON]
         assert world.state(MINUTELY).fire_count == 3
 
     def test_a_chain_that_somebody_else_has_carried_on_further_is_left_there(self, world: World):
@@ -216,7 +217,7 @@ class TestRepeats:
         revive(world, MINUTELY)
         after = world.state(MINUTELY)
 
-        assert world.materialiser.materialise([chain]) == [True]
+        assert world.materialiser.materialise([chain]) == [ON]
         assert world.state(MINUTELY) == after
 
     @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ class TestRepeats:
         world.store(MINUTELY, **{"link": a_link(NOON + HOUR), **change})
         after = world.state(MINUTELY)
 
-        assert world.materialiser.materialise([chain]) == [True]
+        assert world.materialiser.materialise([chain]) == [ON]
 
         assert world.state(MINUTELY) == after
         assert {timer.job.occurrence and timer.job.occurrence.version for timer in world.ready.sent} == {1}
@@ -236,7 +237,7 @@ class TestRepeats:
         chain = begun(world, MINUTELY)
         del world.schedules.rows[MINUTELY.uid]
 
-        assert world.materialiser.materialise([chain]) == [True]
+        assert world.materialiser.materialise([chain]) == [ON]
 
     def test_a_state_behind_its_alarm_is_brought_up_with_all_that_was_placed_for_it(self, world: World):
         # Its first step died after it had placed the alarm, and that alarm rings.
@@ -244,7 +245,7 @@ class TestRepeats:
         later = a_link(NOON + 3 * MINUTE, index=3, previous_at=NOON + 2 * MINUTE)
         world.clock.tick(2 * MINUTE)
 
-        assert world.materialiser.materialise([replace(chain, link=later)]) == [True]
+        assert world.materialiser.materialise([replace(chain, link=later)]) == [ON]
 
         state = world.state(MINUTELY)
         assert state.link is not None
@@ -258,7 +259,7 @@ class TestRepeats:
             Rejected(timer, "throttled", is_permanent=False) if timer.job.scheduled_at == NOON else None
         )
 
-        assert world.materialiser.materialise([replace(chain, link=a_link(NOON + 3 * MINUTE, index=3))]) == [False]
+        assert world.materialiser.materialise([replace(chain, link=a_link(NOON + 3 * MINUTE, index=3))]) == [REFUSED]
         assert world.state(MINUTELY) == before
 
 
@@ -270,7 +271,7 @@ class TestRefusals:
             Rejected(timer, "throttled", is_permanent=False) if timer.due_at == NOON + MINUTE else None
         )
 
-        assert world.materialiser.materialise([chain]) == [False]
+        assert world.materialiser.materialise([chain]) == [REFUSED]
 
         assert world.state(MINUTELY) == before
         assert world.timers.alarms == []
@@ -286,7 +287,7 @@ class TestRefusals:
             Rejected(timer, "throttled", is_permanent=False) if "nightly" in timer.job.identity else None
         )
 
-        assert world.materialiser.materialise(chains) == [False, True]
+        assert world.materialiser.materialise(chains) == [REFUSED, ON]
         assert world.state(other).fire_count == 3
 
     def test_a_fire_that_the_queue_will_never_take_is_skipped_and_the_chain_goes_on(self, world: World):
@@ -385,7 +386,7 @@ class TestRefusals:
             begun(world, MINUTELY),
         ]
 
-        assert world.materialiser.materialise(chains) == [True, True, True]
+        assert world.materialiser.materialise(chains) == [BROKEN, BROKEN, ON]
 
         assert world.state(MINUTELY).fire_count == 3
         assert world.state(lost).link == a_link()
@@ -572,7 +573,7 @@ class TestEndToStart:
         ended = LedgerRow(state=State.SUCCEEDED, updated_at=NOON + MINUTE)
         world.ledger.rows[run_key(schedules[0], NOON)] = ended
 
-        assert world.materialiser.materialise(chains) == [True] * number
+        assert world.materialiser.materialise(chains) == [ON] * number
 
         links = [world.state(schedule).link for schedule in schedules]
         assert links == [
@@ -615,8 +616,8 @@ class TestManyChains:
         monkeypatch.setattr("functions.materialising.MOST_AT_ONCE", 5)
         chains = [self.chain(world, number) for number in range(4)]
 
-        assert world.materialiser.materialise(chains) == [True, True, False, False]
-        assert world.materialiser.materialise(chains[2:]) == [True, True]
+        assert world.materialiser.materialise(chains) == [ON, ON, REFUSED, REFUSED]
+        assert world.materialiser.materialise(chains[2:]) == [ON, ON]
         assert len(fire_times(world)) == 4 * 3
 
     def test_a_store_that_fails_for_one_schedule_fails_no_other(self, world: World, monkeypatch: pytest.MonkeyPatch):
@@ -630,7 +631,7 @@ class TestManyChains:
 
         monkeypatch.setattr(world.schedules, "advance", failing)
 
-        assert world.materialiser.materialise(chains) == [True, False, True]
+        assert world.materialiser.materialise(chains) == [ON, REFUSED, ON]
 
     def chain(self, world: World, number: int) -> Chain:
         return begun(world, a_schedule(schedule_id=f"s{number}", rule=every(minutes=1)))
@@ -643,7 +644,7 @@ def begun(world: World, schedule: Schedule, *, link: Link | None = None, **state
 
 
 def revive(world: World, schedule: Schedule) -> bool:
-    return world.materialiser.revive(schedule.uid)
+    return world.materialiser.revive(schedule.uid) is not REFUSED
 
 
 def watched(

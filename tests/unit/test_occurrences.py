@@ -10,11 +10,11 @@ from functions.domain.errors import NotPlaced
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.lifecycle import TERMINAL, Event, State
+from functions.domain.lifecycle import TERMINAL, Event, State, target
 from functions.domain.occurrence import UNBOUND, Overlap
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Cut, SkipReason, Status
-from functions.domain.slots import ABANDONED
+from functions.domain.slots import SAID_AGAIN, SILENCE
 from functions.occurrences import Admission
 from functions.ports import Rejected
 from tests.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
@@ -246,22 +246,21 @@ class TestSlots:
     @pytest.mark.parametrize(
         ("row", "left"),
         [
-            (None, State.CANCELLED),
             (LedgerRow(state=State.SCHEDULED, attempt=1, updated_at=NOON, due_at=NOON), State.CANCELLED),
             (LedgerRow(state=State.RETRYING, attempt=1, updated_at=NOON, due_at=NOON), State.CANCELLED),
             (LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON), State.RUNNING),
         ],
-        ids=["no row", "released", "retrying", "running"],
+        ids=["released", "retrying", "running"],
     )
     @pytest.mark.parametrize("schedule", [FORBIDDING, BUFFERING], ids=lambda schedule: schedule.overlap)
     def test_a_run_that_nobody_carries_on_is_brought_to_its_end_and_its_slot_taken(
-        self, world: World, schedule: Schedule, row: LedgerRow | None, left: State
+        self, world: World, schedule: Schedule, row: LedgerRow, left: State
     ):
         world.store(schedule)
         other = an_other(schedule)
         holds_slot(world, schedule, other, row=row)
         fire = a_fire(schedule)
-        world.clock.tick(ABANDONED + world.wheel.skew + MILLISECOND)
+        world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
 
         assert admit(world, fire) is Admission.MAY_RUN
 
@@ -270,11 +269,36 @@ class TestSlots:
         assert met.state is left
         assert met.cancel_requested is (left is State.RUNNING)
 
+    @pytest.mark.parametrize("schedule", OVERLAPPING, ids=lambda schedule: schedule.overlap)
+    def test_the_slot_of_a_run_whose_row_is_gone_is_free_and_nothing_is_written_of_it(
+        self, world: World, schedule: Schedule
+    ):
+        world.store(schedule)
+        other = an_other(schedule)
+        holds_slot(world, schedule, other, row=None)
+        fire = a_fire(schedule)
+        world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
+
+        assert admit(world, fire) is Admission.MAY_RUN
+
+        assert (world.state(schedule).holder, world.ledger.rows) == (name(fire), {})
+        assert (world.events("run_abandoned"), world.trail.endings) == ([], [])
+
+    def test_whoever_has_the_slot_and_has_not_begun_says_so_again(self, world: World):
+        world.store(FORBIDDING)
+        fire, later = a_fire(FORBIDDING), a_fire(FORBIDDING, fire_at=NOON + SILENCE)
+        for _ in range(SILENCE // SAID_AGAIN + 2):
+            assert admit(world, fire) is Admission.MAY_RUN
+            world.clock.tick(SAID_AGAIN)
+
+        assert admit(world, later) is Admission.IS_OVER
+        assert world.state(FORBIDDING).holder == name(fire)
+
     def test_a_run_that_may_yet_be_rescued_keeps_its_slot(self, world: World):
         world.store(FORBIDDING)
         other = an_other(FORBIDDING)
         holds_slot(world, FORBIDDING, other, row=LedgerRow(state=State.RUNNING, fence=1, lease_until=NOON))
-        world.clock.tick(ABANDONED + world.wheel.skew)
+        world.clock.tick(SILENCE + world.wheel.skew)
 
         assert admit(world, a_fire(FORBIDDING)) is Admission.IS_OVER
         assert world.state(FORBIDDING).holder == name(other)
@@ -396,7 +420,7 @@ class TestBufferOne:
         first = a_fire(BUFFERING)
         for _ in range(60):
             assert admit(world, first) is Admission.IS_OVER
-            world.clock.tick(ABANDONED / 30)
+            world.clock.tick(SAID_AGAIN)
             world.ledger.rows[other.job.key] = a_running_row(world)
 
         second = a_fire(BUFFERING, fire_at=world.clock.now())
@@ -406,19 +430,21 @@ class TestBufferOne:
         assert world.ledger.get(first.job.key) is None
         assert world.state(BUFFERING).waiting == name(first)
 
-    def test_the_place_of_a_fire_that_nobody_carries_on_is_taken_and_that_fire_cancelled(self, world: World):
+    def test_the_place_of_a_fire_that_nobody_carries_on_is_taken_and_it_runs_no_more(self, world: World):
         world.store(BUFFERING)
         other = a_run_in_the_way(world, BUFFERING)
-        lost, fire = a_fire(BUFFERING), a_fire(BUFFERING, fire_at=NOON + 2 * ABANDONED)
+        lost, fire = a_fire(BUFFERING), a_fire(BUFFERING, fire_at=NOON + 2 * SILENCE)
         admit(world, lost)
-        world.clock.tick(2 * ABANDONED)
+        world.clock.tick(2 * SILENCE)
         world.ledger.rows[other.job.key] = a_running_row(world)
 
         assert admit(world, fire) is Admission.IS_OVER
 
         assert world.state(BUFFERING).waiting == name(fire)
-        assert world.row(lost.job).state is State.CANCELLED
         assert world.ready.sent[-1].job == fire.job
+        assert world.ledger.get(lost.job.key) is None
+        assert admit(world, lost) is Admission.IS_OVER
+        assert world.row(lost.job).state is State.SKIPPED
 
     def test_the_place_of_a_fire_that_was_cancelled_is_free(self, world: World):
         world.store(BUFFERING)
@@ -611,9 +637,9 @@ class TestFailures:
         fires = [a_fire(PAUSING, fire_at=NOON + number * MINUTE) for number in range(3)]
 
         for fire in fires[:2]:
-            before_failure(world, fire)
+            failing(world, fire)
         assert world.state(PAUSING).status is Status.ACTIVE
-        before_failure(world, fires[2])
+        failing(world, fires[2])
 
         state = world.state(PAUSING)
         assert (state.status, state.version, state.link) == (Status.PAUSED, 2, None)
@@ -627,48 +653,48 @@ class TestFailures:
         world.store(PAUSING)
 
         for _ in range(5):
-            before_failure(world, a_fire(PAUSING))
+            failing(world, a_fire(PAUSING))
 
         assert world.state(PAUSING).status is Status.ACTIVE
 
     def test_a_success_begins_the_count_anew(self, world: World):
         world.store(PAUSING)
         for number in range(2):
-            before_failure(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
+            failing(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
 
-        after_settling(world, a_fire(PAUSING, fire_at=NOON + 2 * MINUTE), Event.SUCCEED)
+        ended(world, a_fire(PAUSING, fire_at=NOON + 2 * MINUTE), Event.SUCCEED)
         for number in range(3, 5):
-            before_failure(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
+            failing(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
 
         assert world.state(PAUSING).status is Status.ACTIVE
-        before_failure(world, a_fire(PAUSING, fire_at=NOON + 5 * MINUTE))
+        failing(world, a_fire(PAUSING, fire_at=NOON + 5 * MINUTE))
         assert world.state(PAUSING).status is Status.PAUSED
 
     @pytest.mark.parametrize("event", [Event.FAIL, Event.BURY, Event.EXPIRE, Event.WITHDRAW])
     def test_an_end_that_is_no_success_forgets_no_failure(self, world: World, event: Event):
         world.store(PAUSING)
-        before_failure(world, a_fire(PAUSING))
+        failing(world, a_fire(PAUSING))
 
-        after_settling(world, a_fire(PAUSING, fire_at=NOON + MINUTE), event)
+        ended(world, a_fire(PAUSING, fire_at=NOON + MINUTE), event)
 
         assert len(world.state(PAUSING).failures) == 1
 
     def test_a_schedule_that_is_not_to_be_paused_is_not_even_looked_at(self, world: World):
-        before_failure(world, a_fire(ALLOWING))
-        after_settling(world, a_fire(ALLOWING), Event.SUCCEED)
+        failing(world, a_fire(ALLOWING))
+        ended(world, a_fire(ALLOWING), Event.SUCCEED)
 
     def test_a_pause_that_somebody_else_made_keeps_its_note(self, world: World):
         world.store(PAUSING, status=Status.PAUSED, note="for the night")
 
         for number in range(4):
-            before_failure(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
+            failing(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
 
         state = world.state(PAUSING)
         assert (state.note, state.version) == ("for the night", 1)
 
     def test_failures_of_a_schedule_that_is_gone_pause_nothing(self, world: World):
         for number in range(4):
-            before_failure(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
+            failing(world, a_fire(PAUSING, fire_at=NOON + number * MINUTE))
 
         assert world.schedules.rows == {}
 
@@ -681,7 +707,7 @@ class TestEndToStart:
         world.ledger.rows[fire.job.key] = LedgerRow(state=State.SUCCEEDED, updated_at=NOON + 3 * MINUTE)
         world.clock.tick(3 * MINUTE)
 
-        after_settling(world, fire, event)
+        ended(world, fire, event)
 
         link = a_link(NOON + 13 * MINUTE, index=1, previous_at=NOON)
         assert world.state(WAITING).link == link
@@ -693,7 +719,8 @@ class TestEndToStart:
         occurrence = fire.job.occurrence
         assert occurrence is not None
 
-        world.occurrences().after_settling(fire, replace(occurrence, is_end_to_start=False), Event.SUCCEED)
+        extra = replace(fire, job=replace(fire.job, occurrence=replace(occurrence, is_end_to_start=False)))
+        world.ends().runs.ended(extra, State.SUCCEEDED)
 
         assert world.timers.alarms == []
 
@@ -728,14 +755,12 @@ def admit(world: World, timer: Timer) -> Admission:
     return world.occurrences().admit(timer, timer.job.occurrence)
 
 
-def before_failure(world: World, timer: Timer) -> None:
-    assert timer.job.occurrence is not None
-    world.occurrences().before_failure(timer, timer.job.occurrence)
+def failing(world: World, timer: Timer) -> None:
+    world.ends().runs.failing(timer)
 
 
-def after_settling(world: World, timer: Timer, event: Event) -> None:
-    assert timer.job.occurrence is not None
-    world.occurrences().after_settling(timer, timer.job.occurrence, event)
+def ended(world: World, timer: Timer, event: Event) -> None:
+    world.ends().runs.ended(timer, target(event))
 
 
 def a_fire(schedule: Schedule, **options: Any) -> Timer:

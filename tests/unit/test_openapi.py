@@ -17,7 +17,7 @@ from functions.api.openapi import document
 from functions.api.operation_requests import OperationBody, OperationsQuery
 from functions.api.problems import TABLE
 from functions.api.requests import JobBody
-from functions.api.schedule_answers import backfill_body, difference_body, schedule_body
+from functions.api.schedule_answers import backfill_body, difference_body, fires_body, schedule_body
 from functions.api.schedule_bodies import RULES, ScheduleBody
 from functions.api.schedule_requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
 from functions.api.submit import Accepted
@@ -268,9 +268,10 @@ def test_a_run_without_a_row_is_scheduled_or_untracked(delivery: Delivery, age: 
 
 
 def test_what_is_told_of_a_preview_is_what_is_described():
-    fires = preview(a_schedule(spread=timedelta(minutes=5)), after=NOON, count=1)
-    told = difference_body(Difference(before=fires, after=fires))
+    page = preview(a_schedule(spread=timedelta(minutes=5)), after=NOON, count=1)
+    told = difference_body(Difference(before=page.previews, after=page.previews))
 
+    assert_described(fires_body(page), "Fires")
     assert_described(told, "Difference")
     assert_described(told["before"][0], "Fire")
     assert told["before"][0]["marks"][0]["by"] == "spread"

@@ -96,10 +96,11 @@ class TestWhichRowsStandForThem:
 
         assert is_meant(an_operation(), timer, written_at=written_at, now=NOON) is is_met
 
-    def test_a_job_that_it_has_moved_is_not_met_again_whatever_the_clocks_say(self):
+    @pytest.mark.parametrize("before", ["", "k0123_", "0123_"])
+    def test_a_job_that_it_has_moved_is_not_met_again_whatever_the_clocks_say(self, before: str):
         operation = an_operation(Action.RESCHEDULE)
-        moved = a_timer(due_at=NOON + HOUR, identity=f"{operation.operation_id}.7f")
-        other = a_timer(due_at=NOON + HOUR, identity=f"{operation.operation_id}7.7f")
+        moved = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}.7f")
+        other = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}7.7f")
 
         assert not is_meant(operation, moved, written_at=BEFORE, now=NOON)
         assert is_meant(operation, other, written_at=BEFORE, now=NOON)

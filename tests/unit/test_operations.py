@@ -12,6 +12,7 @@ from functions.conditions import KnownConditions
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
+from functions.submission_rates import SubmissionRates
 from tests.builders import DEPLOYED_WHEEL, NOON
 from tests.fakes import (
     CountingWaker,
@@ -46,9 +47,10 @@ class Office:
             exports=self.exports,
             waker=self.waker,
             admission=Admission(
-                clock=self.clock,
                 plans=self.plans,
-                rates=InMemoryRateStore(),
+                submission_rates=SubmissionRates(
+                    clock=self.clock, plans=self.plans, rates=InMemoryRateStore(), journal=self.journal
+                ),
                 conditions=KnownConditions(clock=self.clock, shards=InMemoryShardStore(), journal=self.journal),
                 journal=self.journal,
             ),

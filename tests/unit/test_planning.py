@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain import planning
+from functions.domain import firing, planning
+from functions.domain.budget import Budget
+from functions.domain.errors import TooCostly
 from functions.domain.firing import fires
 from functions.domain.instants import MILLISECOND, SECOND, from_ms, to_ms
 from functions.domain.occurrence import UNBOUND, Occurrence, Overlap
 from functions.domain.planning import (
     ALARM_MARGIN,
     MISFIRE_GRACE,
+    MOST_FIRES,
     MOST_MISSED,
-    MOST_STEPS,
     Plan,
     first_link,
     link_after_run,
@@ -219,7 +221,7 @@ class TestCatchingUp:
         assert all(due_at < NOON + 10 * HOUR + GUARD / 2 for due_at in planned.due_at.values())
 
     @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.COALESCE])
-    @pytest.mark.parametrize("missed_count", [MOST_STEPS - 60, MOST_STEPS - 1, MOST_STEPS, MOST_STEPS + 1, 40_000])
+    @pytest.mark.parametrize("missed_count", [MOST_FIRES - 60, MOST_FIRES - 1, MOST_FIRES, MOST_FIRES + 1, 40_000])
     def test_however_many_were_missed_one_ring_is_enough_for_those_that_are_dropped(
         self, missed_count: int, misfire: Misfire
     ):
@@ -263,7 +265,7 @@ class TestCatchingUp:
             Misfire.SKIP: [],
         }
         assert [link.at for link in planned.kept] == [*missed[misfire], *in_time]
-        assert planned.skips[SkipReason.TOO_LATE] >= MOST_STEPS
+        assert planned.skips[SkipReason.TOO_LATE] >= MOST_FIRES
 
 
 class TestMaxRuns:
@@ -493,7 +495,7 @@ def test_however_fires_are_spread_one_ring_finds_the_last_that_was_missed(
         rule=Every(interval=interval), misfire=misfire, start=NOON, windows=(window,) if window_ends else ()
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "MOST_STEPS", 7)
+        patch.setattr(planning, "MOST_FIRES", 7)
         planned = plan(schedule, a_link(), now=now, guard=GUARD)
 
     missed_fires = fires_between(schedule, NOON, now - MISFIRE_GRACE)
@@ -521,8 +523,29 @@ def rings(schedule: Schedule, link: Link, *, now: datetime) -> list[Plan]:
 def fires_between(schedule: Schedule, first: datetime, end: datetime) -> list[datetime]:
     """The fires from one instant up to another."""
     found: list[datetime] = []
-    for fire in fires(schedule, after=first - MILLISECOND):
+    for fire in fires(schedule, after=first - MILLISECOND, budget=Budget(10**9)):
         if fire.at >= end:
             return found
         found.append(fire.at)
     return found
+
+
+def test_a_plan_whose_budget_is_spent_ends_behind_what_was_decided():
+    schedule = a_schedule(rule=Every(interval=SECOND), start=NOON, misfire=Misfire.SKIP)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "STEPS_OF_A_WALK", 300)
+        planned = plan(schedule, a_link(), now=NOON + timedelta(hours=1), guard=GUARD)
+
+    assert planned.kept == []
+    assert planned.skips == {SkipReason.MISSED: 101}
+    assert planned.link is not None
+    assert planned.link.at == NOON + 101 * SECOND
+
+
+def test_a_plan_whose_next_fire_cannot_be_found_is_too_costly(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(planning, "STEPS_OF_A_WALK", 2)
+    monkeypatch.setattr(firing, "STEPS_OF_A_WALK", 2)
+
+    with pytest.raises(TooCostly):
+        plan_at(NOON, rule=every(minutes=1))

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from functions.domain.id_check import SECRET_BYTES
 from functions.domain.tenant_plan import Tenant, TenantPlan, TenantStatus
 from functions.plans import KNOWN_FOR, KnownPlans
-from functions.ports import EVERYBODY
+from functions.ports import EVERYBODY, Revision
 from tests.builders import NOON
 from tests.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 
@@ -17,10 +18,10 @@ PAUSED = TenantPlan(weight=2, status=TenantStatus.PAUSED, note="unpaid")
 
 
 class _Broken(InMemoryTenantStore):
-    def revision(self) -> int:
+    def revision(self) -> Revision:
         raise ConnectionError("no answer")
 
-    def all(self) -> tuple[int, dict[str, Tenant]]:
+    def all(self) -> tuple[Revision, dict[str, Tenant]]:
         raise ConnectionError("no answer")
 
 
@@ -159,3 +160,55 @@ def test_a_pause_of_all_makes_no_tenant_one_that_is_not_served():
 
     assert plans.unserved() == {}
     assert plans.of_everybody().is_stage_paused
+
+
+class TestTheSecretOfIds:
+    def test_two_processes_that_begin_at_once_have_one(self):
+        store = InMemoryTenantStore()
+        processes = [known(store, FakeClock()) for _ in range(2)]
+        for plans in processes:
+            plans.of("acme")  # neither has seen one
+
+        first, second = (plans.id_secret() for plans in processes)
+
+        assert first == second
+        assert len(first) == SECRET_BYTES
+
+    def test_it_comes_with_the_plans_and_is_written_once(self):
+        store, clock = InMemoryTenantStore(), FakeClock()
+        secret = known(store, clock).id_secret()
+        plans = known(store, clock)
+        plans.of("acme")
+        store.reads = 0
+
+        assert [plans.id_secret() for _ in range(3)] == [secret] * 3
+        assert store.reads == 0
+
+    def test_no_two_stages_have_the_same(self):
+        assert (
+            known(InMemoryTenantStore(), FakeClock()).id_secret()
+            != known(InMemoryTenantStore(), FakeClock()).id_secret()
+        )
+
+    @pytest.mark.parametrize("left", [b"", b"that of a backup, which is older."[:SECRET_BYTES]])
+    def test_where_it_was_lost_or_another_was_restored_all_have_the_new_one_within_half_a_minute(self, left: bytes):
+        store, clock = InMemoryTenantStore(), FakeClock()
+        processes = [known(store, clock) for _ in range(2)]
+        old = {plans.id_secret() for plans in processes}
+        store.id_secret = left
+
+        clock.tick(KNOWN_FOR)
+        new = {plans.id_secret() for plans in processes}
+
+        assert len(new) == 1
+        assert new.isdisjoint(old)
+        assert new == {store.id_secret}
+
+    def test_what_was_known_goes_on_while_the_store_fails(self, monkeypatch: pytest.MonkeyPatch):
+        store, clock = InMemoryTenantStore(), FakeClock()
+        plans = known(store, clock)
+        secret = plans.id_secret()
+        monkeypatch.setattr(store, "revision", _Broken().revision)
+        clock.tick(KNOWN_FOR)
+
+        assert plans.id_secret() == secret

@@ -5,6 +5,7 @@ from statistics import fmean
 
 import pytest
 
+from functions.domain.budget import Budget
 from functions.domain.firing import fires
 from functions.domain.instants import EPOCH, to_ms
 from functions.domain.poisson import events
@@ -27,7 +28,7 @@ def a_poisson(per_day: float, **overrides: object) -> Schedule:
 
 
 def first(schedule: Schedule, count: int, after: datetime = FROM) -> list[Fire]:
-    return list(islice(fires(schedule, after=after), count))
+    return list(islice(fires(schedule, after=after, budget=Budget(10_000_000)), count))
 
 
 @pytest.mark.parametrize("per_day", [0.5, 10.0, 200.0, 5_000.0, 86_400.0])

@@ -1,9 +1,11 @@
 from dataclasses import FrozenInstanceError, replace
 from datetime import date, time, timedelta
+from itertools import islice
 from typing import Any
 
 import pytest
 
+from functions.domain.budget import Budget
 from functions.domain.firing import fires, next_fire
 from functions.domain.preview import Preview, explain, preview
 from functions.domain.schedule import (
@@ -30,12 +32,12 @@ BUSINESS = Calendar(holidays=("DE",), weekends=True, roll=Roll.AFTER)
 
 
 def marks(schedule: Schedule, after: str) -> dict[Mover, str]:
-    (found,) = preview(schedule, after=utc(after), count=1)
+    ((found,), _) = preview(schedule, after=utc(after), count=1)
     return dict(found.marks)
 
 
 def test_a_preview_shows_the_fire_as_the_wall_does():
-    (found,) = preview(a_cron("0 9 * * *"), after=utc("2027-07-01 00:00"), count=1)
+    ((found,), _) = preview(a_cron("0 9 * * *"), after=utc("2027-07-01 00:00"), count=1)
 
     assert found.fire == Fire(at=utc("2027-07-01 07:00"), nominal_at=utc("2027-07-01 07:00"))
     assert (found.local.isoformat(), found.offset) == ("2027-07-01T09:00:00+02:00", timedelta(hours=2))
@@ -51,13 +53,41 @@ def test_a_preview_is_as_long_as_asked_for_and_the_runs_that_are_left_allow(
 ):
     schedule = a_schedule(max_runs=max_runs)
 
-    assert len(preview(schedule, after=NOON, count=count, index=index)) == number
+    assert len(preview(schedule, after=NOON, count=count, index=index).previews) == number
+
+
+def test_a_preview_goes_on_where_a_page_of_it_was_full():
+    schedule = a_schedule(max_runs=5)
+    first = preview(schedule, after=NOON, count=3)
+    last_at = first.previews[-1].fire.at
+    assert first.goes_on_after == last_at
+
+    second = preview(schedule, after=last_at, count=3, index=3)
+
+    assert [found.fire for found in (*first.previews, *second.previews)] == list(islice(fires(schedule, after=NOON), 5))
+    assert second.goes_on_after is None
+
+
+def test_a_preview_goes_on_where_its_budget_was_spent():
+    schedule = a_schedule(rule=CronRule("0 9 * * *"))
+    whole = preview(schedule, after=NOON, count=100)
+    found, after, pages = list[Preview](), NOON, 0
+
+    while len(found) < 100:
+        page = preview(schedule, after=after, count=100 - len(found), budget=Budget(100))
+        assert page.goes_on_after is not None
+        found, after, pages = [*found, *page.previews], page.goes_on_after, pages + 1
+
+    assert found == whole.previews
+    assert 2 <= pages < 50
 
 
 def test_a_preview_ends_with_the_schedule():
     schedule = a_schedule(end=NOON + timedelta(hours=3))
 
-    assert [found.fire for found in preview(schedule, after=NOON, count=10)] == list(fires(schedule, after=NOON))
+    assert [found.fire for found in preview(schedule, after=NOON, count=10).previews] == list(
+        fires(schedule, after=NOON)
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,14 +222,14 @@ def test_a_fire_that_the_schedule_does_not_have_has_no_reasons():
 def test_every_fire_is_explained_by_as_many_reasons_as_it_has_movers():
     schedule = a_cron("0 * * * *", calendar=BUSINESS, spread=15 * MINUTE, jitter=5 * MINUTE, **DEFERRED)
 
-    for found in preview(schedule, after=utc("2027-03-25 00:00"), count=100):
+    for found in preview(schedule, after=utc("2027-03-25 00:00"), count=100).previews:
         assert set(found.fire.moved_by) <= {mover for mover, _ in found.marks}
         assert explain(schedule, found.fire) == [text for _, text in found.marks]
         assert ("became this one" in " ".join(explain(schedule, found.fire))) is bool(found.fire.merged_count)
 
 
 def test_a_preview_is_a_value():
-    (found,) = preview(a_schedule(rule=CronRule("0 9 * * *")), after=NOON, count=1)
+    ((found,), _) = preview(a_schedule(rule=CronRule("0 9 * * *")), after=NOON, count=1)
 
     assert found == Preview(found.fire, found.local, found.offset, found.marks)
     with pytest.raises(FrozenInstanceError):

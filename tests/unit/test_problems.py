@@ -34,6 +34,7 @@ from functions.domain.errors import (
     TenantClosed,
     TenantDeleted,
     TickwheelError,
+    TooCostly,
     TooLate,
     TooManyOperations,
     Undecodable,
@@ -88,6 +89,12 @@ def test_every_error_of_the_tree_has_a_status():
     assert len(errors) > 10
     for kind in errors:
         assert any(base in TABLE for base in kind.__mro__)
+
+
+def test_what_is_too_costly_names_its_rule():
+    told = problem_of(TooCostly(field="rrule"))
+
+    assert (told["status"], told["code"], told["errors"][0]["field"]) == (422, "too_costly", "rrule")
 
 
 def test_codes_are_told_apart():

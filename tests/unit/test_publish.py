@@ -1,7 +1,7 @@
 """The budgets of the scanners."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -9,6 +9,7 @@ from functions.domain.conditions import FRESH, Conditions, decode_conditions, en
 from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, first_cursors
 from functions.domain.errors import Undecodable
 from functions.domain.fairness import budgets_of, grant, order_from, quantum_of
+from functions.domain.instants import EPOCH
 from functions.domain.job import Priority
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.sweeper.publish import Publisher
@@ -211,6 +212,7 @@ def test_conditions_are_read_as_they_were_written():
         waiting={Priority.HIGH: 2},
         lags={Priority.CRITICAL: 0},
         shed=frozenset({Priority.LOW, Priority.NORMAL}),
+        marked_since=NOON - timedelta(days=7),
     )
 
     assert decode_conditions(encode_conditions(conditions)) == conditions
@@ -220,6 +222,37 @@ def test_conditions_of_the_release_before_tell_of_nothing_that_waits():
     written = '{"at":1,"budgets":{},"depths":{"2":7},"lags":{},"shed":[]}'
 
     assert decode_conditions(written).waiting == {}
+
+
+def test_of_a_new_stage_every_dead_letter_is_marked():
+    world = World()
+
+    assert a_publisher(world).publish().marked_since == EPOCH
+    world.clock.tick(timedelta(days=1))
+    assert a_publisher(world).publish().marked_since == EPOCH
+    assert world.conditions.marked_since() == EPOCH
+
+
+def test_of_a_stage_of_the_release_before_dead_letters_are_marked_from_now_on_also_after_a_rollback():
+    world = World()
+    marked_since: list[datetime | None] = []
+    for _ in range(2):
+        # What a release before publishes says nothing of marks.
+        world.shards.publish(Conditions(published_at=world.clock.now()))
+        for _ in range(2):
+            world.clock.tick(timedelta(hours=1))
+            marked_since.append(a_publisher(world).publish().marked_since)
+
+    hours = [NOON + timedelta(hours=number) for number in (1, 1, 3, 3)]
+    assert marked_since == hours
+
+
+def test_since_when_dead_letters_are_marked_is_known_of_a_publisher_that_has_stopped_too():
+    world = World()
+    world.shards.publish(Conditions(published_at=NOON, marked_since=NOON))
+    world.clock.tick(timedelta(days=1))
+
+    assert (world.conditions.now(), world.conditions.marked_since()) == (None, NOON)
 
 
 def test_what_waits_for_workers_is_published_beside_what_is_held():

@@ -13,6 +13,7 @@ from functions.api.dead_letters import LetterFilter, LetterFinder
 from functions.api.purge import Purger
 from functions.api.replay import MOST_LETTERS
 from functions.domain.claims import LedgerRow
+from functions.domain.instants import EPOCH
 from functions.domain.job import Delivery, Payload
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import Event, State
@@ -52,6 +53,7 @@ class Operator(World):
             dead_letters=letters,
             payloads=self.payloads,
             side_by_side=side_by_side,
+            marked_since=lambda: EPOCH,
         )
         return Purger(
             clock=self.clock,
@@ -59,6 +61,7 @@ class Operator(World):
             dead_letters=letters,
             ledger=watched(self.ledger, "ledger"),
             payloads=watched(self.payloads, "payloads"),
+            ends=self.ends(),
             journal=self.journal,
             token=self.token,
             side_by_side=side_by_side,
@@ -77,7 +80,8 @@ class Operator(World):
         letter = self.put(**job)
         assert letter.timer is not None
         self.letters.mark(letter.letter_id, now=NOON)
-        self.ledger.replay(letter.timer.replayed(due_at=NOON), fence=0, owner="bob", now=NOON)
+        replayed = letter.timer.replayed(due_at=NOON)
+        self.ledger.replay(replayed, job_id=letter.job_id, fence=0, owner="bob", now=NOON)
         return self.buried[-1]
 
     def purge(self, letter: DeadLetter) -> None:

@@ -12,7 +12,7 @@ from functions.api.quota import KNOWN_FOR, Quota
 from functions.api.submit import Accepted
 from functions.domain.errors import QuotaExceeded, TickwheelError
 from functions.domain.job import Delivery
-from functions.domain.job_id import parse_job_id
+from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.pulse import Figure
 from functions.domain.submission import Submission
 from functions.domain.tenant_plan import TenantPlan
@@ -36,10 +36,10 @@ class FailingStore(InMemoryPendingStore):
             raise TimeoutError
         super().add(tenant, day, count)
 
-    def count(self, tenant: str, *, since: date) -> int:
+    def counts(self, tenant: str, *, since: date) -> dict[date, int]:
         if self.fails:
             raise TimeoutError
-        return super().count(tenant, since=since)
+        return super().counts(tenant, since=since)
 
 
 class Limited(World):
@@ -63,7 +63,7 @@ class Limited(World):
     def known(self) -> int:
         """What the store says once everything has been written."""
         self.tally.flush()
-        return self.waiting.count("acme", since=self.clock.now().date())
+        return sum(self.waiting.counts("acme", since=self.clock.now().date()).values())
 
 
 def far(**options: Any) -> Submission:
@@ -187,7 +187,7 @@ def test_a_job_that_is_moved_waits_for_its_new_day():
     )
 
     assert world.known() == 1
-    assert world.waiting.count("acme", since=(NOON + DAY).date()) == 1
+    assert world.waiting.counts("acme", since=(NOON + DAY).date()) == {(NOON + DAY).date(): 1}
 
 
 def test_what_was_lost_heals_when_its_day_is_over():
@@ -204,7 +204,7 @@ def test_a_day_never_counts_fewer_than_none():
     world = Limited()
     world.hand_in(far(due_at=NOON + DAY))
     for _ in range(5):
-        world.tally.leave(world.timers.puts[0][0].job)
+        world.tally.leave(job_id_of(world.timers.puts[0][0].job))
 
     assert world.known() == 0
     world.clock.tick(KNOWN_FOR)
@@ -234,10 +234,89 @@ def test_the_fires_of_a_schedule_do_not_count():
     world = Limited()
     timer = an_occurrence_timer(fire_at=NOON + HOUR)
 
-    world.tally.leave(timer.job)
+    world.tally.leave(job_id_of(timer.job))
 
     world.tally.flush()
     assert world.waiting.rows == {}
+
+
+class TestACapThatCannotServeWhatWaits:
+    """A hundredth of a job a second: 864 a day, 6,048 in seven days."""
+
+    A_WEEK = 6_048
+
+    @pytest.fixture
+    def world(self) -> Limited:
+        world = Limited()
+        world.plans.plans["acme"] = TenantPlan(execution_rate=0.01)
+        return world
+
+    def test_a_job_that_would_wait_for_more_than_a_week_is_refused_and_told_why(self, world: Limited):
+        world.waiting.add("acme", NOON.date(), self.A_WEEK - 1)
+
+        accepted, refused = world.hand_in(far(), far())
+
+        assert isinstance(accepted, Accepted)
+        assert isinstance(refused, TickwheelError)
+        problem = problem_of(refused)
+        assert (problem["status"], problem["code"], problem["retry_after"]) == (429, "backlog_exceeded", 60)
+        assert (problem["count"], problem["limit"]) == (self.A_WEEK, self.A_WEEK)
+        assert "take 7.0 days at the 0.01 a second of its execution_rate" in problem["detail"]
+
+    def test_what_is_overdue_waits_too(self, world: Limited):
+        for day in range(14):
+            world.waiting.add("acme", (NOON - day * DAY).date(), self.A_WEEK // 14)
+
+        assert taken(world.hand_in(far())) == [False]
+
+    def test_by_a_later_day_the_rate_has_served_some_of_it(self, world: Limited):
+        world.waiting.add("acme", NOON.date(), self.A_WEEK)
+        # What is due on far days loads no day before them.
+        world.waiting.add("acme", (NOON + 30 * DAY).date(), 3 * self.A_WEEK)
+
+        later = [far(due_at=NOON + days * DAY) for days in (0, 1, 29, 30, 36, 60)]
+
+        assert taken(world.hand_in(*later)) == [False, True, True, False, False, True]
+
+    def test_an_ended_job_makes_room_also_when_its_day_is_over(self, world: Limited):
+        (accepted,) = world.hand_in(far())
+        assert isinstance(accepted, Accepted)
+        timer = world.timers.puts[0][0]
+        world.clock.tick(6 * DAY)
+
+        world.tally.leave(job_id_of(timer.job))
+        world.tally.flush()
+
+        assert world.waiting.rows == {("acme", NOON.date()): 0}
+
+    def test_a_batch_of_many_days_counts_what_it_takes_in_itself(self, world: Limited):
+        world.waiting.add("acme", NOON.date(), self.A_WEEK - 2)
+
+        answers = world.hand_in(far(), far(due_at=NOON + DAY), far(), far())
+
+        assert taken(answers) == [True, True, True, False]
+
+    def test_it_is_known_how_long_what_waits_takes(self, world: Limited):
+        world.waiting.add("acme", NOON.date(), 1_728)
+
+        backlog = world.quota.quota.backlog("acme")
+
+        assert backlog is not None
+        assert (backlog.count, backlog.takes) == (1_728, 2 * DAY)
+        assert world.quota.quota.backlog("umbrella") is None
+
+
+def test_a_job_that_its_owner_runs_now_waits_on_this_day():
+    world = Limited()
+    (accepted,) = world.hand_in(far(due_at=NOON + 9 * DAY))
+    assert isinstance(accepted, Accepted)
+
+    world.rescheduler().run_now(parse_job_id(accepted.job_id))
+    assert world.known() == 1
+    assert world.waiting.rows == {("acme", (NOON + 9 * DAY).date()): 0, ("acme", NOON.date()): 1}
+
+    world.receive_and_work()
+    assert world.known() == 0
 
 
 def test_what_comes_in_and_what_is_refused_is_in_the_pulse():

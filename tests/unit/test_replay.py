@@ -28,7 +28,10 @@ from functions.domain.errors import (
     NotPlaced,
     NotReplayable,
     PayloadGone,
+    QuotaExceeded,
+    RateExceeded,
 )
+from functions.domain.instants import EPOCH
 from functions.domain.job import Delivery, Job, Payload, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.letter_id import LetterId
@@ -36,10 +39,12 @@ from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import Status
+from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import NO_TENANT
+from functions.domain.wheel import Wheel
 from functions.ports import DeadLetter, Failed, Invocation, Outcome, Pending, Rejected, Succeeded
 from functions.settling import Claim
-from tests.builders import NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
+from tests.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
 from tests.unit.test_execute import a_message
 from tests.unit.world import DeathError, Watched, World
 
@@ -54,8 +59,8 @@ DEATHS = [(step, when) for step in STEPS for when in ("before", "after")]
 class Operator(World):
     """The scheduler on fakes, with somebody who mends what failed in it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, wheel: Wheel = LOCAL_WHEEL) -> None:
+        super().__init__(wheel=wheel)
         self.is_mended = False
         self.targets.answer = self.answer
 
@@ -75,6 +80,7 @@ class Operator(World):
             dead_letters=letters,
             payloads=self.payloads,
             side_by_side=_one_after_another,
+            marked_since=lambda: EPOCH,
         )
         return Replayer(
             clock=self.clock,
@@ -86,6 +92,7 @@ class Operator(World):
             journal=self.journal,
             token=self.token,
             side_by_side=_one_after_another,
+            gate=self.gate,
         )
 
     def dying(self, step: str, when: str) -> Replayer:
@@ -163,6 +170,43 @@ def test_a_replayed_job_runs_again_and_its_letter_is_gone(world: Operator):
     assert [call.attempt for call in world.calls] == [1, 2, 4]
     assert {call.idempotency_key for call in world.calls} == {job.key}
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
+
+
+def test_replays_take_from_the_rate_of_their_tenant_and_go_on_where_they_left_off(world: Operator):
+    world.fail(*(a_job(retry=ONCE) for _ in range(5)))
+    world.plans.plans["acme"] = TenantPlan(submission_rate=0.1, submission_burst=2)
+
+    first = world.replay_part()
+    assert len(first.outcomes) == 2
+    assert first.found.goes_on is not None
+    with pytest.raises(RateExceeded) as refused:
+        world.replay_part(after=str(first.found.goes_on))
+    assert refused.value.retry_after <= timedelta(seconds=10)
+    with pytest.raises(RateExceeded):
+        world.replay(world.buried[0])
+    assert len(world.buried) == 3
+
+    world.clock.tick(timedelta(minutes=1))
+    second = world.replay_part(after=str(first.found.goes_on))
+    world.clock.tick(timedelta(minutes=1))
+    third = world.replay_part(after=str(second.found.goes_on))
+    assert [len(second.outcomes), len(third.outcomes), third.found.goes_on] == [2, 1, None]
+
+
+def test_a_replayed_job_waits_within_the_quota_of_its_tenant_until_its_end(world: Operator):
+    one, other = world.fail(a_job(retry=ONCE), a_job(retry=ONCE))
+    world.clock.tick(timedelta(days=3))
+    world.plans.plans["acme"] = TenantPlan(max_pending=1)
+    world.is_mended = True
+
+    world.replay(one)
+    with pytest.raises(QuotaExceeded):
+        world.replay(other)
+    world.run()
+    world.tally.flush()
+    world.clock.tick(timedelta(seconds=10))
+
+    assert isinstance(world.replay(other), Replayed)
 
 
 def test_until_its_next_attempt_a_replayed_job_is_retrying(world: Operator):
@@ -250,26 +294,81 @@ def test_a_target_that_remembers_the_highest_fence_takes_the_replay_of_a_job_who
     assert [call.fence for call in world.calls] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("payload", [None, Payload(pointer="acme/x")], ids=["small", "large"])
-def test_a_letter_that_outlives_the_row_of_its_replay_is_forgotten_and_runs_nothing_twice(
-    world: Operator, payload: Payload | None
-):
+@pytest.mark.parametrize("step", ["ledger.replay", "letters.delete"])
+def test_a_letter_that_outlives_the_row_of_its_replay_stays_and_runs_nothing_twice(world: Operator, step: str):
+    [letter] = world.fail(a_job(retry=ONCE))
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying(step, "before").replay(letter.letter_id, caller="ann")
+    marked = world.buried
+    world.run()
+    calls = len(world.calls)
+    world.expire()
+
+    parts = world.replay_all(replace(ACME, since=NOON - SECOND))
+    world.run()
+
+    [told] = [outcome for part in parts for outcome in part.outcomes]
+    assert isinstance(told, NotReplayed)
+    assert isinstance(told.error, NotReplayable)
+    assert "a replay of it began at 2027-03-01T12:00:00.000Z, and nothing tells any more" in str(told.error)
+    assert (len(world.calls), world.buried, world.ledger.rows) == (calls, marked, {})
+
+
+def test_a_letter_whose_payload_went_with_its_replay_is_forgotten_however_long_ago_that_was(world: Operator):
     world.payloads.objects["acme/x"] = '"large"'
-    job = a_job(retry=ONCE)
-    [letter] = world.fail(replace(job, payload=payload) if payload else job)
+    [letter] = world.fail(a_job(retry=ONCE, payload=Payload(pointer="acme/x")))
     world.is_mended = True
     with pytest.raises(DeathError):
         world.dying("letters.delete", "before").replay(letter.letter_id, caller="ann")
     world.run()
     world.expire()
 
-    parts = world.replay_all(replace(ACME, since=NOON - SECOND))
-    world.run()
+    outcome = world.replay(letter)
 
-    told = AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=State.ABSENT)
-    assert [outcome for part in parts for outcome in part.outcomes] == [told]
-    assert [call.attempt for call in world.calls] == [1, 3]
-    assert (world.buried, world.ledger.rows) == ([], {})
+    assert outcome == AlreadyReplayed(letter_id=letter.letter_id, job_id=letter.job_id, state=State.ABSENT)
+    assert (world.buried, world.ledger.rows, len(world.calls)) == ([], {}, 2)
+
+
+ANOTHER_LIFE = [
+    LedgerRow(state=state, attempt=attempt, fence=1, due_at=NOON + timedelta(days=20))
+    for attempt in (1, 2, 9)
+    for state in sorted(set(State) - {State.ABSENT})
+]
+
+
+@pytest.mark.parametrize("row", ANOTHER_LIFE, ids=lambda row: f"{row.state}-{row.attempt}")
+def test_the_letter_of_a_key_that_was_used_again_stays_and_leaves_the_other_job_alone(world: Operator, row: LedgerRow):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.expire()
+    again = replace(row, job_id=str(job_id_of(replace(job, scheduled_at=NOON + timedelta(days=20)))))
+    world.ledger.rows[job.key] = again
+
+    for _ in range(2):
+        with pytest.raises(JobNotFailed, match=f"a job that is {row.state}"):
+            world.replay(letter)
+
+    assert [kept.letter_id for kept in world.buried] == [letter.letter_id]
+    assert (world.row(job), world.ready.messages) == (again, {})
+    del world.ledger.rows[job.key]
+    world.is_mended = True
+    assert isinstance(world.replay(letter), Replayed)
+    world.run()
+    assert [call.fence for call in world.calls] == [1, 2]
+
+
+@pytest.mark.parametrize("state", [State.CANCELLED, State.SKIPPED, State.EXPIRED, State.SUCCEEDED])
+def test_a_row_that_knows_of_no_replay_takes_no_letter_away(world: Operator, state: State):
+    job = a_job(retry=TWICE)
+    [letter] = world.fail(job)
+    world.expire()
+    world.ledger.rows[job.key] = LedgerRow(state=state, attempt=0, due_at=NOON, job_id=letter.job_id)
+
+    with pytest.raises(JobNotFailed):
+        world.replay(letter)
+
+    assert [kept.letter_id for kept in world.buried] == [letter.letter_id]
 
 
 @pytest.mark.parametrize(("step", "when"), DEATHS)

@@ -6,7 +6,16 @@ import pytest
 from pydantic import ValidationError
 
 from functions.api.problems import problem_of
-from functions.api.requests import BATCH_LIMIT, BatchBody, JobBody, Rules, check_key, compact_json, parse_body
+from functions.api.requests import (
+    BATCH_LIMIT,
+    MAX_DEPTH,
+    BatchBody,
+    JobBody,
+    Rules,
+    check_key,
+    compact_json,
+    parse_body,
+)
 from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput
 from functions.domain.job import Delivery, Precision, Priority
@@ -206,6 +215,7 @@ def test_a_refused_target_is_one_problem_however_it_was_to_be_called():
         ),
         ("run_at", "2037-03-02T12:00:00Z", "is more than ten years ahead"),
         ("run_at", "9999-12-31T23:59:59.999Z", "is later than 2200-01-01T00:00:00.000Z"),
+        ("run_at", "0001-01-01T00:00:00Z", "is earlier than 1900-01-01T00:00:00.000Z"),
         ("delay", -1, "must be a number of seconds from 0 up"),
         ("delay", "soon", SECONDS),
         ("delay", "P1Y", SECONDS),
@@ -421,6 +431,14 @@ def test_a_payload_that_is_nested_too_deeply_is_refused():
     errors = problems_in({"tenant": "acme", "target": "handler:x", "payload": payload})
 
     assert errors[0]["message"].startswith("is not JSON: ")
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_a_body_may_be_a_hundred_deep_whoever_reads_it(opening: str, closing: str):
+    assert parse_body(opening * (MAX_DEPTH - 1) + "[1, 2]" + closing * (MAX_DEPTH - 1))
+    for depth in (MAX_DEPTH + 1, 900, 980, 100_000):
+        with pytest.raises(InvalidInput, match=r"inside each other|is not JSON that can be read"):
+            parse_body(opening * (depth - 1) + "[]" + closing * (depth - 1))
 
 
 def a_body(**fields: Any) -> JobBody:

@@ -261,17 +261,41 @@ class TestMoving:
 
     def test_it_follows_only_so_many_moves_in_one_request(self, world: World):
         timer = a_placed(world)
-        job_id = job_id_of(timer.job)
+        ids = [job_id_of(timer.job)]
         for second in range(1, 61):
-            job_id = world.rescheduler().change(job_id, editing(world, delay=3_600 + second)).job_id
+            ids.append(world.rescheduler().change(ids[-1], editing(world, delay=3_600 + second)).job_id)
 
-        found = world.finder().find(job_id_of(timer.job))
+        found = world.finder().find(ids[1])
 
         assert found.state is State.MOVED
         assert found.row.moved_to
         assert world.finder().find(parse_job_id(found.row.moved_to)).state is State.SCHEDULED
         with pytest.raises(Moved):
-            change(world, timer, delay=7_200)
+            world.rescheduler().change(ids[1], editing(world, delay=7_200))
+
+    def test_from_the_id_that_a_job_was_submitted_with_it_is_one_step_to_the_newest(self, world: World):
+        timer = a_placed(world)
+        job_id = job_id_of(timer.job)
+        for second in range(1, 61):
+            job_id = world.rescheduler().change(job_id, editing(world, delay=3_600 + second)).job_id
+
+        assert world.row(timer.job).moved_to == str(job_id)
+        assert world.finder().find(job_id_of(timer.job)).job_id == job_id
+        assert change(world, timer, delay=7_200).state is State.SCHEDULED
+
+    @pytest.mark.parametrize("state", [None, State.SCHEDULED, State.SUCCEEDED])
+    def test_a_job_whose_first_row_is_gone_or_another_s_is_moved_all_the_same(self, world: World, state: State | None):
+        timer = a_placed(world)
+        moved = change(world, timer, delay=7_200)
+        del world.ledger.rows[timer.job.key]
+        if state is not None:
+            world.ledger.rows[timer.job.key] = LedgerRow(state=state, job_id=str(job_id_of(timer.job)))
+        row = world.ledger.get(timer.job.key)
+
+        again = world.rescheduler().change(moved.job_id, editing(world, delay=10_800))
+
+        assert world.finder().find(moved.job_id).job_id == again.job_id
+        assert world.ledger.get(timer.job.key) == row
 
     def test_a_cancel_under_the_old_id_cancels_the_new_one(self, world: World):
         timer = a_placed(world)

@@ -10,11 +10,13 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.planning import ALARM_MARGIN
 from functions.domain.schedule import CronRule, Schedule
 from functions.domain.schedule_state import ScheduleState, Status
+from functions.materialising import Carried
 from functions.ports import Rejected, StoredSchedule
 from tests.builders import NOON, a_link, a_schedule, a_state, a_stored_schedule, an_alarm, every
 from tests.fakes import InMemoryScheduleStore
 from tests.unit.world import Watched, World
 
+ON, REFUSED = Carried.ON, Carried.REFUSED
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 HOURLY = a_schedule()
@@ -33,7 +35,7 @@ def test_an_alarm_that_rings_on_time_reads_nothing_but_the_definition_of_its_sch
     for name in ("schedules", "ledger"):
         setattr(world, name, Watched(getattr(world, name), name, calls.append, lambda _: None))
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
 
     assert calls == ["schedules.definitions", "schedules.advance"]
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD]
@@ -51,7 +53,7 @@ def test_an_alarm_of_another_version_is_passed_without_a_fire(world: World, vers
     schedule, alarm = ahead(world, version=2)
     before = world.state(schedule)
 
-    assert world.ringer().ring([replace(alarm, version=version)]) == [True]
+    assert world.ringer().ring([replace(alarm, version=version)]) == [ON]
 
     assert world.ready.sent == []
     assert world.state(schedule) == before
@@ -61,12 +63,12 @@ def test_an_alarm_of_another_version_is_passed_without_a_fire(world: World, vers
 def test_an_alarm_of_a_schedule_that_was_stopped_is_passed_without_a_fire(world: World, status: Status):
     _, alarm = ahead(world, status=status, link=None)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     assert world.ready.sent == []
 
 
 def test_an_alarm_without_a_definition_is_passed_and_told_of(world: World):
-    assert world.ringer().ring([an_alarm(version=7)]) == [True]
+    assert world.ringer().ring([an_alarm(version=7)]) == [ON]
     assert world.events("alarm_without_schedule") == [{"schedule": "acme#nightly", "version": 7}]
 
 
@@ -74,7 +76,7 @@ def test_a_definition_that_is_older_than_its_alarm_is_read_again(world: World):
     schedule, alarm = ahead(world, version=2)
     world.schedules = Stale(world.schedules, {schedule.uid: a_stored_schedule(version=1, schedule=schedule)})
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD]
 
 
@@ -85,7 +87,7 @@ def test_a_definition_that_is_older_than_the_newest_of_its_alarms_is_read_again(
     schedule, alarm = ahead(world, version=2)
     world.schedules = Stale(world.schedules, {schedule.uid: a_stored_schedule(version=1, schedule=schedule)})
 
-    assert world.ringer().ring([replace(alarm, version=version) for version in versions]) == [True, True]
+    assert world.ringer().ring([replace(alarm, version=version) for version in versions]) == [ON, ON]
 
     assert len(world.ready.sent) == 1
     assert world.state(schedule).fire_count == 1
@@ -95,7 +97,7 @@ def test_a_definition_that_is_not_to_be_seen_yet_is_read_again(world: World):
     _, alarm = ahead(world)
     world.schedules = Stale(world.schedules, {})
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD]
 
 
@@ -106,7 +108,7 @@ def test_an_alarm_that_rings_late_goes_on_where_the_state_says(world: World):
     world.store(schedule, version=2, link=moved_on, fire_count=4)
     world.clock.tick(MILLISECOND)
 
-    assert world.ringer().ring([replace(alarm, version=2)]) == [True]
+    assert world.ringer().ring([replace(alarm, version=2)]) == [ON]
 
     assert world.ready.sent == []
     assert [placed.link for placed in world.timers.alarms] == [moved_on]
@@ -115,7 +117,7 @@ def test_an_alarm_that_rings_late_goes_on_where_the_state_says(world: World):
 def test_an_alarm_that_rings_at_the_very_instant_of_its_fire_is_on_time(world: World):
     alarm = begun(world, HOURLY, an_alarm(rings_at=NOON))
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     assert [timer.due_at for timer in world.ready.sent] == [NOON]
 
 
@@ -125,7 +127,7 @@ def test_an_alarm_that_was_put_off_rings_for_what_was_missed(world: World):
     link = a_link(NOON - 30 * MINUTE)
     alarm = begun(world, schedule, an_alarm(schedule, rings_at=rings_at, link=link))
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
 
     assert len(world.ready.sent) == 33
     assert world.state(schedule).fire_count == 33
@@ -134,10 +136,10 @@ def test_an_alarm_that_was_put_off_rings_for_what_was_missed(world: World):
 def test_an_alarm_that_was_put_off_places_nothing_once_the_state_has_gone_on_without_it(world: World):
     schedule = a_schedule(rule=every(minutes=1))
     alarm = begun(world, schedule, an_alarm(schedule, rings_at=AHEAD, link=a_link(NOON - 30 * MINUTE)))
-    assert world.materialiser.revive(schedule.uid)
+    assert world.materialiser.revive(schedule.uid) is ON
     sent = list(world.ready.sent)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     assert world.ready.sent == sent
 
 
@@ -149,7 +151,7 @@ def test_a_late_alarm_whose_state_does_not_go_on_is_passed(world: World, state: 
     world.store(HOURLY, **{"link": a_link(NOON + HOUR), "fire_count": 1, **state})
     world.clock.tick(MINUTE)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     assert (world.ready.sent, world.timers.alarms) == ([], [])
 
 
@@ -158,7 +160,7 @@ def test_an_alarm_that_rings_twice_sends_its_fire_again_under_the_same_name(worl
     world.ringer().ring([alarm])
     after = world.state(schedule)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
 
     assert [timer.job.key for timer in world.ready.sent] == ["acme#nightly:2027-03-01T12:01:20.000Z"] * 2
     assert world.state(schedule) == after
@@ -171,7 +173,7 @@ def test_an_alarm_whose_next_fire_is_near_places_nothing_when_it_rings_again(wor
     sent, alarms, after = list(world.ready.sent), list(world.timers.alarms), world.state(schedule)
     world.clock.tick(30 * SECOND)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
 
     assert (world.ready.sent, world.timers.alarms, world.state(schedule)) == (sent, alarms, after)
 
@@ -182,11 +184,11 @@ def test_an_alarm_that_another_was_placed_for_goes_on_when_its_link_is_the_one_t
     link = a_link(NOON - 30 * MINUTE)
     alarm = begun(world, schedule, an_alarm(schedule, rings_at=AHEAD, link=link), rings_at=AHEAD + 3 * SECOND)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     sent, alarms = list(world.ready.sent), list(world.timers.alarms)
     assert world.state(schedule).fire_count == len(sent) == 33
 
-    assert world.ringer().ring([replace(alarm, rings_at=AHEAD + 3 * SECOND)]) == [True]
+    assert world.ringer().ring([replace(alarm, rings_at=AHEAD + 3 * SECOND)]) == [ON]
     assert (world.ready.sent, world.timers.alarms) == (sent, alarms)
 
 
@@ -199,7 +201,7 @@ def test_an_alarm_of_a_version_that_is_not_to_be_seen_yet_goes_on_at_its_own_lin
     states = {} if before is None else {schedule.uid: a_state(**before)}
     world.schedules = Stale(world.schedules, {schedule.uid: a_stored_schedule(version=2, schedule=schedule)}, states)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
 
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD, AHEAD + MINUTE]
     assert world.state(schedule).fire_count == 2
@@ -210,7 +212,7 @@ def test_a_schedule_that_cannot_be_computed_holds_up_no_other(world: World):
     schedule, alarm = ahead(world)
     alarms = [begun(world, lost, an_alarm(lost, rings_at=AHEAD)), alarm]
 
-    assert world.ringer().ring(alarms) == [True, True]
+    assert world.ringer().ring(alarms) == [Carried.BROKEN, ON]
 
     assert world.state(schedule).fire_count == 1
     assert [event["schedule"] for event in world.events("chain_broken")] == ["acme#lost"]
@@ -223,11 +225,11 @@ def test_an_alarm_whose_message_is_refused_must_ring_again_and_holds_up_no_other
         Rejected(timer, "throttled", is_permanent=False) if "s1" in timer.job.identity else None
     )
 
-    assert world.ringer().ring([an_alarm(version=9), *alarms]) == [True, True, False, True]
+    assert world.ringer().ring([an_alarm(version=9), *alarms]) == [ON, ON, REFUSED, ON]
 
     assert [world.state(schedule).fire_count for schedule in schedules] == [1, 0, 1]
     world.ready.refuses = lambda _: None
-    assert world.ringer().ring([alarms[1]]) == [True]
+    assert world.ringer().ring([alarms[1]]) == [ON]
     assert world.state(schedules[1]).fire_count == 1
 
 
@@ -235,7 +237,7 @@ def test_of_the_alarms_of_one_schedule_only_that_of_its_version_rings(world: Wor
     schedule, alarm = ahead(world, version=3)
     alarms = [replace(alarm, version=version) for version in (4, 2, 3, 1)]
 
-    assert world.ringer().ring(alarms) == [True] * 4
+    assert world.ringer().ring(alarms) == [ON] * 4
 
     assert len(world.ready.sent) == 1
     assert world.state(schedule).fire_count == 1
@@ -248,7 +250,7 @@ def test_an_alarm_of_a_fire_that_a_run_s_end_has_moved_places_nothing(world: Wor
     later = a_link(AHEAD + 10 * MINUTE, index=1)
     begun(world, schedule, alarm, link=later, fire_count=1)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
 
     assert world.ready.sent == []
     assert world.state(schedule).fire_count == 1
@@ -258,7 +260,7 @@ def test_an_end_to_start_fire_rings_on_time(world: World):
     schedule = a_schedule(rule=every(minutes=10, from_end=True))
     alarm = begun(world, schedule, an_alarm(schedule, rings_at=AHEAD))
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD]
 
 
@@ -267,7 +269,7 @@ def test_an_alarm_that_rings_for_a_run_that_has_not_ended_is_placed_again(world:
     awaited = a_link(NOON - 10 * MINUTE, is_awaited=True)
     alarm = begun(world, schedule, an_alarm(schedule, rings_at=NOON, link=awaited), fire_count=1)
 
-    assert world.ringer().ring([alarm]) == [True]
+    assert world.ringer().ring([alarm]) == [ON]
 
     assert world.ready.sent == []
     assert [(placed.rings_at, placed.link) for placed in world.timers.alarms] == [

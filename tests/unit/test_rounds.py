@@ -1,6 +1,7 @@
 """Tenants in turns: what goes out in which tick when more is due than may."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -8,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import TIMER_LIFE, LedgerRow
+from functions.domain.claims import LEDGER_LIFE, RENEW_AFTER, TIMER_LIFE, LedgerRow
 from functions.domain.conditions import Conditions
-from functions.domain.cursor import first_cursors
+from functions.domain.cursor import OwnCursor, Position, first_cursors
 from functions.domain.fairness import MIN_QUANTUM, ROUNDS_A_TICK
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Priority, Timer
@@ -291,9 +292,7 @@ def test_a_pause_outlasts_the_life_of_a_row(world: World):
             world.scan()
             world.clock.tick(TICK)
     assert not world.ready.sent
-    # Whatever is older is gone from the table by now.
-    oldest = world.wheel.bucket_of(world.clock.now() - TIMER_LIFE)
-    world.rows.rows = {place: kept for place, kept in world.rows.rows.items() if place[0] >= oldest}
+    let_go(world)
 
     world.plans.plans = {}
     for _ in range(8):
@@ -385,8 +384,7 @@ def test_a_pause_of_everybody_outlasts_the_life_of_a_row(world: World):
             world.scan(time_limit=timedelta(hours=2))
             world.clock.tick(TICK)
     assert not world.ready.sent
-    oldest = world.wheel.bucket_of(world.clock.now() - TIMER_LIFE)
-    world.rows.rows = {place: kept for place, kept in world.rows.rows.items() if place[0] >= oldest}
+    let_go(world)
 
     world.plans.everybody = TenantPlan()
     for _ in range(8):
@@ -394,6 +392,111 @@ def test_a_pause_of_everybody_outlasts_the_life_of_a_row(world: World):
         world.clock.tick(TICK)
 
     assert len({key(timer) for timer in world.ready.sent}) == 10
+
+
+def test_no_job_of_a_tenant_with_more_load_than_its_cap_vanishes_in_forty_days(world: World):
+    budget(world, None)
+    world.plans.plans = {"capped": TenantPlan(execution_rate=0.01)}
+    due: list[Timer] = []
+    for hour in range(40 * 24):
+        # A tick books three of them, about.
+        due += rows(world, "capped", 6, due_at=world.clock.now() + TICK)
+        world.scan(time_limit=timedelta(hours=2))
+        world.clock.tick(timedelta(hours=1))
+        if hour % 12 == 0:
+            let_go(world)
+    sent_while_capped = len(world.ready.sent)
+    assert sent_while_capped < 0.7 * len(due)
+    # Put anew in time, however long it goes on.
+    assert RENEW_AFTER < timedelta(seconds=max(world.journal.values["held_age_s"])) < RENEW_AFTER + timedelta(hours=2)
+    assert max(world.journal.values["oldest_bucket_age_s"][1:]) < 2 * 3_600
+
+    world.plans.plans = {}
+    for _ in range(8):
+        world.scan(time_limit=timedelta(hours=2))
+        world.clock.tick(TICK)
+
+    assert Counter(map(key, world.ready.sent)) == Counter(map(key, due))
+
+
+def test_the_ledger_row_of_what_waits_for_its_cap_outlives_it(world: World):
+    budget(world, None)
+    world.plans.plans = {"capped": TenantPlan(execution_rate=0.01)}
+    waits = rows(world, "capped", 40)[-1]
+    world.ledger.register(waits.job, job_id=str(job_id_of(waits.job)), fingerprint="", owner="me", now=NOON)
+    world.scan()
+    world.clock.tick(8 * DAY)
+
+    world.scan()
+
+    assert world.ledger.expiry[waits.job.key] > world.clock.now() + LEDGER_LIFE
+
+
+@pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.LOW])
+def test_what_waits_for_room_in_its_queue_outlasts_the_life_of_a_row(world: World, priority: Priority):
+    due = [*rows(world, "a", 3, priority=priority), *rows(world, "b", 3, priority=priority)]
+    world.shards.publish(Conditions(published_at=NOON + 40 * DAY, budgets={priority: 0}))
+    for _ in range(20):
+        world.scan(time_limit=timedelta(hours=2))
+        world.clock.tick(DAY)
+        let_go(world)
+    assert not world.ready.sent
+
+    world.shards.publish(Conditions(published_at=NOON + 40 * DAY, budgets={}))
+    for _ in range(8):
+        world.scan(time_limit=timedelta(hours=2))
+        world.clock.tick(TICK)
+
+    assert Counter(map(key, world.ready.sent)) == Counter(map(key, due))
+
+
+def test_what_is_put_anew_keeps_no_others_from_going_out(world: World):
+    budget(world, None)
+    rows(world, "paused", 20 * rounds.PAGE, delivery=Delivery.AT_LEAST_ONCE)
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
+    world.scan()
+    world.clock.tick(8 * DAY)
+    other = rows(world, "z", 1, due_at=world.clock.now())
+    recorded(
+        world,
+        world.wheel.bucket_of(world.clock.now()),
+        own={"paused": OwnCursor(Position(world.wheel.bucket_of(NOON)))},
+    )
+    world.timers.put_takes = 4 * SECOND
+
+    world.scan()
+
+    assert world.ready.sent == other
+
+
+def test_whoever_waits_for_long_is_put_anew_in_turns(world: World):
+    budget(world, None)
+    for tenant in ("a", "b"):
+        rows(world, tenant, 3 * rounds.PAGE, delivery=Delivery.AT_LEAST_ONCE)
+    world.plans.plans = {name: TenantPlan(status=TenantStatus.PAUSED) for name in ("a", "b")}
+    world.scan()
+    world.clock.tick(8 * DAY)
+    world.timers.put_takes = 12 * SECOND
+
+    world.scan()
+
+    assert Counter(timer.job.tenant for put in world.timers.puts for timer in put) == {
+        "a": rounds.PAGE,
+        "b": rounds.PAGE,
+    }
+
+
+def test_a_row_that_nobody_can_read_is_a_dead_letter_before_its_table_lets_it_go(world: World):
+    rows(world, "paused", 1)
+    (place,) = world.rows.rows
+    world.rows.rows[place][f"{Priority.NORMAL.value}#paused#0#broken"] = "not a timer"
+    world.plans.plans = {"paused": TenantPlan(status=TenantStatus.PAUSED)}
+    world.scan()
+    world.clock.tick(8 * DAY)
+
+    world.scan()
+
+    assert [letter.identity for letter in world.letters.letters.values()] == ["broken"]
 
 
 def test_the_rows_of_a_deleted_tenant_are_passed_and_forgotten(world: World):
@@ -528,9 +631,18 @@ def key(timer: Timer) -> str:
     return f"{timer.job.tenant}#{timer.job.identity}"
 
 
-def recorded(world: World, bucket: int) -> None:
-    """Both shards were scanned up to a bucket."""
+def let_go(world: World) -> None:
+    """What the ttl of the tables does, in the end."""
+    oldest = world.wheel.bucket_of(world.clock.now() - TIMER_LIFE)
+    world.rows.rows = {place: kept for place, kept in world.rows.rows.items() if place[0] >= oldest}
+    world.ledger.expire(world.clock.now())
+
+
+def recorded(world: World, bucket: int, *, own: Mapping[str, OwnCursor] | None = None) -> None:
+    """Both shards were scanned up to a bucket, but for tenants that are behind in the class of normal jobs."""
+    cursors = first_cursors(bucket)
+    cursors[Priority.NORMAL] = replace(cursors[Priority.NORMAL], own=own or {})
     for shard in range(world.wheel.scan_shards):
         lease = world.shards.acquire(shard, owner="", now=NOON, lease_until=NOON, skew=world.wheel.skew)
         assert lease is not None
-        world.shards.checkpoint(lease, first_cursors(bucket), lease_until=None)
+        world.shards.checkpoint(lease, cursors, lease_until=None)

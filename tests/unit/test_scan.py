@@ -9,10 +9,13 @@ from functions.domain.cursor import ClassCursor, Position, first_cursors
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Priority, Timer
 from functions.domain.job_id import job_id_of
+from functions.domain.key_lengths import LETTER_IDENTITY
+from functions.domain.letter_id import parse_letter_id
 from functions.domain.lifecycle import State
 from functions.domain.schedule import CronRule, Schedule
 from functions.domain.timer_key import timer_key
 from functions.ports import Rejected
+from functions.scanner import peal
 from functions.scanner import scan as scanning
 from functions.scanner.rounds import PAGE
 from functions.scanner.scan import CHECKPOINT_SENDS, LEASE
@@ -269,6 +272,17 @@ def test_a_row_under_a_foreign_key_is_a_dead_letter_of_no_tenant(world: World):
     assert [(letter.tenant, letter.identity, letter.raw) for letter in world.buried] == [("?", "2#foreign", "hello")]
 
 
+def test_a_foreign_key_that_is_as_long_as_a_key_can_be_is_cut_in_the_key_of_its_letter(world: World):
+    bucket = world.wheel.bucket_of(NOON)
+    world.rows.rows[bucket, 0] = {"2#" + "f" * 1_022: "hello"}
+
+    world.scan()
+
+    (letter,) = world.buried
+    assert letter.identity == "2#" + "f" * (LETTER_IDENTITY - 2)
+    assert parse_letter_id(str(letter.letter_id)) == letter.letter_id
+
+
 def test_a_timer_that_the_queue_will_never_take_is_a_dead_letter_and_is_passed(world: World):
     bad = a_row(world, identity="bad", due_at=NOON)
     good = a_row(world, due_at=NOON + SECOND)
@@ -377,7 +391,7 @@ def test_a_transient_refusal_leaves_the_cursor_before_the_first_row_that_was_not
 
     report = world.scan()
 
-    assert report.stopped_by == "a normal message was refused, or a schedule could not go on"
+    assert report.stopped_by == "a normal message was refused"
     assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON), key(timers[0]))
     assert world.ready.sent == [timers[0], timers[2], timers[4]]
 
@@ -405,7 +419,7 @@ def test_a_class_whose_queue_refuses_messages_does_not_stop_the_others(world: Wo
     report = world.scan()
 
     assert world.ready.sent == others
-    assert report.stopped_by == "a high message was refused, or a schedule could not go on"
+    assert report.stopped_by == "a high message was refused"
     assert report.cursors[Priority.HIGH] == before[Priority.HIGH]
 
     world.ready.refuses = lambda _: None
@@ -482,7 +496,7 @@ def test_each_shard_is_scanned_apart(world: World):
 
 
 class TestAlarms:
-    def test_an_alarm_among_timers_rings_and_its_fire_is_promoted_with_them(self, world: World):
+    def test_an_alarm_among_timers_rings_behind_them_and_its_fire_is_promoted(self, world: World):
         before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
         schedule = an_alarm_row(world)
 
@@ -490,9 +504,9 @@ class TestAlarms:
 
         assert (report.sent, report.rung, report.buried, report.stopped_by) == (2, 1, 0, "")
         assert [timer.job.identity for timer in world.ready.sent] == [
-            "nightly:2027-03-01T12:01:20.000Z",
             before.job.identity,
             after.job.identity,
+            "nightly:2027-03-01T12:01:20.000Z",
         ]
         state = world.state(schedule)
         assert state.link is not None
@@ -524,7 +538,7 @@ class TestAlarms:
         assert (report.rung, report.buried, report.stopped_by) == (1, 0, "")
         assert world.ready.sent == []
 
-    def test_a_chain_that_is_refused_keeps_the_cursor_before_its_row(self, world: World):
+    def test_a_chain_that_is_refused_holds_up_no_timer_and_rings_again(self, world: World):
         before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
         schedule = an_alarm_row(world)
         world.ready.refuses = lambda timer: (
@@ -533,34 +547,32 @@ class TestAlarms:
 
         report = world.scan()
 
-        assert (report.sent, report.rung) == (1, 0)
-        assert report.stopped_by == "a normal message was refused, or a schedule could not go on"
-        assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON + 80 * SECOND), key(before))
+        assert (report.sent, report.rung, report.stopped_by) == (2, 0, "a schedule could not go on")
+        assert report.cursors[Priority.NORMAL].unrung is not None
         world.ready.refuses = lambda _: None
         report = world.scan()
-        assert (report.sent, report.rung) == (1, 1)
+        assert (report.sent, report.rung, report.stopped_by) == (0, 1, "")
+        assert report.cursors[Priority.NORMAL].unrung is None
         assert [timer for timer in world.ready.sent if not timer.job.occurrence] == [before, after]
         assert world.state(schedule).fire_count == 1
 
-    def test_an_error_of_a_store_that_schedules_need_stops_the_timers_of_no_other_class(self, world: World):
+    def test_an_error_of_a_store_that_schedules_need_stops_no_timers(self, world: World):
         before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
         low = a_row(world, priority=Priority.LOW)
         schedule = an_alarm_row(world)
         world.timers.unwritten = lambda _: _crash()
 
-        report = world.scan()
+        world.scan()
 
-        assert world.ready.sent[-2:] == [before, low]
-        assert report.cursors[Priority.NORMAL].at == Position(world.wheel.bucket_of(NOON + 80 * SECOND), key(before))
+        assert [timer for timer in world.ready.sent if not timer.job.occurrence] == [before, after, low]
         (told,) = world.events("alarms_failed")
         assert str(told["error"]).startswith("CrashError at functions.")
         world.timers.unwritten = lambda _: False
         assert world.scan().rung == 1
-        assert world.ready.sent[-1] == after
         assert world.state(schedule).fire_count == 1
 
     def test_alarms_ring_some_at_a_time_as_long_as_there_is_time(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(scanning, "RUNG_AT_ONCE", 2)
+        monkeypatch.setattr(peal, "RUNG_AT_ONCE", 2)
         schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
         world.timers.put_takes = 2 * SECOND
 
@@ -572,7 +584,7 @@ class TestAlarms:
         assert [world.state(schedule).fire_count for schedule in schedules] == [1] * 5
 
     def test_the_lease_is_prolonged_while_alarms_ring(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(scanning, "RUNG_AT_ONCE", 1)
+        monkeypatch.setattr(peal, "RUNG_AT_ONCE", 1)
         for number in range(20):
             an_alarm_row(world, schedule_id=f"s{number:02d}")
         world.timers.put_takes = 2 * SECOND
@@ -585,66 +597,117 @@ class TestAlarms:
         assert now > NOON + LEASE + world.wheel.skew
         assert lease is None
 
-    def test_a_chain_whose_next_alarm_is_not_written_keeps_the_cursor_before_its_row(self, world: World):
+    def test_a_chain_whose_next_alarm_is_not_written_rings_again(self, world: World):
         schedule = an_alarm_row(world)
-        before = world.shards.cursors([0])[0]
         world.timers.unwritten = lambda _: True
 
         report = world.scan()
 
-        bucket = world.wheel.bucket_of(NOON + 80 * SECOND)
-        assert report.cursors[Priority.NORMAL].at == Position(bucket)
-        assert report.cursors[Priority.LOW].at > before[Priority.LOW].at
+        unrung = report.cursors[Priority.NORMAL].unrung
+        assert unrung is not None
+        assert unrung.bucket == world.wheel.bucket_of(NOON + 80 * SECOND)
         assert world.state(schedule).fire_count == 0
-
-    def test_a_chain_behind_a_refused_one_rings_again_and_is_carried_on_once(self, world: World):
-        schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(3)]
-        world.ready.refuses = lambda timer: (
-            Rejected(timer, "throttled", is_permanent=False) if "s1" in timer.job.identity else None
-        )
+        world.timers.unwritten = lambda _: False
         assert world.scan().rung == 1
+        assert world.state(schedule).fire_count == 1
 
-        world.ready.refuses = lambda _: None
-        assert world.scan().rung == 2
-        assert [world.state(schedule).fire_count for schedule in schedules] == [1, 1, 1]
-
-    def test_of_several_refused_chains_none_is_passed(self, world: World):
+    def test_a_refused_chain_holds_up_no_other(self, world: World):
         schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
         world.ready.refuses = lambda timer: (
             Rejected(timer, "throttled", is_permanent=False) if timer.job.identity[:2] in ("s1", "s3") else None
         )
-        assert world.scan().rung == 1
 
+        assert world.scan().rung == 3
+
+        assert [world.state(schedule).fire_count for schedule in schedules] == [1, 0, 1, 0, 1]
         world.ready.refuses = lambda _: None
-        assert world.scan().rung == 4
+        world.scan()
         assert [world.state(schedule).fire_count for schedule in schedules] == [1] * 5
 
-    def test_a_scanner_that_dies_before_its_checkpoint_lets_its_alarms_ring_again(self, world: World):
+    def test_an_alarm_that_is_refused_for_an_hour_is_left_to_the_sweep(self, world: World):
         schedule = an_alarm_row(world)
-        a_row(world, due_at=NOON + 60 * SECOND, tenant="z", priority=Priority.LOW)
-        world.ready.dies_after = 1
+        world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
+        world.scan()
+        world.clock.tick(timedelta(minutes=60))
+        assert world.scan().cursors[Priority.NORMAL].unrung is not None
+        assert world.events("alarms_left") == []
+
+        world.clock.tick(timedelta(minutes=3))
+
+        world.scan()
+        assert world.events("alarms_left") == [{"tenant": "acme", "count": 1}]
+        assert world.scan().cursors[Priority.NORMAL].unrung is None
+        world.ready.refuses = lambda _: None
+        both_scanned(world)
+        assert world.heal().healed == 1
+        assert world.state(schedule).fire_count == 2
+
+    def test_a_scanner_that_dies_while_alarms_ring_lets_them_ring_again_and_sends_no_timer_again(self, world: World):
+        timers = [a_row(world, due_at=NOON + 60 * SECOND, tenant="z", priority=priority) for priority in Priority]
+        schedule = an_alarm_row(world)
+        world.ready.dies_after = 4
         with pytest.raises(DeathError):
             world.scan()
 
         world.ready.dies_after = None
         world.clock.tick(LEASE + world.wheel.skew + SECOND)
-        assert world.scan().rung == 1
+        report = world.scan()
 
-        assert [timer.job.scheduled_at for timer in world.ready.sent][:2] == [NOON + 80 * SECOND] * 2
+        assert (report.sent, report.rung) == (0, 1)
+        assert [timer for timer in world.ready.sent if not timer.job.occurrence] == timers
         assert world.state(schedule).fire_count == 1
 
     def test_alarms_count_towards_the_next_checkpoint(self, world: World, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(scanning, "CHECKPOINT_SENDS", 3)
+        monkeypatch.setattr(peal, "RUNG_AT_ONCE", 3)
         for number in range(3):
             an_alarm_row(world, schedule_id=f"s{number}", priority=Priority.CRITICAL)
-            an_alarm_row(world, schedule_id=f"t{number}", priority=Priority.CRITICAL, rings_after=20 * SECOND)
-        world.ready.dies_after = 6
-        a_row(world)
+            an_alarm_row(world, schedule_id=f"t{number}")
+        world.ready.dies_after = 3
         with pytest.raises(DeathError):
             world.scan()
 
-        at = world.shards.cursors([0])[0][Priority.CRITICAL].at
-        assert at == Position(world.wheel.bucket_of(NOON) + 60)
+        cursors = world.shards.cursors([0])[0]
+        assert cursors[Priority.CRITICAL].unrung is None
+        assert cursors[Priority.NORMAL].unrung is not None
+
+    def test_more_alarms_than_a_tick_remembers_are_read_again(self, world: World, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(peal, "MOST_OWED", 2)
+        schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
+
+        report = world.scan()
+
+        assert (report.stopped_by, report.cursors[Priority.NORMAL].unrung) == ("", None)
+        assert [world.state(schedule).fire_count for schedule in schedules] == [1] * 5
+
+    def test_alarms_that_were_left_ring_in_their_order_over_buckets_and_pages(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ):
+        schedules = [an_alarm_row(world, schedule_id=f"s{number:03d}") for number in range(PAGE + 20)]
+        schedules += [an_alarm_row(world, schedule_id="t", rings_after=20 * SECOND)]
+        with monkeypatch.context() as patched:
+            patched.setattr(peal, "RUNG_AT_ONCE", 1)
+            world.timers.put_takes = 2 * SECOND
+            assert world.scan(time_limit=5 * SECOND).rung == 2
+        world.timers.put_takes = timedelta(0)
+
+        report = world.scan()
+
+        assert (report.stopped_by, report.cursors[Priority.NORMAL].unrung) == ("", None)
+        assert [world.state(schedule).fire_count for schedule in schedules] == [1] * len(schedules)
+
+    def test_timers_leave_time_for_alarms(self, world: World):
+        schedule = an_alarm_row(world)
+        for number in range(20):
+            a_row(world, tenant=f"t{number}", due_at=NOON + 60 * SECOND)
+        for number in range(20):
+            a_row(world, due_at=NOON + 60 * SECOND, tenant=f"l{number}", priority=Priority.LOW)
+        world.ready.send_takes = 8 * SECOND
+
+        report = world.scan(time_limit=12 * SECOND)
+
+        assert report.sent == 20
+        assert world.state(schedule).fire_count == 1
 
     def test_an_alarm_that_cannot_be_decoded_is_a_dead_letter_and_its_chain_is_carried_on_by_the_sweep(
         self, world: World

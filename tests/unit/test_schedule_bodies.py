@@ -45,13 +45,16 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("at", "2027-03-02T09:00:00", "has no offset from UTC: append Z or one such as +01:00"),
     ("at", 1_803_902_400, "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00"),
     ("cron", "0 3 * *", f"has 4 fields, {FIVE_FIELDS}"),
-    ("cron", "0 0 3 * * *", f"has 6 fields, {FIVE_FIELDS}: seconds and years are not supported"),
+    (
+        "cron",
+        "0 0 3 * * *",
+        'is an expression with seconds, as Quartz, Spring and robfig/cron have it; write {"cron": "0 3',
+    ),
     ("cron", "", f"has 0 fields, {FIVE_FIELDS}"),
-    ("cron", "61 * * * *", "is not a cron expression: [61 * * * *] is not acceptable, out of range"),
+    ("cron", "61 * * * *", "is not a cron expression: its minute, '61': is not acceptable, out of range"),
     ("cron", "0 0 31 2 *", "never fires: there is no such day"),
-    ("cron", "0 22-3 * * *", "'22-3' in the hour runs backwards: write 22-23,0-3"),
-    ("cron", "H * * * *", "'h' in the minute is a choice by hash or chance: write a number, and use spread"),
-    ("cron", "@reboot", "@reboot is not supported: the macros are @yearly"),
+    ("cron", "R * * * *", "'r' in the minute is a choice by hash or chance: write a number, and use spread"),
+    ("cron", "@weekday", "@weekday is not supported: the macros are @yearly"),
     ("cron", 7, "Input should be a valid string"),
     ("every.interval", "soon", DURATION),
     ("every.interval", "P1Y", DURATION),
@@ -374,7 +377,15 @@ def test_several_problems_of_one_definition_are_all_named():
         {"cron": "0 3 * *", "timezone": "Berlin", "spread": -1, "job": {"target": "x", "payload": "{{tickwheel.no}}"}}
     )
 
-    assert [error["field"] for error in errors] == ["cron", "timezone", "spread", "job.target", "job.payload"]
+    assert [error["field"] for error in errors] == ["timezone", "cron", "spread", "job.target", "job.payload"]
+
+
+def test_what_is_another_programs_is_translated_for_the_zone_of_the_definition():
+    (error,) = problems_in({"cron": "cron(30 6 ? * 2-6 *)", "timezone": "Europe/Berlin", "job": JOB})
+
+    instead = {"cron": "30 6 * * mon-fri", "timezone": "Europe/Berlin", "gap": "skip"}
+    assert (error["field"], error["value"], error["instead"]) == ("cron", "cron(30 6 ? * 2-6 *)", [instead])
+    assert error["message"].endswith(f"write {json.dumps(instead)}")
 
 
 @pytest.mark.parametrize("body", [None, 7, "text", [], [{"cron": "0 3 * * *"}]])

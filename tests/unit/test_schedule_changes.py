@@ -8,6 +8,7 @@ from functions.domain.changing import activated, stopped
 from functions.domain.errors import InvalidSchedule, ScheduleBusy
 from functions.domain.instants import MILLISECOND, to_seconds
 from functions.domain.schedule import Schedule
+from functions.domain.schedule_load import NO_LIMITS, LoadLimits
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.ports import StoredSchedule
 from functions.schedule_changes import Change, Rule
@@ -130,13 +131,20 @@ class Contested(InMemoryScheduleStore):
         self.__dict__.update(store.__dict__)
         self._left = times
 
-    def change(self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None) -> bool:
+    def change(
+        self,
+        stored: StoredSchedule,
+        state: ScheduleState,
+        *,
+        seen: ScheduleState | None,
+        limits: LoadLimits = NO_LIMITS,
+    ) -> bool:
         if self._left and seen is not None:
             self._left -= 1
             other = stopped(Status.PAUSED, before=stored.schedule, state=seen, now=NOON, note="another's")
             paused = replace(stored, version=other.version, status=other.status)
             assert super().change(paused, other, seen=seen)
-        return super().change(stored, state, seen=seen)
+        return super().change(stored, state, seen=seen, limits=limits)
 
 
 class LosingTheAnswer(InMemoryScheduleStore):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from functions.domain.defaults import STORED
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Precision, Priority
@@ -30,7 +31,7 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.schedule_record import decode_schedule, encode_schedule
+from functions.domain.schedule_record import decode_schedule, encode_schedule, encode_stored
 from functions.domain.target_options import USUAL, Method, TargetOptions
 from tests.builders import NOON, a_schedule, a_template, every
 
@@ -83,6 +84,17 @@ EVERYTHING = Schedule(
     pause_after_failures=3,
     history=50,
 )
+
+
+def test_what_is_written_for_other_defaults_leaves_out_what_equals_those():
+    schedule = a_schedule(misfire=Misfire.SKIP, job=a_template(timeout=timedelta(seconds=31)))
+    others = replace(STORED, misfire=Misfire.SKIP, timeout=timedelta(seconds=31), history=3, priority=Priority.LOW)
+
+    written = encode_schedule(schedule, others)
+
+    assert "misfire" not in written
+    assert "timeout" not in written["job"]
+    assert (written["history"], written["job"]["priority"]) == (10, "normal")
 
 
 def test_a_schedule_with_everything_is_written_as_people_write_it():
@@ -394,3 +406,24 @@ def test_every_schedule_is_read_as_it_was_written(
 def round_trip(schedule: Schedule) -> Schedule:
     text = json.dumps(encode_schedule(schedule))
     return decode_schedule(text, tenant=schedule.tenant, schedule_id=schedule.schedule_id)
+
+
+def test_where_a_count_ends_is_stored_and_no_part_of_what_is_told():
+    schedule = a_schedule(rule=RecurrenceRule("FREQ=DAILY;COUNT=3", datetime(2027, 3, 1, 9)))  # noqa: DTZ001  local
+
+    written = encode_stored(schedule)
+
+    assert written["rrule"]["last"] == "2027-03-03T09:00:00"
+    assert "last" not in encode_schedule(schedule)["rrule"]
+    read = decode_schedule(json.dumps(written), tenant=schedule.tenant, schedule_id=schedule.schedule_id)
+    assert isinstance(read.rule, RecurrenceRule)
+    assert read.rule.last == datetime(2027, 3, 3, 9)  # noqa: DTZ001  local
+    assert read == schedule
+    assert encode_stored(read) == written
+
+
+@pytest.mark.parametrize("text", ["FREQ=DAILY", "FREQ=DAILY;UNTIL=20280101T000000", "FREQ=NEVER;COUNT=3"])
+def test_of_a_rule_that_is_not_counted_nothing_more_is_stored(text: str):
+    schedule = a_schedule(rule=RecurrenceRule(text, datetime(2027, 3, 1, 9)))  # noqa: DTZ001  local to the schedule
+
+    assert encode_stored(schedule) == encode_schedule(schedule)

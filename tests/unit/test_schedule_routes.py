@@ -2,25 +2,30 @@
 
 import json
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from functions.api.answers import problem_answer
+from functions.api.asked_fires import AskedFires
 from functions.api.manage_schedules import ScheduleManager
 from functions.api.problems import Misshapen, problem_of
+from functions.api.quota import KNOWN_FOR
 from functions.api.requests import Rules
 from functions.api.schedule_routes import CONTEXT, Desk, router
 from functions.domain.errors import ScheduleBusy, TickwheelError
 from functions.domain.instants import format_instant
 from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import State
+from functions.domain.schedule import CronRule, JobTemplate
+from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits
+from functions.domain.tenant_plan import TenantPlan
 from functions.ports import ScheduleStore
-from tests.builders import NOON
+from tests.builders import NOON, a_schedule
 from tests.fakes import InMemoryScheduleStore
 from tests.integration.events import Context, a_request
-from tests.unit.world import World
+from tests.unit.world import World, pass_time
 
 JOB = {"target": "https://example.com/hook"}
 HOURLY = {"every": 3_600, "job": JOB}
@@ -32,6 +37,7 @@ class Api(World):
     def __init__(self, schedules: InMemoryScheduleStore | None = None) -> None:
         super().__init__()
         self.schedules = schedules or self.schedules
+        self.limits = NO_LIMITS
         self.app = APIGatewayHttpResolver()
         self.app.include_router(router)
         self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
@@ -81,9 +87,17 @@ class Api(World):
             changer=self.changer,
             materialiser=self.materialiser,
             ledger=self.ledger,
-            placer=self.placer,
+            asked=AskedFires(
+                clock=self.clock,
+                ledger=self.ledger,
+                placer=self.placer,
+                token=self.token,
+                side_by_side=lambda rule, items: [rule(item) for item in items],
+            ),
             payloads=self.payloads,
             journal=self.journal,
+            gate=self.gate,
+            limits=lambda _: self.limits,
         )
 
 
@@ -132,6 +146,50 @@ def test_another_definition_is_a_new_version():
 
     assert (status, told["version"], told["every"]) == (200, first["version"] + 1, {"interval": "PT30M"})
     assert told["next_fire"]["at"] == "2027-03-01T12:30:00.000Z"
+
+
+def with_a_stored(expression: str) -> Api:
+    """A schedule that was taken when its expression still was."""
+    api = Api()
+    api.store(a_schedule(rule=CronRule(expression), job=JobTemplate(target=JOB["target"])))
+    api.call("PATCH", "/v1/schedules/nightly", {"history": 9})
+    return api
+
+
+@pytest.mark.parametrize("expression", ["*/90 * * * *", "0 022-002 * * *", "0 0 31W * *"])
+def test_an_expression_that_is_taken_no_more_is_refused_unless_it_is_stored_already(expression: str):
+    body = {"cron": expression, "job": JOB}
+    refusals = [Api().call("PUT", "/v1/schedules/nightly", body, query={"dry_run": flag}) for flag in ("false", "true")]
+    old = with_a_stored(expression)
+    stored = old.get()
+    refusals = [
+        *refusals,
+        old.call("PATCH", "/v1/schedules/nightly", {"cron": f"{expression} "}),
+    ]
+    answers = [
+        old.call("GET", "/v1/schedules/nightly:preview"),
+        old.call("PUT", "/v1/schedules/nightly", {**body, "history": 9}),
+        old.call("PUT", "/v1/schedules/nightly", {**body, "history": 3}, query={"dry_run": "true"}),
+        old.call("PATCH", "/v1/schedules/nightly", {"history": 3}),
+        old.call("PUT", "/v1/schedules/nightly", {**body, "history": 4}),
+        old.call("POST", "/v1/schedules/nightly:pause"),
+        old.call("POST", "/v1/schedules/nightly:resume"),
+    ]
+
+    assert [(status, told["code"]) for status, told in refusals] == [(422, "invalid_schedule")] * 3
+    assert all(told["errors"][0]["field"] == "cron" and told["errors"][0]["instead"] for _, told in refusals)
+    assert [status for status, _ in answers] == [200] * 7
+    assert answers[1][1] == stored
+    assert (answers[-1][1]["cron"], answers[-1][1]["history"]) == (expression, 4)
+    assert answers[-1][1]["next_fire"] == stored["next_fire"]
+
+
+def test_an_expression_that_is_taken_no_more_goes_on_firing_where_it_is_stored():
+    api = with_a_stored("*/90 * * * *")
+
+    pass_time(api, until=NOON + timedelta(hours=2, minutes=30))
+
+    assert [run["fire_at"] for run in api.get()["runs"]] == ["2027-03-01T14:00:00.000Z", "2027-03-01T13:00:00.000Z"]
 
 
 def test_a_dry_run_of_a_put_tells_the_fires_before_and_after_and_writes_nothing():
@@ -441,6 +499,80 @@ def test_a_backfill_runs_the_fires_of_its_range_so_many_a_minute():
     ]
 
 
+class TestWhatATenantMayHandIn:
+    RANGE: ClassVar = {"start": "2027-02-28T00:00:00Z", "end": "2027-02-28T10:00:00Z", "per_minute": 6}
+
+    def test_triggers_take_from_its_rate(self):
+        api = Api()
+        api.put()
+        api.plans.plans["acme"] = TenantPlan(submission_rate=0.01, submission_burst=1)
+
+        answers = [api.call("POST", "/v1/schedules/nightly:trigger") for _ in range(20)]
+
+        assert [status for status, _ in answers] == [202] + [429] * 19
+        assert (answers[1][1]["code"], answers[1][1]["retry_after"]) == ("rate_exceeded", 100)
+        assert len(api.ready.sent) == 1
+
+    def test_triggers_wait_within_its_quota_until_they_have_run(self):
+        api = Api()
+        api.put()
+        api.plans.plans["acme"] = TenantPlan(max_pending=1)
+
+        assert api.call("POST", "/v1/schedules/nightly:trigger")[0] == 202
+        status, problem = api.call("POST", "/v1/schedules/nightly:trigger")
+        assert (status, problem["code"], problem["count"]) == (429, "quota_exceeded", 1)
+
+        api.receive_and_work()
+        api.tally.flush()
+        api.clock.tick(KNOWN_FOR)
+        assert api.call("POST", "/v1/schedules/nightly:trigger")[0] == 202
+
+    def test_a_backfill_comes_in_by_parts_that_keep_its_pace_and_each_fire_runs_once(self):
+        api = Api()
+        api.put()
+        api.plans.plans["acme"] = TenantPlan(submission_rate=1, submission_burst=4)
+        parts, after = [], ""
+        while after is not None:
+            status, told = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": after})
+            if status == 429:
+                assert told["code"] == "rate_exceeded"
+                api.clock.tick(timedelta(seconds=told["retry_after"]))
+                continue
+            assert status == 202, told
+            parts.append(told)
+            after = told.get("next")
+
+        assert sum(part["count"] for part in parts) == 10
+        assert {part["backfill"] for part in parts} == {"token-1"}
+        due_ats = [parse_job_id(job_id).due_at - NOON for part in parts for job_id in part["jobs"]]
+        assert due_ats == [timedelta(seconds=10 * number) for number in range(10)]
+        assert len({timer.job.identity for timer in api.ready.sent}) == len(api.ready.sent) == 10
+
+    def test_a_backfill_is_taken_as_far_as_its_quota_goes(self):
+        api = Api()
+        api.put()
+        api.plans.plans["acme"] = TenantPlan(max_pending=3)
+
+        status, told = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE)
+        assert (status, told["count"], len(api.ready.sent)) == (202, 3, 3)
+
+        status, problem = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": told["next"]})
+        assert (status, problem["code"]) == (429, "quota_exceeded")
+        assert len(api.ready.sent) == 3
+
+    @pytest.mark.parametrize(
+        "after", ["x", "1~2", "9999999999999999~1~t", "1~1~a#b", "1~99999999999999~t", "1~1~\u0660"]
+    )
+    def test_what_no_backfill_has_answered_is_no_place_to_go_on_at(self, after: str):
+        api = Api()
+        api.put()
+
+        status, problem = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": after})
+
+        assert (status, problem["code"]) == (422, "invalid_input")
+        assert "after is" in problem["detail"]
+
+
 def test_a_dry_run_of_a_backfill_tells_what_would_run_and_runs_nothing():
     api = Api()
     api.put()
@@ -555,6 +687,14 @@ class TestFireCounts:
             "next": None,
         }
 
+    def test_an_expression_that_is_taken_no_more_has_a_problem_of_its_own(self):
+        definition = {"tenant": "acme", "id": "a", "cron": "*/90 * * * *", "job": JOB}
+
+        _, told = Api().call("POST", "/v1/schedules:fires", {"schedules": [definition]}, tenant=None)
+
+        (found,) = told["results"]
+        assert found["problem"]["errors"][0]["instead"] == [{"every": "PT1H30M"}, {"cron": "0 * * * *"}]
+
     def test_a_bad_definition_has_a_problem_of_its_own(self):
         good = {"tenant": "acme", "id": "a", **HOURLY}
         bad = [{**good, "every": 0}, {**good, "id": "a b"}, {"id": "a", **HOURLY}, {**good, "status": "paused"}]
@@ -601,3 +741,83 @@ class TestFireCounts:
         status, problem = Api().call("POST", "/v1/schedules:fires", body, tenant=None)
 
         assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_input", field)
+
+
+class TestLimits:
+    """Of what all schedules of a tenant come to."""
+
+    def put(self, api: Api, schedule_id: str = "nightly", **definition: Any) -> tuple[int, Any]:
+        return api.call("PUT", f"/v1/schedules/{schedule_id}", {**HOURLY, **definition})
+
+    def test_one_schedule_too_many_is_refused_with_the_figures_and_a_deleted_one_makes_room(self):
+        api = Api()
+        api.limits = LoadLimits(schedules=2)
+        assert [self.put(api, name)[0] for name in ("a", "b")] == [201, 201]
+
+        status, told = self.put(api, "c")
+        assert (status, told["code"], told["count"], told["limit"]) == (409, "schedules_exceeded", 2, 2)
+        assert "retry_after" not in told
+        assert self.put(api, "a", every=1_800)[0] == 200
+
+        assert api.call("DELETE", "/v1/schedules/a")[0] == 200
+        assert self.put(api, "c")[0] == 201
+
+    def test_schedules_that_would_fire_too_often_together_are_refused_whatever_their_class(self):
+        """Sixty each second, critical, were taken."""
+        api = Api()
+        api.limits = LoadLimits(fires_per_minute=600)
+
+        answers = [self.put(api, f"s{number}", every=1, job={**JOB, "priority": "critical"}) for number in range(60)]
+
+        assert [status for status, _ in answers] == [201] * 10 + [409] * 50
+        told = answers[-1][1]
+        assert told["code"] == "fires_exceeded"
+        assert (told["fires_per_minute"], told["added"], told["limit"]) == (600, 60, 600)
+        assert "pause or delete some" in told["detail"]
+        assert api.schedules.load("acme") == Load(10, 36_000)
+
+    def test_what_lets_a_schedule_fire_more_often_is_refused_and_what_does_not_is_taken(self):
+        api = Api()
+        self.put(api, every=60)
+        self.put(api, "other", every=60)
+        api.limits = LoadLimits(schedules=1, fires_per_minute=1)
+
+        assert api.call("PATCH", "/v1/schedules/nightly", {"every": 30})[1]["code"] == "fires_exceeded"
+        assert api.get()["every"] == {"interval": "PT1M"}
+        assert api.call("PATCH", "/v1/schedules/nightly", {"job": {"priority": "low"}})[0] == 200
+        assert api.call("PATCH", "/v1/schedules/nightly", {"every": 120})[0] == 200
+        assert api.call("POST", "/v1/schedules/nightly:pause")[0] == 200
+        assert api.schedules.load("acme") == Load(2, 60)
+
+    def test_a_paused_schedule_gives_its_fires_back_and_is_resumed_where_there_is_room(self):
+        api = Api()
+        api.limits = LoadLimits(fires_per_minute=60)
+        self.put(api, every=1)
+        api.call("POST", "/v1/schedules/nightly:pause")
+        assert api.schedules.load("acme") == Load(1, 0)
+        # A paused one may be changed to anything: it fires when it is resumed.
+        assert self.put(api, every=2)[0] == 200
+        assert self.put(api, "other", every=2)[0] == 201
+
+        api.clock.tick(timedelta(minutes=1))
+        assert api.call("POST", "/v1/schedules/nightly:resume")[0] == 200
+        assert self.put(api, "third", every=3_600)[1]["code"] == "fires_exceeded"
+
+        api.call("POST", "/v1/schedules/other:pause")
+        api.limits = LoadLimits(fires_per_minute=30)
+        assert api.call("POST", "/v1/schedules/other:resume")[1]["code"] == "fires_exceeded"
+        assert api.get("other")["status"] == "paused"
+
+    def test_a_dry_run_counts_for_nothing(self):
+        api = Api()
+
+        api.call("PUT", "/v1/schedules/nightly", HOURLY, query={"dry_run": "true"})
+
+        assert api.schedules.load("acme") == Load()
+
+    def test_the_same_definition_again_adds_nothing(self):
+        api = Api()
+        self.put(api)
+        self.put(api)
+
+        assert api.schedules.load("acme") == Load(1, 1)

@@ -17,7 +17,8 @@ from functions.api.requests import Rules
 from functions.api.schedule_bodies import RULES as RULE_NAMES
 from functions.api.schedule_bodies import read_schedule
 from functions.api.schedule_requests import BackfillBody
-from functions.domain.firing import fires
+from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_REQUEST, STEPS_OF_A_WALK
+from functions.domain.firing import MOST_GATHERED, fires
 from functions.domain.occurrence import check_references
 from functions.domain.schedule_state import SkipReason
 from functions.domain.zones import zone_of
@@ -83,6 +84,28 @@ def test_the_fires_of_a_clock_change_are_what_is_computed(policy: str):
         assert (", ".join(clock) or "none") == told, (cron, chosen)
 
 
+def test_the_fires_of_recurrence_rules_at_a_clock_change_are_what_is_computed():
+    for rule, chosen, *told in rows("| rule, from midnight |"):
+        policies = [policy.strip("` ") for policy in chosen.split(",") if policy]
+        definition = {
+            "rrule": {"rule": rule, "starts_at": "2027-01-01T00:00:00"},
+            "timezone": "Europe/Berlin",
+            "job": {"target": "handler:echo"},
+            **dict(zip(("gap", "fold"), policies, strict=False)),
+        }
+        schedule = read_schedule(definition, RULES).schedule("acme", "nightly")
+        spans = (
+            (datetime(2027, 3, 28, 0, tzinfo=UTC), datetime(2027, 3, 28, 2, tzinfo=UTC)),
+            (datetime(2027, 10, 30, 23, tzinfo=UTC), datetime(2027, 10, 31, 2, 30, tzinfo=UTC)),
+        )
+        for (start, end), expected in zip(spans, told, strict=True):
+            found = takewhile(lambda fire: fire.at < end, fires(schedule, after=start - timedelta(milliseconds=1)))  # noqa: B023
+            local = [fire.at.astimezone(zone_of("Europe/Berlin")) for fire in found]
+            with_offset = "+" in expected
+            clock = [f"{at:%H:%M}" + (at.isoformat()[-6:] if with_offset else "") for at in local]
+            assert ", ".join(clock) == expected, (rule, chosen)
+
+
 def test_every_reference_is_one_that_there_is():
     for reference, *_ in rows("| reference | |"):
         check_references(reference)
@@ -95,7 +118,7 @@ def test_every_reason_for_a_skip_is_named():
 def test_every_problem_that_is_named_is_one_that_there_is():
     codes = {code for _, code, _ in TABLE.values()}
 
-    assert {"invalid_schedule", "schedule_not_found", "schedule_busy", "not_placed"} <= codes
+    assert {"invalid_schedule", "too_costly", "schedule_not_found", "schedule_busy", "not_placed"} <= codes
 
 
 @pytest.mark.parametrize("command", commands(), ids=lambda text: text[:60])
@@ -136,3 +159,10 @@ def answer_anything(request: Request) -> Answer:
     if "dry_run" in query:
         return Answer(200, {"before": [], "after": []})
     return Answer(200, verbs.get(path.rpartition(":")[2], schedule_json()))
+
+
+def test_what_is_told_of_steps_is_what_is_counted():
+    assert f"more than {STEPS_OF_A_FIRE:,} steps" in PAGE
+    assert f"of which {STEPS_OF_A_WALK:,} do not tell" in " ".join(PAGE.split())
+    assert f"share {STEPS_OF_A_REQUEST:,} steps" in PAGE
+    assert f"counts {MOST_GATHERED} of the others at most" in PAGE

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.claims import LedgerRow
+from functions.domain.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.lifecycle import State
-from functions.domain.slots import ABANDONED, is_abandoned, wait_of
+from functions.domain.slots import SILENCE, is_abandoned, wait_of
 from tests.builders import NOON
 
 SKEW = timedelta(seconds=5)
-LONG_AGO = NOON - 10 * ABANDONED
-OVER = NOON - ABANDONED - SKEW
+LONG_AGO = NOON - 10 * SILENCE
+OVER = NOON - SILENCE - SKEW
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,11 @@ OVER = NOON - ABANDONED - SKEW
         (LedgerRow(state=State.SCHEDULED, due_at=LONG_AGO, updated_at=LONG_AGO), OVER),
         (LedgerRow(state=State.RETRYING, due_at=OVER, updated_at=LONG_AGO), LONG_AGO),
         (LedgerRow(state=State.RETRYING, due_at=OVER, updated_at=LONG_AGO), None),
+        (LedgerRow(state=State.SCHEDULED, due_at=LONG_AGO, updated_at=LONG_AGO, parked_until=OVER), LONG_AGO),
     ],
-    ids=["no row", "running", "due", "just written", "just in the slot", "retrying", "retrying in no slot"],
+    ids=["no row", "running", "due", "just written", "just in the slot", "retrying", "retrying in no slot", "parked"],
 )
-def test_a_run_is_abandoned_a_day_and_the_skew_after_the_last_that_was_heard_of_it(
+def test_a_run_is_abandoned_fourteen_days_and_the_skew_after_the_last_that_was_heard_of_it(
     row: LedgerRow | None, since: datetime | None
 ):
     assert not abandoned(row, since=since, now=NOON)
@@ -46,6 +47,18 @@ def test_a_run_that_waits_for_its_next_attempt_is_not_abandoned():
     row = LedgerRow(state=State.RETRYING, due_at=NOON + timedelta(hours=3), updated_at=LONG_AGO)
 
     assert not abandoned(row, since=LONG_AGO, now=NOON + timedelta(hours=3))
+
+
+def test_a_run_that_was_asked_to_cancel_is_waited_for_only_as_long_as_its_lease():
+    row = LedgerRow(state=State.RUNNING, lease_until=NOON, updated_at=NOON, cancel_requested=True)
+
+    assert not abandoned(row, since=NOON, now=NOON + SKEW)
+    assert abandoned(row, since=NOON, now=NOON + SKEW + MILLISECOND)
+
+
+def test_the_row_of_a_run_that_has_begun_is_there_for_longer_than_silence_lasts():
+    assert SILENCE + timedelta(minutes=1) < LEDGER_LIFE
+    assert SILENCE >= MESSAGE_LIFE
 
 
 def test_who_never_took_the_slot_and_has_no_row_is_abandoned():

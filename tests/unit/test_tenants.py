@@ -17,7 +17,14 @@ from functions.domain.tenant_change import EFFECTIVE_AFTER
 from functions.domain.tenant_plan import Tenant, TenantStatus
 from functions.ports import EVERYBODY
 from tests.builders import NOON
-from tests.fakes import FakeClock, InMemoryDeletionStore, InMemoryTenantStore, InMemoryUsageStore, RecordingJournal
+from tests.fakes import (
+    FakeClock,
+    InMemoryDeletionStore,
+    InMemoryScheduleStore,
+    InMemoryTenantStore,
+    InMemoryUsageStore,
+    RecordingJournal,
+)
 from tests.integration.events import Context, a_request
 
 PLANS: dict[str, dict[str, Any]] = {"default": {"max_pending": 100}, "gold": {"weight": 5}}
@@ -31,8 +38,13 @@ BUILT_IN = {
     "execution_rate": "unlimited",
     "max_concurrency": "unlimited",
     "subshards": 1,
+    "read_rate": 100,
+    "max_schedules": 10_000,
+    "max_fires_per_minute": 600,
     "top_priority": "critical",
 }
+
+NO_SCHEDULES = {"count": 0, "max_schedules": 10_000, "fires_per_minute": 0, "max_fires_per_minute": 600}
 
 
 class ContendedStore(InMemoryTenantStore):
@@ -67,6 +79,7 @@ class Api:
             store=self.store,
             usage=InMemoryUsageStore(),
             deletions=InMemoryDeletionStore(),
+            schedules=InMemoryScheduleStore(),
             journal=self.journal,
             plans=PLANS,
         )
@@ -100,6 +113,7 @@ def test_a_tenant_without_a_row_is_told_with_what_everybody_has():
             "status": "active",
             "note": "",
             "version": 0,
+            "schedules": NO_SCHEDULES,
         },
     )
 
@@ -122,7 +136,7 @@ def test_a_tenant_that_was_put_is_told_with_its_limits_and_which_are_its_own():
         "changed_at": format_instant(NOON),
         "in_effect_by": format_instant(NOON + EFFECTIVE_AFTER),
     }
-    assert api.told("GET", "/v1/tenants/acme") == put
+    assert api.told("GET", "/v1/tenants/acme") == {**put, "schedules": NO_SCHEDULES}
 
 
 def test_a_patch_takes_a_limit_away_and_keeps_the_others():
@@ -291,9 +305,10 @@ def test_what_is_told_of_a_tenant_is_what_is_described():
     told = api.told("POST", "/v1/tenants/acme:pause")
     schemas = document()["components"]["schemas"]
 
-    assert set(told) == set(schemas["Tenant"]["properties"]) - {"deletion"}
+    assert set(told) == set(schemas["Tenant"]["properties"]) - {"deletion", "schedules"}
+    assert set(never_changed["schedules"]) == set(schemas["Tenant"]["properties"]["schedules"]["properties"])
     _, deleting = api.call("DELETE", "/v1/tenants/umbrella", confirm="umbrella")
     assert set(deleting["deletion"]) == set(schemas["Tenant"]["properties"]["deletion"]["properties"])
     assert set(told["limits"]) == set(schemas["Tenant"]["properties"]["limits"]["properties"])
-    assert set(schemas["Tenant"]["required"]) == set(never_changed)
+    assert set(schemas["Tenant"]["required"]) | {"schedules"} == set(never_changed)
     assert set(api.told("POST", "/v1/pause")) == set(schemas["StageStatus"]["properties"])

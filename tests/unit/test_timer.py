@@ -44,6 +44,14 @@ class TestNextAttempt:
 
         assert due_after(timer) == MINUTE
 
+    def test_a_failure_that_a_slow_clock_saw_makes_no_attempt_due_before_the_one_that_failed(self):
+        timer = an_attempt(base=2 * SECOND, cap=2 * SECOND)
+
+        following = timer.next_attempt(failed_at=NOON - 5 * SECOND, jitter=0)
+
+        assert following is not None
+        assert following.due_at == NOON
+
     @pytest.mark.parametrize(("failed_after", "is_granted"), [(9 * MINUTE, True), (9 * MINUTE + SECOND, False)])
     def test_no_attempt_is_due_later_than_the_age_of_the_policy(self, failed_after: timedelta, is_granted: bool):
         timer = an_attempt(max_age=10 * MINUTE)

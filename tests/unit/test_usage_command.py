@@ -11,7 +11,7 @@ from tests.api_server import Answer, ApiServer
 from tests.unit.test_cli import wide_terminal
 from tickwheel.cli import app
 from tickwheel.client import Client
-from tickwheel.tenants import Figures, Usage
+from tickwheel.tenants import Figures, ScheduleLoad, Usage
 
 __all__ = ["wide_terminal"]
 
@@ -71,3 +71,23 @@ def test_the_command_asks_for_so_many_days_until_today() -> None:
     }
     assert asked["until"] - asked["from"] == timedelta(days=6)
     assert datetime.now(UTC).date() - asked["until"] <= timedelta(days=1)
+
+
+LOAD: dict[str, Any] = {
+    "count": 1_234,
+    "max_schedules": 10_000,
+    "fires_per_minute": 20.57,
+    "max_fires_per_minute": "unlimited",
+}
+
+
+def test_what_its_schedules_come_to_is_read_and_shown_beside_the_days() -> None:
+    with ApiServer(*[Answer(200, {**TOLD, "schedules": LOAD})] * 3) as server:
+        with Client(server.url, region="us-east-1") as client:
+            found = client.tenants.usage("acme")
+        shown = run("acme", server=server).stdout
+        told = json.loads(run("acme", "--json", server=server).stdout)
+
+    assert found.schedules == ScheduleLoad(**LOAD)
+    assert shown.splitlines()[-1] == "now: 1,234 schedules of 10,000, 20.57 fires a minute of unlimited"
+    assert told["schedules"] == LOAD

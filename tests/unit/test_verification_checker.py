@@ -14,7 +14,7 @@ from functions.domain.lifecycle import State
 from functions.domain.occurrence import identity_of
 from tests.builders import NOON
 from verification.checker import Invariant, judge
-from verification.history import Answer, Call, Cancel, Fires, History, Job, Letter, Row
+from verification.history import Answer, Call, Cancel, Fires, History, Job, Letter, Replay, Row
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -72,6 +72,9 @@ STUMBLE = a_call(1, Answer.FAILED)
 LETTER = Letter(KEY, "http_503")
 CANCELLED = Cancel(KEY, NOON + SECOND / 2, is_final=True)
 STOPPED = replace(CANCELLED, is_final=False)
+REPLAY = Replay(KEY, NOON + 4 * SECOND)
+REPLAYED = a_row(number=5, over=[(NOON + 2 * SECOND, NOON + 4 * SECOND)])
+"""It had failed for good two seconds after noon."""
 OF_FIRE: dict[str, Any] = {"key": FIRE}
 
 GOOD = {
@@ -106,6 +109,28 @@ GOOD = {
     "is started by a worker that dies": a_history(
         a_job(AT_MOST), [], a_row(State.ATTEMPTED, fence=0), disturbed=frozenset({KEY})
     ),
+    "is run before its time by its owner": a_history(
+        a_job(hastened_at=NOON - MINUTE), [a_call(called_at=NOON - SECOND)], a_row()
+    ),
+    "is replayed after its failure": a_history(a_job(), [STUMBLE, a_call(5)], REPLAYED, replays=[REPLAY]),
+    "fails again after its replay": a_history(
+        a_job(),
+        [STUMBLE, a_call(5, Answer.FAILED)],
+        replace(REPLAYED, state=State.FAILED),
+        letters=[LETTER],
+        replays=[REPLAY],
+    ),
+    "was asked to stop too late, and is replayed": a_history(
+        a_job(),
+        [STUMBLE, a_call(5), a_call(6, Answer.KNOWN)],
+        replace(REPLAYED, attempt=6, fence=6, settled_at=NOON + MINUTE),
+        replays=[REPLAY],
+        cancels=[STOPPED],
+        disturbed=frozenset({KEY}),
+    ),
+    "has a target that goes on by itself and falls silent": a_history(
+        a_job(), [a_call(1, Answer.PENDING), a_call(2)], a_row(number=2)
+    ),
     "is a fire": a_history(fires(), [a_call(**OF_FIRE)], a_row(**OF_FIRE)),
     "is a fire that is skipped": a_history(fires(), [], a_row(State.SKIPPED, 0, **OF_FIRE)),
     "is a fire that need not be": a_history(
@@ -125,6 +150,32 @@ BAD = {
         a_history(a_job(), [a_call(called_at=NOON - 2 * SECOND, ahead=SECOND)], a_row()),
     ),
     "names another time": (Invariant.NOTHING_EARLY, a_history(a_job(), [a_call(scheduled_at=NOON - SECOND)], a_row())),
+    "comes before its owner lets it run": (
+        Invariant.NOTHING_EARLY,
+        a_history(a_job(hastened_at=NOON - SECOND), [a_call(called_at=NOON - 2 * SECOND)], a_row()),
+    ),
+    "is called when it has failed, before its replay": (
+        Invariant.ONE_EFFECT,
+        a_history(a_job(), [STUMBLE, a_call(3, Answer.FAILED), a_call(5)], REPLAYED, replays=[REPLAY]),
+    ),
+    "keeps its letter after its replay": (
+        Invariant.DEAD_LETTERS_ACCOUNTED,
+        a_history(a_job(), [STUMBLE, a_call(5)], REPLAYED, letters=[LETTER], replays=[REPLAY]),
+    ),
+    "goes on between its stop and its replay": (
+        Invariant.CANCELS_KEPT,
+        a_history(
+            a_job(),
+            [STUMBLE, a_call(2, Answer.FAILED), a_call(5)],
+            replace(REPLAYED, over=()),
+            replays=[REPLAY],
+            cancels=[STOPPED],
+        ),
+    ),
+    "has succeeded and was not told so": (
+        Invariant.ENDS_AGREE,
+        a_history(a_job(), [a_call(1, Answer.PENDING)], a_row()),
+    ),
     "is called when it is settled": (
         Invariant.ONE_EFFECT,
         a_history(

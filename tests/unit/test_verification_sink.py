@@ -1,5 +1,6 @@
 """The target of a run on the local stack: what it does with a call, and what it remembers."""
 
+import socket
 from datetime import timedelta
 from http import HTTPStatus
 
@@ -10,15 +11,18 @@ from verification.sink import SLOW_TIMEOUT, Manner, Sink
 SECOND = timedelta(seconds=1)
 
 
-def call(sink: Sink, manner: Manner = Manner.FINE, *, attempt: int = 1, fence: int = 1) -> tuple[HTTPStatus, bool]:
-    headers = {
+def headers(*, attempt: int = 1, fence: int = 1) -> dict[str, str]:
+    return {
         "Idempotency-Key": "acme#invoice",
         "Tickwheel-Tenant": "acme",
         "Tickwheel-Attempt": str(attempt),
         "Tickwheel-Fence": str(fence),
         "Tickwheel-Scheduled-At": "2027-03-01T12:00:00.000Z",
     }
-    return sink.take(manner, headers, '{"n":1}', at=NOON + SECOND)
+
+
+def call(sink: Sink, manner: Manner = Manner.FINE, *, attempt: int = 1, fence: int = 1) -> tuple[HTTPStatus, bool]:
+    return sink.take(manner, headers(attempt=attempt, fence=fence), '{"n":1}', at=NOON + SECOND)
 
 
 def answers(sink: Sink) -> list[Answer]:
@@ -67,3 +71,14 @@ def test_a_call_is_remembered_as_it_came() -> None:
     assert (seen.key, seen.tenant, seen.attempt, seen.fence) == ("acme#invoice", "acme", 3, 7)
     assert (seen.scheduled_at, seen.called_at, seen.until) == (NOON, NOON + SECOND, NOON + SECOND + SLOW_TIMEOUT)
     assert seen.payload == '{"n":1}'
+
+
+def test_a_request_whose_caller_died_while_it_wrote_is_no_call() -> None:
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers().items())
+    with Sink() as sink:
+        with socket.create_connection(("127.0.0.1", sink.server_port)) as connection:
+            connection.sendall(f"POST /fine HTTP/1.1\r\n{head}Content-Length: 20\r\n\r\n{{".encode())
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+
+        assert sink.calls == []

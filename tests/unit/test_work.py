@@ -17,6 +17,7 @@ from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.operation import Action, Operation, OperationState, Progress, Shift
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.tenant_plan import TenantPlan
 from functions.operations import export, work
 from functions.operations.work import ENOUGH_FAILURES, LEASE, MOST_FAILURES, STEP
 from functions.ports import Failed, Pending, Rejected, Succeeded
@@ -331,6 +332,59 @@ class TestRescheduling:
 
         assert standing(world, operation).progress.refused == {"moved": 1}
         assert [told.scheduled_at for told in world.calls] == [NOON + 2 * HOUR]
+
+
+SLOW = TenantPlan(submission_rate=0.05, submission_burst=4)
+"""Three jobs a minute."""
+
+
+class TestTheRateOfItsTenant:
+    @pytest.mark.parametrize(
+        ("action", "asked"),
+        [(Action.RUN_NOW, {"rate": 100}), (Action.RESCHEDULE, {"shift": Shift(by=timedelta(days=1))})],
+    )
+    def test_what_makes_work_takes_from_it_a_turn_at_a_time(self, world: World, action: Action, asked: dict[str, Any]):
+        world.plans.plans["acme"] = SLOW
+        for _ in range(12):
+            placed(world)
+        operation = accepted(world, action, **asked)
+
+        done: list[int] = []
+        while not standing(world, operation).state.is_over:
+            world.operate()
+            done.append(standing(world, operation).progress.done)
+            world.clock.tick(MINUTE)
+
+        assert done == [4, 7, 10, 12]
+        progress = standing(world, operation).progress
+        assert (progress.matched, progress.examined, progress.refused, progress.failures) == (12, 12, {}, 0)
+
+    @pytest.mark.parametrize("action", [Action.CANCEL, Action.EXPORT])
+    def test_what_makes_none_does_not(self, world: World, action: Action):
+        world.plans.plans["acme"] = SLOW
+        for _ in range(12):
+            placed(world)
+
+        assert carried_on(world, action).progress.done == 12
+        assert world.rates.writes == 0
+
+    def test_jobs_that_are_refused_do_not_hold_up_those_behind_them(self, world: World):
+        world.plans.plans["acme"] = SLOW
+        for number in range(12):
+            delivery = Delivery.AT_LEAST_ONCE if number < 8 else Delivery.EXACTLY_ONCE
+            placed(world, identity=f"job-{number:02}", delivery=delivery)
+
+        progress = carried_on(world, Action.RUN_NOW).progress
+
+        assert (progress.done, progress.refused) == (4, {"not_changeable": 8})
+
+    def test_a_dry_run_makes_nothing(self, world: World):
+        world.plans.plans["acme"] = SLOW
+        placed(world)
+
+        carried_on(world, Action.RUN_NOW, dry_run=True)
+
+        assert world.rates.writes == 0
 
 
 class TestRunningNow:
@@ -937,7 +991,7 @@ def replayed(world: World) -> Timer:
     timer = placed(world, due_at=NOON)
     world.ledger.rows[timer.job.key] = LedgerRow(state=State.FAILED, attempt=1, fence=1)
     replay = timer.replayed(due_at=LATER)
-    world.ledger.replay(replay, fence=1, owner="r", now=NOON)
+    world.ledger.replay(replay, job_id=str(job_id_of(timer.job)), fence=1, owner="r", now=NOON)
     world.placer.place([replay])
     return replay
 

@@ -11,9 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from functions.api.admission import Admission
+from functions.api.dead_letters import LetterFinder
 from functions.api.explain import Explainer
 from functions.api.find import Finder
 from functions.api.finish import Finisher
+from functions.api.gate import Gate
+from functions.api.known_ids import KnownIds
+from functions.api.purge import Purger
+from functions.api.quota import Quota
 from functions.api.submit import Accepted, Submitter
 from functions.breakers import Breakers
 from functions.cancelling import Canceller
@@ -23,17 +28,19 @@ from functions.domain.alarm import Alarm
 from functions.domain.claims import LedgerRow
 from functions.domain.conditions import Conditions
 from functions.domain.errors import TickwheelError
-from functions.domain.instants import from_seconds
+from functions.domain.instants import EPOCH, from_seconds
 from functions.domain.job import Job, Timer
 from functions.domain.operation import OwnedDay
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import ScheduleState
 from functions.domain.submission import Submission
 from functions.domain.wheel import Ring, Wheel
+from functions.ends import Ends
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.operations.work import Operator, WorkReport
 from functions.pacing import Pacer
+from functions.pausing import Asides, Pauser
 from functions.placing import Placer
 from functions.ports import (
     DeadLetter,
@@ -48,17 +55,19 @@ from functions.ports import (
     TimerStore,
 )
 from functions.rescheduling import Rescheduler
+from functions.run_ends import RunEnds
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner, ScanReport
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper, SweepReport
 from functions.tally import Tally
 from functions.worker.execute import Message, Worker
-from tests.builders import LOCAL_WHEEL, a_state, a_stored_schedule
+from tests.builders import ID_SECRET, LOCAL_WHEEL, a_state, a_stored_schedule
 from tests.fakes import (
     FakeClock,
     GivenPlans,
@@ -78,6 +87,7 @@ from tests.fakes import (
     InMemoryUsageStore,
     RecordingAudit,
     RecordingJournal,
+    RecordingPulse,
     RecordingTargets,
 )
 
@@ -231,6 +241,7 @@ class World:
         self.used = InMemoryUsageStore()
         self.waiting = InMemoryPendingStore()
         self.tally = self.a_tally()
+        self.pulse = RecordingPulse()
         self._tokens = itertools.count(1)
         self.jitter = 0.0
         self.sample = 1.0
@@ -264,18 +275,34 @@ class World:
         return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
 
     @property
+    def submission_rates(self) -> SubmissionRates:
+        return SubmissionRates(clock=self.clock, plans=self.plans, rates=self.rates, journal=self.journal)
+
+    @property
     def admission(self) -> Admission:
         return Admission(
-            clock=self.clock,
             plans=self.plans,
-            rates=self.rates,
+            submission_rates=self.submission_rates,
             conditions=self.conditions,
             journal=self.journal,
         )
 
+    @cached_property
+    def gate(self) -> Gate:
+        quota = Quota(clock=self.clock, plans=self.plans, pending=self.waiting, journal=self.journal)
+        return Gate(admission=self.admission, quota=quota)
+
     @property
     def changer(self) -> ScheduleChanger:
         return ScheduleChanger(clock=self.clock, schedules=self.schedules)
+
+    @property
+    def pauser(self) -> Pauser:
+        return Pauser(changer=self.changer, journal=self.journal, audit=self.trail)
+
+    @property
+    def asides(self) -> Asides:
+        return Asides(clock=self.clock, schedules=self.schedules, pauser=self.pauser, journal=self.journal)
 
     @property
     def materialiser(self) -> Materialiser:
@@ -287,6 +314,7 @@ class World:
             placer=self.placer,
             plans=self.plans,
             journal=self.journal,
+            asides=self.asides,
             side_by_side=lambda rule, items: [rule(item) for item in items],
         )
 
@@ -297,11 +325,29 @@ class World:
             schedules=self.schedules,
             ledger=ledger or self.ledger,
             placer=self.placer,
-            changer=self.changer,
-            materialiser=self.materialiser,
+            ends=self.ends(ledger=ledger),
             journal=self.journal,
             token=self.token,
+        )
+
+    def ends(self, *, ledger: Ledger | None = None) -> Ends:
+        return Ends(
+            clock=self.clock,
+            ledger=ledger or self.ledger,
+            dead_letters=self.letters,
+            runs=self.run_ends(),
+            journal=self.journal,
+            usage=self.tally,
+            pending=self.tally,
+            pulse=self.pulse,
             audit=self.trail,
+        )
+
+    def run_ends(self) -> RunEnds:
+        return RunEnds(
+            schedules=self.schedules,
+            pauser=self.pauser,
+            materialiser=self.materialiser,
         )
 
     def ringer(self) -> Ringer:
@@ -355,6 +401,7 @@ class World:
             token=self.token,
             jitter=lambda: self.jitter,
             usage=self.tally,
+            pulse=self.pulse,
         )
 
     @cached_property
@@ -387,14 +434,12 @@ class World:
             clock=self.clock,
             ledger=ledger or self.ledger,
             placer=self.placer,
-            occurrences=self.occurrences(ledger=ledger),
+            ends=self.ends(ledger=ledger),
             dead_letters=self.letters,
             payloads=self.payloads,
             journal=self.journal,
             jitter=lambda: self.jitter,
             usage=self.tally,
-            pending=self.tally,
-            audit=self.trail,
         )
 
     def work(self, *messages: Message, ledger: Ledger | None = None) -> list[str]:
@@ -432,6 +477,7 @@ class World:
             plans=self.plans,
             pacer=self.pacer,
             placer=self.placer,
+            ends=self.ends(),
             capacity=self.capacity,
             journal=self.journal,
             token=self.token,
@@ -466,7 +512,9 @@ class World:
             timers=self.timers,
             ledger=self.ledger,
             placer=self.placer,
+            ends=self.ends(),
             journal=self.journal,
+            token=self.token,
             sample=self.sample,
             capacity=self.ready_capacity,
         )
@@ -479,12 +527,31 @@ class World:
             ledger=self.ledger,
             dead_letters=self.letters,
             placer=self.placer,
-            occurrences=self.occurrences(),
+            ends=self.ends(),
             plans=self.plans,
             journal=self.journal,
             token=self.token,
-            usage=self.tally,
-            pending=self.tally,
+        )
+
+    def purger(self) -> Purger:
+        side_by_side: Any = lambda rule, items: [rule(item) for item in items]  # noqa: E731  as everywhere here
+        return Purger(
+            clock=self.clock,
+            finder=LetterFinder(
+                wheel=self.wheel,
+                clock=self.clock,
+                dead_letters=self.letters,
+                payloads=self.payloads,
+                side_by_side=side_by_side,
+                marked_since=lambda: EPOCH,
+            ),
+            dead_letters=self.letters,
+            ledger=self.ledger,
+            payloads=self.payloads,
+            ends=self.ends(),
+            journal=self.journal,
+            token=self.token,
+            side_by_side=side_by_side,
             audit=self.trail,
         )
 
@@ -499,6 +566,7 @@ class World:
             plans=self.plans,
             journal=self.journal,
             identity=lambda: f"random-{next(self._tokens)}",
+            id_secret=lambda: ID_SECRET,
             token=self.token,
             side_by_side=lambda rule, items: [rule(item) for item in items],
             usage=self.tally,
@@ -517,17 +585,34 @@ class World:
             timers=self.timers,
             payloads=self.payloads,
             placer=self.placer,
+            ends=self.ends(),
             token=self.token,
-            pending=self.tally,
             audit=self.trail,
         )
 
     def finder(self) -> Finder:
-        return Finder(wheel=self.wheel, clock=self.clock, ledger=self.ledger, timers=self.timers)
+        return Finder(
+            wheel=self.wheel, clock=self.clock, ledger=self.ledger, timers=self.timers, known=self.known_ids()
+        )
+
+    def known_ids(self) -> KnownIds:
+        return KnownIds(
+            wheel=self.wheel,
+            clock=self.clock,
+            ledger=self.ledger,
+            timers=self.timers,
+            schedules=self.schedules,
+            plans=self.plans,
+            id_secret=lambda: ID_SECRET,
+        )
 
     def finisher(self, *, ledger: Ledger | None = None) -> Finisher:
         return Finisher(
-            clock=self.clock, ledger=ledger or self.ledger, settler=self.settler(ledger=ledger), audit=self.trail
+            clock=self.clock,
+            ledger=ledger or self.ledger,
+            settler=self.settler(ledger=ledger),
+            token=self.token,
+            audit=self.trail,
         )
 
     def explainer(self) -> Explainer:
@@ -553,6 +638,7 @@ class World:
             plans=self.plans,
             journal=self.journal,
             identity=lambda: f"random-{next(self._tokens)}",
+            id_secret=lambda: ID_SECRET,
             token=self.token,
             pending=self.tally,
             audit=self.trail,
@@ -560,6 +646,7 @@ class World:
 
     def operator(self) -> Operator:
         return Operator(
+            submission_rates=self.submission_rates,
             wheel=self.wheel,
             clock=self.clock,
             operations=self.operations,

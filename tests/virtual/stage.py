@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.api.asked_fires import AskedFires
 from functions.api.manage_schedules import ScheduleManager
 from functions.breakers import Breakers
 from functions.conditions import KnownConditions
@@ -20,11 +21,14 @@ from functions.domain.envelope import decode_envelope
 from functions.domain.schedule import Schedule
 from functions.domain.target_options import TargetOptions
 from functions.domain.wheel import Wheel
+from functions.ends import Ends
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.pacing import Pacer
+from functions.pausing import Asides, Pauser
 from functions.placing import Placer
 from functions.ports import Invocation, Outcome, Receipt, Succeeded
+from functions.run_ends import RunEnds
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
@@ -97,6 +101,7 @@ class VirtualStage:
         )
         placer = Placer(wheel=wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=pacer)
         changer = ScheduleChanger(clock=self.clock, schedules=self.schedules)
+        pauser = Pauser(changer=changer, journal=self.journal)
         materialiser = Materialiser(
             wheel=wheel,
             clock=self.clock,
@@ -105,6 +110,7 @@ class VirtualStage:
             placer=placer,
             plans=GivenPlans(),
             journal=self.journal,
+            asides=Asides(clock=self.clock, schedules=self.schedules, pauser=pauser, journal=self.journal),
             side_by_side=_one_after_another,
         )
         self.manager = ScheduleManager(
@@ -114,8 +120,21 @@ class VirtualStage:
             changer=changer,
             materialiser=materialiser,
             ledger=self.ledger,
-            placer=placer,
+            asked=AskedFires(
+                clock=self.clock,
+                ledger=self.ledger,
+                placer=placer,
+                token=self._token,
+                side_by_side=_one_after_another,
+            ),
             payloads=payloads,
+            journal=self.journal,
+        )
+        ends = Ends(
+            clock=self.clock,
+            ledger=self.ledger,
+            dead_letters=letters,
+            runs=RunEnds(schedules=self.schedules, pauser=pauser, materialiser=materialiser),
             journal=self.journal,
         )
         self._scanner = Scanner(
@@ -129,6 +148,7 @@ class VirtualStage:
             plans=GivenPlans(),
             pacer=pacer,
             placer=placer,
+            ends=ends,
             capacity=1_000_000,
             alarms=Ringer(
                 wheel=self.wheel,
@@ -146,8 +166,7 @@ class VirtualStage:
             schedules=self.schedules,
             ledger=self.ledger,
             placer=placer,
-            changer=changer,
-            materialiser=materialiser,
+            ends=ends,
             journal=self.journal,
             token=self._token,
         )
@@ -160,7 +179,7 @@ class VirtualStage:
                 clock=self.clock,
                 ledger=self.ledger,
                 placer=placer,
-                occurrences=occurrences,
+                ends=ends,
                 dead_letters=letters,
                 payloads=payloads,
                 journal=self.journal,
@@ -199,8 +218,10 @@ class VirtualStage:
             timers=self.timers,
             ledger=self.ledger,
             placer=placer,
+            ends=ends,
             plans=GivenPlans(),
             journal=self.journal,
+            token=self._token,
             sample=1.0,
             capacity=100_000,
         )

@@ -16,8 +16,9 @@ from functions.domain.envelope import decode_alarm, decode_envelope, decode_time
 from functions.domain.job import Timer
 from functions.domain.lifecycle import State
 from functions.domain.timer_key import is_alarm_key
-from tests.fakes import InMemoryReadyQueue, InMemoryShardStore, InMemoryTimerStore
+from tests.fakes import InMemoryReadyQueue
 from tests.fakes.kept import kept
+from tests.world.stores import SeenShards, SeenTimers
 
 
 @lru_cache(maxsize=4_096)
@@ -44,9 +45,7 @@ def cursors_of(text: str) -> Cursors:
     return decode_cursors(text)
 
 
-def carriers(
-    ready: InMemoryReadyQueue, timers: InMemoryTimerStore, shards: InMemoryShardStore
-) -> dict[str, list[Timer]]:
+def carriers(ready: InMemoryReadyQueue, timers: SeenTimers, shards: SeenShards) -> dict[str, list[Timer]]:
     """The timers that are on their way, by the key of their job."""
     found: dict[str, list[Timer]] = {}
     for message in (*ready.messages.values(), *ready.dead):
@@ -59,13 +58,13 @@ def carriers(
     return found
 
 
-def alarms(timers: InMemoryTimerStore) -> list[Alarm]:
+def alarms(timers: SeenTimers) -> list[Alarm]:
     """All alarms, also those that have rung."""
     rows = [(key, record) for rows in timers.rows.values() for key, record in rows.items()]
     return [alarm_of(record, key.split("#")[1]) for key, record in rows if is_alarm_key(key)]
 
 
-def alarms_ahead(timers: InMemoryTimerStore, shards: InMemoryShardStore) -> list[Alarm]:
+def alarms_ahead(timers: SeenTimers, shards: SeenShards) -> list[Alarm]:
     """The alarms that are going to ring."""
     return [alarm_of(record, key.split("#")[1]) for key, record in _ahead(timers, shards) if is_alarm_key(key)]
 
@@ -79,7 +78,7 @@ def leads_on(timer: Timer, row: LedgerRow | None) -> bool:
     return timer.attempt >= row.attempt
 
 
-def _ahead(timers: InMemoryTimerStore, shards: InMemoryShardStore) -> Iterator[tuple[str, str]]:
+def _ahead(timers: SeenTimers, shards: SeenShards) -> Iterator[tuple[str, str]]:
     cursors = {shard: cursors_of(row["cursors"]) for shard, row in shards.rows.items() if row["cursors"]}
     for (bucket, shard), rows in timers.rows.items():
         for key, record in rows.items():

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.fakes import FakeClock, InMemoryReadyQueue, InMemoryShardStore
+from tests.fakes import FakeClock, InMemoryReadyQueue
 from tests.world.process import Conditions, Process
 from tests.world.promises import Promises
+from tests.world.stores import SeenShards
 
 FUNCTION_LIMIT = timedelta(seconds=60)
 
@@ -19,7 +20,7 @@ class Host(ABC):
 
     clock: FakeClock
     ready: InMemoryReadyQueue
-    shards: InMemoryShardStore
+    shards: SeenShards
     promises: Promises
     first_seen: dict[str, datetime]
 

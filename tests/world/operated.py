@@ -15,8 +15,9 @@ from functions.domain.lifecycle import State
 from functions.domain.operation import Action, Operation, OperationState
 from functions.domain.timer_key import is_alarm_key, owner_of
 from functions.domain.wheel import Wheel
-from tests.fakes import FakeClock, InMemoryExportStore, InMemoryLedger, InMemoryOperationStore, InMemoryTimerStore
+from tests.fakes import FakeClock, InMemoryExportStore
 from tests.world.carriers import timer_of
+from tests.world.stores import SeenLedger, SeenOperations, SeenTimers
 
 OPERATES = "operate"
 """How the processes that carry operations on are called."""
@@ -30,9 +31,9 @@ class Stores(Protocol):
 
     wheel: Wheel
     clock: FakeClock
-    timers: InMemoryTimerStore
-    ledger: InMemoryLedger
-    operations: InMemoryOperationStore
+    timers: SeenTimers
+    ledger: SeenLedger
+    operations: SeenOperations
     exports: InMemoryExportStore
 
 
@@ -160,7 +161,7 @@ class OperationPromises:
                 if is_alarm_key(key):
                     continue
                 timer = timer_of(record, owner_of(key)[0])
-                row = self._stores.ledger.get(timer.job.key)
+                row = self._stores.ledger.rows.get(timer.job.key)
                 written_at = self._stores.timers.written[key]
                 is_meant = timer.job.tenant == operation.tenant and operation.wanted.matches(timer)
                 is_over = row is not None and row.is_settled
@@ -174,7 +175,7 @@ class OperationPromises:
             is_rewritten = self._stores.timers.written[met.key] != met.written_at
             if key in asked.removed or key in self._replayed or is_rewritten:
                 continue  # somebody else has let it run, or submitted it, or given it another budget
-            row = self._stores.ledger.get(key)
+            row = self._stores.ledger.rows.get(key)
             is_first = timer.attempt == 1 and timer.due_at == timer.job.scheduled_at
             if operation.action is Action.CANCEL:
                 is_stopped = row is not None and (row.is_settled or row.cancel_requested)

@@ -7,6 +7,7 @@ steps and waits for it, so that every history can be repeated. Run to its end at
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -85,6 +86,9 @@ class ProcessClock:
 
     def offset(self) -> timedelta:
         return self.ahead
+
+    def limited(self, _: timedelta) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Surroundings(Protocol):

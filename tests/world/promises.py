@@ -17,19 +17,8 @@ from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import TRANSITIONS, State
 from functions.domain.submission import Submission
 from functions.domain.wheel import Wheel
-from functions.ports import Invocation
-from tests.fakes import (
-    FakeClock,
-    InMemoryDeadLetters,
-    InMemoryExportStore,
-    InMemoryLedger,
-    InMemoryOperationStore,
-    InMemoryPayloadStore,
-    InMemoryReadyQueue,
-    InMemoryScheduleStore,
-    InMemoryShardStore,
-    InMemoryTimerStore,
-)
+from functions.ports import Invocation, ScheduleStore
+from tests.fakes import FakeClock, InMemoryExportStore, InMemoryPayloadStore, InMemoryReadyQueue
 from tests.world.calls import CallPromises
 from tests.world.carriers import carriers, leads_on
 from tests.world.fires import Run
@@ -37,6 +26,7 @@ from tests.world.history import History
 from tests.world.operated import OPERATES, OperationPromises, is_cancelled_by
 from tests.world.process import Process
 from tests.world.schedules import SchedulePromises
+from tests.world.stores import SeenDeadLetters, SeenLedger, SeenOperations, SeenShards, SeenTimers
 
 _MOVES = {(source, to) for sources, to in TRANSITIONS.values() for source in (*sources, to)}
 
@@ -57,19 +47,19 @@ class Stores(Protocol):
 
     wheel: Wheel
     clock: FakeClock
-    timers: InMemoryTimerStore
+    timers: SeenTimers
     ready: InMemoryReadyQueue
-    ledger: InMemoryLedger
-    shards: InMemoryShardStore
+    ledger: SeenLedger
+    shards: SeenShards
     payloads: InMemoryPayloadStore
 
-    dead_letters: InMemoryDeadLetters
-    operations: InMemoryOperationStore
+    dead_letters: SeenDeadLetters
+    operations: SeenOperations
     exports: InMemoryExportStore
     history: History
 
     @property
-    def schedules(self) -> InMemoryScheduleStore:
+    def schedules(self) -> ScheduleStore:
         """Of the definitions and states."""
         ...
 
@@ -127,7 +117,7 @@ class Promises:
     def cancel_requested(self, job_id: str) -> None:
         """A client was told that no attempt will follow the one that is running."""
         expected = self.jobs[job_id]
-        row = self._stores.ledger.get(expected.job_id.key)
+        row = self._stores.ledger.rows.get(expected.job_id.key)
         if expected.last_attempt is None and row is not None:
             expected.last_attempt = row.attempt
 
@@ -143,7 +133,7 @@ class Promises:
     def completed(self, run: Run) -> None:
         """A target was told that it has succeeded."""
         key = parse_job_id(run.job_id).key
-        row = self._stores.ledger.get(key)
+        row = self._stores.ledger.rows.get(key)
         is_its_own = row is not None and row.fence == run.fence
         self.expect(is_its_own, f"a stale fence was heard: {run.job_id} with {run.fence}, its row is {row}")
         self._completed.add(key)
@@ -157,6 +147,7 @@ class Promises:
         key = f"{letter_id.tenant}#{letter_id.identity}"
         self._replays[key] += 1
         self.operations.replayed(key)
+        self.schedules.fires.replayed(key)
         for expected in self.jobs.values():
             if expected.job_id.key == key:
                 expected.last_attempt = None  # a cancel that came too late is forgotten
@@ -269,7 +260,7 @@ class Promises:
 
     def _check_fences(self, run: Run, runs: list[Run]) -> None:
         key = parse_job_id(run.job_id).key
-        row = self._stores.ledger.get(key)
+        row = self._stores.ledger.rows.get(key)
         self.expect(row is not None and not row.is_settled, f"ran after it was settled: {run.job_id} is {row}")
         self.expect(not any(other.is_live for other in runs), f"two live runs: {run.job_id}")
         self.expect(all(other.fence < run.fence for other in runs), f"the fence did not grow: {run.job_id}")
@@ -285,7 +276,7 @@ class Promises:
         on_their_way = carriers(stores.ready, stores.timers, stores.shards)
         buried = {letter.job_id for letter in stores.dead_letters.letters.values()}
         for job_id, expected in self.jobs.items():
-            row = stores.ledger.get(expected.job_id.key)
+            row = stores.ledger.rows.get(expected.job_id.key)
             if self._has_ended(expected, row, is_buried=job_id in buried):
                 continue
             timers = on_their_way.get(expected.job_id.key, ())
@@ -295,7 +286,7 @@ class Promises:
             attempts = sorted({timer.attempt for timer in timers})
             self.expect(is_carried, f"lost: {job_id} is {row}, on its way: {attempts}")
         for key in self._completed:
-            row = stores.ledger.get(key)
+            row = stores.ledger.rows.get(key)
             is_kept = row is not None and row.state is State.SUCCEEDED
             self.expect(is_kept, f"its target was told that it is done: {key} is {row}")
 

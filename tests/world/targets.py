@@ -1,4 +1,4 @@
-"""What the jobs of one worker call: fine, flaky, broken, the death of whoever calls it, or going on by itself."""
+"""What the jobs of one worker call: fine, flaky, stubborn, broken, the death of whoever calls it, or going on by itself."""
 
 from __future__ import annotations
 
@@ -53,8 +53,16 @@ class Targets:
         return min(mine, key=lambda timer: (not self.promises.schedules.counts(timer), timer.due_at))
 
 
+_FAILS = {"flaky": 1, "stubborn": 2}
+"""How many first attempts fail."""
+
+
+def _kind_of(target: str) -> str:
+    return next((kind for kind in _FAILS if kind in target), "")
+
+
 def answer_of(target: str, invocation: Invocation) -> Outcome:
     """What a target says, whether its caller lives to hear it or not."""
-    if "broken" in target or ("flaky" in target and invocation.attempt == 1):
+    if "broken" in target or invocation.attempt <= _FAILS.get(_kind_of(target), 0):
         return Failed("the target said no")
     return Pending() if "lasting" in target else Succeeded("{}")

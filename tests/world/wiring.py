@@ -8,16 +8,21 @@ from functools import lru_cache
 from typing import Any
 
 from functions.api.admission import Admission
+from functions.api.asked_fires import AskedFires
 from functions.api.dead_letters import LetterFinder
+from functions.ends import Ends
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
 from functions.pacing import Pacer
+from functions.pausing import Asides, Pauser
 from functions.placing import Placer
 from functions.rescheduling import Rescheduler
+from functions.run_ends import RunEnds
 from functions.scanner.ring import Ringer
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.submission_rates import SubmissionRates
 from tests.world.port import Port
 from tests.world.process import Process
 
@@ -25,14 +30,20 @@ _PARTS: dict[str, type] = {
     "placer": Placer,
     "pacer": Pacer,
     "admission": Admission,
+    "submission_rates": SubmissionRates,
     "changer": ScheduleChanger,
     "materialiser": Materialiser,
     "occurrences": Occurrences,
+    "ends": Ends,
+    "runs": RunEnds,
     "settler": Settler,
     "usher": Usher,
     "finder": LetterFinder,
+    "asked": AskedFires,
     "alarms": Ringer,
     "rescheduler": Rescheduler,
+    "asides": Asides,
+    "pauser": Pauser,
 }
 
 

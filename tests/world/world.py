@@ -11,7 +11,7 @@ from typing import Any
 
 from functions.breakers import Breakers, Go
 from functions.conditions import KnownConditions
-from functions.domain.claims import MESSAGE_LIFE
+from functions.domain.claims import MESSAGE_LIFE, LedgerRow
 from functions.domain.cursor import first_cursors
 from functions.domain.errors import (
     AlreadySettled,
@@ -35,31 +35,26 @@ from functions.domain.errors import (
     TooLate,
     TooManyOperations,
 )
+from functions.domain.fire_rates import fires_an_hour
+from functions.domain.instants import EPOCH
 from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
-from functions.domain.schedule_state import Status
+from functions.domain.schedule_load import Load
+from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import is_alarm_key
 from functions.domain.wheel import Wheel
 from functions.ports import Rejected
-from functions.sweeper.heal import PASS_INTERVAL
+from functions.sweeper.heal import PASS_INTERVAL, Healer
 from functions.sweeper.sweep import SETTLING
-from tests.builders import LOCAL_WHEEL
+from tests.builders import ID_SECRET, LOCAL_WHEEL
 from tests.fakes import (
     CountingWaker,
     FakeClock,
     GivenPlans,
-    InMemoryBreakerStore,
-    InMemoryDeadLetters,
     InMemoryExportStore,
-    InMemoryLedger,
-    InMemoryOperationStore,
     InMemoryPayloadStore,
-    InMemoryRateStore,
     InMemoryReadyQueue,
-    InMemorySeatStore,
-    InMemoryShardStore,
-    InMemoryTimerStore,
     RecordingJournal,
 )
 from tests.world.carriers import carriers, cursors_of
@@ -72,6 +67,7 @@ from tests.world.passing import TICK, Passing
 from tests.world.process import Conditions, LateCall, Process, Unavailable
 from tests.world.promises import Promises
 from tests.world.store import WatchedSchedules
+from tests.world.stores import MakeStores, in_memory
 from tests.world.wiring import Wiring
 
 MOST_DRAINED = timedelta(hours=2)
@@ -133,21 +129,24 @@ class World(Clients, Controls, Passing):
     is_new: bool = False
     lambdas: dict[type, type] = field(default_factory=dict)
     clock: FakeClock = field(default_factory=FakeClock)
+    make_stores: MakeStores = in_memory
 
     def __post_init__(self) -> None:
-        self.dead_letters = InMemoryDeadLetters()
-        self.ledger = InMemoryLedger(skew=self.wheel.skew, dead_letters=self.dead_letters)
-        self.timers = InMemoryTimerStore(wheel=self.wheel, ledger=self.ledger, clock=self.clock)
+        stores = self.make_stores(self.wheel, self.clock)
+        self.dead_letters = stores.dead_letters
+        self.ledger = stores.ledger
+        self.timers = stores.timers
         self.ready = InMemoryReadyQueue(self.clock, refuses=self._refuse)
-        self.shards = InMemoryShardStore()
+        self.shards = stores.shards
         self.plans = GivenPlans()
-        self.rates = InMemoryRateStore()
-        self.schedules = WatchedSchedules()
+        self.rates = stores.rates
+        self.schedules = WatchedSchedules(stores.schedules)
         self.payloads = InMemoryPayloadStore()
-        self.operations = InMemoryOperationStore()
+        self.operations = stores.operations
         self.exports = InMemoryExportStore()
-        self.breakers = InMemoryBreakerStore()
-        self.seats = InMemorySeatStore()
+        self.breakers = stores.breakers
+        self.seats = stores.seats
+        self._expire, self._close = stores.expire, stores.close
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
         self._is_draining = False
         self.journal = RecordingJournal()
@@ -170,7 +169,7 @@ class World(Clients, Controls, Passing):
         while self.late:
             self.land()
         self.refused.clear()
-        self.shards.published = ""
+        self.shards.unpublish()
         self.plans.plans = {}
         self.promises.at_once.lifted()
         self.plans.everybody = TenantPlan()
@@ -186,10 +185,17 @@ class World(Clients, Controls, Passing):
     def forget(self, duration: timedelta) -> None:
         """Days pass: rows and messages expire."""
         self.clock.tick(duration)
-        self.ledger.expire(self.clock.instant)
+        self.expire()
         for message in list(self.ready.messages.values()):
             if message.sent_at + MESSAGE_LIFE <= self.clock.instant:
                 self.ready.delete(message.message_id)
+
+    def expire(self) -> dict[str, LedgerRow]:
+        """Rows that are past their ttl are gone; those of the ledger that were there until now."""
+        before = dict(self.ledger.rows)
+        self._expire(self.clock.instant)
+        left = self.ledger.rows
+        return {key: row for key, row in before.items() if key not in left}
 
     def come_to_an_end(self) -> None:
         """Drain it, and see that every promise has been kept. Raises AssertionError."""
@@ -201,15 +207,18 @@ class World(Clients, Controls, Passing):
         self.check()
 
     def end(self) -> None:
-        """No thread outlives its history."""
+        """No thread outlives its history, and no table does."""
         for process in self.live:
             process.kill()
         self.live.clear()
+        self._close()
 
     def look(self) -> None:
         """See that every promise is kept so far. Raises AssertionError."""
         self.promises.check_nothing_lost()
         self.promises.schedules.check(is_quiet=not self.live and not self.late)
+        if self.promises.schedules.truth.versions:
+            self.expect_sums_of_shares()
         self.check()
 
     def check(self) -> None:
@@ -263,10 +272,12 @@ class World(Clients, Controls, Passing):
             "waker": CountingWaker(),
             "token": lambda: f"{process.name} {self._number():05}",
             "identity": lambda: f"job-{self._number():05}",
+            "id_secret": lambda: ID_SECRET,
             "jitter": self._random.random,
             "breakers": self._breakers(process),
             "plans": self.plans,
             "capacity": 1_000_000,
+            "marked_since": lambda: EPOCH,
             "classes": conditions,
             "conditions": conditions,
         }
@@ -348,8 +359,46 @@ class World(Clients, Controls, Passing):
         while self.clock.instant < ends_at and not (self.clock.instant > until and promised.is_caught_up(until)):
             self.pass_a_minute()
         promised.check_caught_up(until)
+        self._check_sums()
         for key in promised.truth.keys(Status.ACTIVE, Status.PAUSED):
             self.delete(key)
+
+    def _check_sums(self) -> None:
+        """What each tenant's schedules come to is what their definitions say, once the sweep has looked at them."""
+        healer = self.build(Healer, self.process("recount", Conditions()))
+        after, is_over = None, False
+        while not is_over:
+            page = self.schedules.scan(after=after, limit=100)
+            for _ in healer.recount(page):
+                pass
+            after, is_over = page.after, page.after is None
+        self.expect_sums_of_shares()
+        expected = dict.fromkeys(self._states_by_tenant(), Load())
+        for tenant, states in self._states_by_tenant().items():
+            for key, state in states.items():
+                stored, _ = self.schedules.get(key)
+                if stored is None:
+                    continue
+                fires = fires_an_hour(stored.schedule, after=self.clock.instant)
+                is_fired = state.status is Status.ACTIVE and state.link is not None
+                expected[tenant] += Load(1, fires if is_fired else 0)
+        found = {tenant: self.schedules.load(tenant) for tenant in expected}
+        self.promises.expect(found == expected, f"the sums of schedules are {found}, not {expected}")
+
+    def expect_sums_of_shares(self) -> None:
+        """Whoever dies, and whenever: what is in a sum is what its schedules say that they count for."""
+        for tenant, states in self._states_by_tenant().items():
+            shares = sum((Load.of(state.share) for state in states.values()), Load())
+            load = self.schedules.load(tenant)
+            self.promises.expect(
+                load == shares, f"the sum of the schedules of {tenant} is {load}, but of shares {shares}"
+            )
+
+    def _states_by_tenant(self) -> dict[str, dict[str, ScheduleState]]:
+        by_tenant: dict[str, dict[str, ScheduleState]] = {}
+        for key, state in self.schedules.states(list(self.promises.schedules.truth.versions)).items():
+            by_tenant.setdefault(key.partition("#")[0], {})[key] = state
+        return by_tenant
 
     def _is_idle(self) -> bool:
         """Nothing waits, and whatever was written has been audited."""

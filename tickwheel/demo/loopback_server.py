@@ -1,5 +1,6 @@
 """What the HTTP servers on the loopback share that stand in for a target, or for the API."""
 
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -30,6 +31,11 @@ class LoopbackServer(ThreadingHTTPServer):
         self.server_close()
         self._thread.join()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever is killed resets its connections: that is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
     @property
     def url(self) -> str:
         """Where it listens, without a trailing slash."""
@@ -43,8 +49,13 @@ class KeptAliveRequest(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def read_body(self) -> bytes:
-        """The body as it came; to be read once."""
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        """The body; to be read once. Raises ConnectionError for one of which only a part has come."""
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # Its caller died while it wrote: a request that nobody has finished asks for nothing.
+            raise ConnectionAbortedError(f"{len(body)} of {length} bytes came")
+        return body
 
     def answer(self, status: int) -> None:
         """Answers without a body."""

@@ -1,0 +1,60 @@
+"""What a capped rate can never serve in time: jobs that wait, as a queue that its rate drains day by day.
+
+A tenant that hands in more than its `execution_rate` serves has a backlog that only grows. It is told where that is not
+a matter of hours any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from math import ceil
+
+from functions.domain.claims import TIMER_LIFE
+
+MOST_AHEAD = timedelta(days=7)
+"""A job that would wait so long for its turn is not taken in."""
+
+OVERDUE_DAYS = TIMER_LIFE.days
+"""How long after its day a job that waits for its turn is counted."""
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """count: jobs that wait by the end of a day, about. rate: a second, that serves them."""
+
+    count: int
+    rate: float
+
+    @property
+    def takes(self) -> timedelta:
+        """How long the rate takes to serve them."""
+        return timedelta(seconds=self.count / self.rate)
+
+    @property
+    def limit(self) -> int:
+        """How many the rate serves in the longest time that a job may wait for its turn."""
+        return ceil(MOST_AHEAD.total_seconds() * self.rate)
+
+    @property
+    def room(self) -> int:
+        """How many more may come; none where it takes too long already."""
+        return max(0, self.limit - self.count)
+
+
+def backlog_on(day: date, counts: Mapping[date, int], *, rate: float, now: datetime) -> Backlog:
+    """What waits by the end of a day, which is not over. counts: jobs by the day on which they are due, overdue ones among them."""
+    today = now.date()
+    waiting = sum(count for due, count in counts.items() if due <= today)
+    at = now
+    for due in sorted(due for due in counts if today < due <= day):
+        begins_at = datetime.combine(due, time(), tzinfo=UTC)
+        waiting = max(0, waiting - int((begins_at - at).total_seconds() * rate)) + counts[due]
+        at = begins_at
+    if at.date() < day:
+        served = int((datetime.combine(day, time(), tzinfo=UTC) - at).total_seconds() * rate)
+        waiting = max(0, waiting - served)
+    return Backlog(waiting, rate)

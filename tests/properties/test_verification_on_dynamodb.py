@@ -1,0 +1,233 @@
+"""`tickwheel verify --on dynamodb`: the same episodes with the real adapters on DynamoDB's own engine.
+
+A seed is the same history there as on the fakes, call by call: that is as much a test of the fakes. And what only the
+adapters' conditions keep is seen to be kept: each is taken away, and its episode fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from functions.domain.job_id import parse_job_id
+from tests.dynamodb_local import DynamoDBLocal, client_at
+from tests.properties import histories
+from tests.properties.histories import LEASE_IS_OVER, hold_a_worker, only_id, scan_all, submit
+from tests.world import dynamodb
+from tests.world.dynamodb import OnDynamoDB
+from tests.world.stores import MakeStores, in_memory
+from tickwheel.cli import app
+from verification.checker import Invariant
+from verification.episode import Outcome, judged, run_episode
+from verification.faults import Fault
+from verification.history import History
+from verification.stage import Stage
+
+pytestmark = pytest.mark.dynamodb_local
+
+SEEDS = (22, 39, *range(1, 20))
+"""They are gone through until every fault has struck: the first two are enough while nothing else is drawn."""
+
+
+@pytest.fixture
+def on_dynamodb(dynamodb_local: DynamoDBLocal) -> OnDynamoDB:
+    return OnDynamoDB(dynamodb_local.endpoint_url)
+
+
+@dataclass
+class Weakened:
+    """Makes every request that has a condition have another one in its place."""
+
+    condition: str
+    instead: str
+    met: int = 0
+
+    def __call__(self, params: Any, **_: Any) -> None:
+        writes = [write for item in params.get("TransactItems", ()) for write in item.values()]
+        for request in (params, *writes):
+            if self.condition not in request.get("ConditionExpression", ""):
+                continue
+            self.met += 1
+            request["ConditionExpression"] = request["ConditionExpression"].replace(self.condition, self.instead)
+            # The engine refuses values that no expression names.
+            text = request["ConditionExpression"] + request.get("UpdateExpression", "")
+            values = request["ExpressionAttributeValues"]
+            request["ExpressionAttributeValues"] = {
+                name: value for name, value in values.items() if re.search(rf"{name}\b", text)
+            }
+
+
+@pytest.fixture
+def weaken(on_dynamodb: OnDynamoDB) -> Iterator[Callable[[str, str], Weakened]]:
+    events, event = dynamodb._client(on_dynamodb.endpoint_url).meta.events, "before-parameter-build.dynamodb"
+    made: list[Weakened] = []
+
+    def weaken_by(condition: str, instead: str) -> Weakened:
+        made.append(Weakened(condition, instead))
+        events.register(event, made[-1], unique_id="weakened")
+        return made[-1]
+
+    yield weaken_by
+    for each in made:
+        events.unregister(event, each, unique_id="weakened")
+
+
+def live(history: Callable[[Stage], None], stores: MakeStores) -> Outcome:
+    stage = Stage(audits=False, make_stores=stores)
+    history(stage)
+    return judged(stage)
+
+
+def told(outcome: Outcome) -> set[str]:
+    violations = {str(violation.invariant) for violation in outcome.judgement.violations}
+    return violations | {doubt.partition(":")[0] for doubt in outcome.doubts}
+
+
+def a_target_is_heard_before_its_job_is_rescued(stage: Stage) -> None:
+    """Its worker has died, its lease was over, and it asks for a longer one before another worker has the job."""
+    submit(stage)
+    dies = hold_a_worker(stage)
+    dies.go_to("target.end")
+    dies.kill()
+    ((run,),) = stage.promises.runs.values()
+    stage.clock.tick(LEASE_IS_OVER)
+    stage.redeliver()
+    rescuer = hold_a_worker(stage)
+    rescuer.go_to("ledger.rescue")
+    stage.heartbeat(run, timedelta(minutes=5))
+    rescuer.finish()
+
+
+def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dynamodb(
+    on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lived: list[tuple[History, list[str]]] = []
+    whole_history = Stage.whole_history
+
+    def keep(stage: Stage) -> History:
+        lived.append((whole_history(stage), [str(event) for event in stage.history.events]))
+        return lived[-1][0]
+
+    monkeypatch.setattr(Stage, "whole_history", keep)
+    left = set(Fault)
+    for seed in SEEDS:
+        expected = run_episode(seed)
+        if not left & {*+expected.struck}:
+            continue
+        left -= {*+expected.struck}
+
+        found = run_episode(seed, stores=on_dynamodb)
+
+        (history, events), (history_there, events_there) = lived[-2:]
+        assert events_there == events, f"seed {seed}"
+        assert history_there == history, f"seed {seed}"
+        assert found == expected, f"seed {seed}"
+        assert told(found) == set(), f"seed {seed}"
+        if not left:
+            break
+    assert not left, "choose seeds that are struck by these, too"
+
+
+CONDITIONS = [
+    (
+        histories.a_zombie_settles,
+        "f = :fence AND s = :running AND (o = :owner OR attribute_exists(j))",
+        "s = :running",
+        "two live runs",
+    ),
+    (
+        a_target_is_heard_before_its_job_is_rescued,
+        "s = :state AND f = :fence AND l < :over AND a <= :attempt",
+        "s = :state AND f = :fence AND a <= :attempt",
+        "two live runs",
+    ),
+    (histories.two_workers_rescue_one_job, "s = :state AND f = :fence AND l < :over", "s = :state", "two live runs"),
+    (
+        histories.a_started_job_comes_back,
+        "attribute_not_exists(k) OR s = :scheduled OR (s = :state AND o = :owner)",
+        "attribute_not_exists(k) OR attribute_exists(k)",
+        Invariant.ONE_EFFECT,
+    ),
+    (
+        histories.a_late_scanner_comes_back,
+        "e = :epoch AND (attribute_not_exists(n) OR n <= :sequence)",
+        "attribute_exists(k)",
+        "a cursor went back",
+    ),
+]
+"""A history, the condition of a write that is needed there, what is left of it, and what must be told then."""
+
+
+@pytest.mark.parametrize(
+    ("history", "condition", "instead", "named"), CONDITIONS, ids=lambda given: getattr(given, "__name__", "")
+)
+def test_a_condition_of_an_adapter_is_missed_when(history, condition, instead, named, on_dynamodb, weaken) -> None:
+    kept = live(history, on_dynamodb)
+    weakened = weaken(condition, instead)
+
+    missed, on_fakes = live(history, on_dynamodb), live(history, in_memory)
+
+    assert weakened.met, "no request has this condition any more"
+    assert told(kept) == told(on_fakes) == set()
+    assert named in told(missed)
+
+
+@pytest.mark.parametrize("stores", ["in_memory", "on_dynamodb"])
+def test_rows_past_their_ttl_are_gone_when_days_have_passed(stores: str, on_dynamodb: OnDynamoDB) -> None:
+    stage = Stage(audits=False, make_stores=in_memory if stores == "in_memory" else on_dynamodb)
+    submit(stage, 600)
+    stage.clock.tick(timedelta(minutes=9))
+    scan_all(stage)
+    stage.clock.tick(timedelta(minutes=1))
+    stage.work()
+    (key,) = stage.ledger.rows
+    job_id = parse_job_id(only_id(stage))
+
+    def is_there() -> tuple[bool, bool, bool]:
+        return stage.ledger.get(key) is not None, stage.timers.get(job_id) is not None, any(stage.timers.rows.values())
+
+    stage.forget(timedelta(days=14) - timedelta(minutes=1))
+    after_less_than_14_days = is_there()
+    stage.forget(timedelta(minutes=2))
+    after_14_days = is_there()
+    expired = [*stage.expire()]
+    stage.time_passes(timedelta(days=1))
+    expired_after_15_days = [*stage.expire()]
+    after_15_days = is_there()
+    stage.end()
+
+    assert after_less_than_14_days == (True, True, True)
+    assert after_14_days == (True, False, False)
+    assert after_15_days == (False, False, False)
+    assert (expired, expired_after_15_days) == ([], [key])
+
+
+def test_a_row_that_was_written_behind_its_back_is_told_at_the_end(on_dynamodb: OnDynamoDB) -> None:
+    stage = Stage(audits=False, make_stores=on_dynamodb)
+    shards: Any = stage.shards
+    # By the same key: the tables are there for it, too.
+    stranger = client_at(on_dynamodb.endpoint_url, key=f"process{os.getpid()}")
+    stranger.put_item(TableName=shards._looked.name, Item={"k": {"S": "0007"}})
+
+    with pytest.raises(AssertionError, match="that no request has named"):
+        stage.end()
+
+
+def test_the_command_runs_on_dynamodb_and_repeats_there() -> None:
+    result = CliRunner().invoke(
+        app, ["verify", "--on", "dynamodb", "--episode", "10", "--json"], catch_exceptions=False
+    )
+    in_memory_there = CliRunner().invoke(app, ["verify", "--episode", "10", "--json"], catch_exceptions=False)
+
+    found, expected = json.loads(result.stdout), json.loads(in_memory_there.stdout)
+    assert result.exit_code == 0
+    assert {**found, "on": "fakes"} == expected
+    assert found["on"] == "dynamodb"

@@ -1,0 +1,64 @@
+"""What a review's run of `tickwheel verify` did not see: schedulers that break one rule each, and what names them.
+
+A mutation is applied to the code, and answers which of its classes stand in for the real ones. See
+`tests.properties.mutations`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.api.submit import Submitter
+from functions.dead_letters import bury
+from functions.domain import claims
+from functions.domain.claims import Defer, Drop
+from functions.domain.lifecycle import State
+from functions.sweeper.heal import Healer, HealReport
+from tests.fakes import ledger as fake_ledger
+from tests.properties.mutations import Lambdas, places_without_looking_back
+
+__all__ = ["places_without_looking_back"]
+
+
+def claims_in_any_order(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    """A message of an attempt that has failed is as good as that of the next one."""
+    may_claim = claims.may_claim
+
+    def may_claim_any(row: Any, **given: Any) -> bool:
+        waits = row is not None and row.state in (State.RETRYING, State.SCHEDULED)
+        return waits or may_claim(row, **given)
+
+    monkeypatch.setattr(claims, "may_claim", may_claim_any)
+    monkeypatch.setattr(fake_ledger, "may_claim", may_claim_any)
+    return {}
+
+
+class _PlacesForTheNewTime(Submitter):
+    def _replay(self, job: Any, submission: Any, row: Any, **given: Any) -> Any:
+        answer = super()._replay(job, submission, row, **given)
+        if hasattr(answer, "job"):
+            object.__setattr__(answer, "job", job)
+        return answer
+
+
+def places_a_used_key_for_the_new_time(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Submitter: _PlacesForTheNewTime}
+
+
+def drops_what_is_leased(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    """The consumer of the dead-letter queues takes a live lease for the end of a job."""
+    judge = claims.judge_claim
+
+    def judge_claim(row: Any, **given: Any) -> Any:
+        verdict = judge(row, **given)
+        return Drop("leased") if isinstance(verdict, Defer) else verdict
+
+    monkeypatch.setattr(bury, "judge_claim", judge_claim)
+    return {}
+
+
+def heals_no_chain(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(Healer, "heal", lambda *_, **__: HealReport())
+    return {}

@@ -1,0 +1,163 @@
+"""What stored bytes mean to a release, in words that do not depend on how it writes them down.
+
+A release reads rows and messages in a process of its own, from its own source; what it has understood is spelled out field
+by field, enums by the names of their members, and can be compared with what another release understands.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_READER = """
+import base64, dataclasses, enum, importlib, importlib.abc, importlib.util, json, os, sys
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+
+folder = sys.argv[1]
+sys.path.insert(0, folder)
+OTHERWISE = {}
+
+class Otherwise(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    # Modules whose source is another than that of the file.
+    def find_spec(self, name, path, target=None):
+        return importlib.util.spec_from_loader(name, self) if name in OTHERWISE else None
+    def get_source(self, name):
+        return OTHERWISE[name]
+
+sys.meta_path.insert(0, Otherwise())
+
+def spelled(value):
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if dataclasses.is_dataclass(value):
+        return spelled({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    if hasattr(value, "_asdict"):
+        return spelled(value._asdict())
+    if isinstance(value, Mapping):
+        told = {str(spelled(name)): spelled(item) for name, item in value.items()}
+        return {name: item for name, item in told.items() if item not in (None, "", [], {})}
+    if isinstance(value, (set, frozenset)):
+        return sorted(spelled(item) for item in value)
+    if isinstance(value, (list, tuple)):
+        return [spelled(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s"
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value
+
+def domain(name):
+    return importlib.import_module("functions.domain." + name)
+
+def adapter(name):
+    return importlib.import_module("functions.adapters." + name)
+
+def operation(texts):
+    record = domain("operation_record").OperationRecord(*texts)
+    return domain("operation_record").decode_operation(record, tenant="acme", operation_id="o1")
+
+READ = {
+    "timer": lambda text: domain("envelope").decode_timer(text, tenant="acme"),
+    "alarm": lambda text: domain("envelope").decode_alarm(text, tenant="acme"),
+    "message": lambda text: domain("envelope").decode_envelope(text),
+    "definition": lambda text: domain("schedule_record").decode_schedule(text, tenant="acme", schedule_id="nightly"),
+    "cursors": lambda text: domain("cursor").decode_cursors(text),
+    "tenant": lambda text: domain("tenant_plan").decode_tenant(text),
+    "operation": operation,
+    "conditions": lambda text: domain("conditions").decode_conditions(text),
+    "deletion": lambda text: domain("deletion").decode_deletion(text, tenant="acme"),
+    "job id": lambda text: domain("job_id").parse_job_id(text),
+    "dead letter id": lambda text: domain("letter_id").parse_letter_id(text),
+    "webhook keys": lambda text: domain("webhooks").parse_master_keys(text),
+    "timers row": lambda item: adapter("dynamodb_timers")._read(item),
+    "ledger row": lambda item: adapter("dynamodb_ledger")._read(item),
+    "schedules row": lambda item: adapter("dynamodb_schedules")._read_definition(item),
+    "schedule_state row": lambda item: adapter("dynamodb_schedules")._read_state(item),
+    "schedule sum row": lambda item: adapter("dynamodb_schedules")._read_sum(item),
+    "dead_letters row": lambda item: adapter("dynamodb_dead_letters")._read(item),
+    "breaker row": lambda item: adapter("dynamodb_breakers")._read(item),
+    "operation row": lambda item: adapter("dynamodb_operations")._read(item),
+    "deletion row": lambda item: adapter("dynamodb_deletions")._read(item),
+    "day mark row": lambda item: adapter("dynamodb_day_marks")._read(item),
+    "rate row": lambda item: adapter("dynamodb_rates")._timetable(
+        {**item, "c": {"B": base64.b64decode(item["c"]["B"])}}
+    ),
+    "pulse row": lambda item: adapter("dynamodb_pulses")._pulse_of(item),
+    "usage row": lambda item: adapter("dynamodb_usage")._usage_of(item),
+    "shard row": lambda item: adapter("dynamodb_shards")._standing_of(item),
+}
+
+def schedule_text(schedule):
+    return json.dumps(domain("schedule_record").encode_schedule(schedule))
+
+WRITE = {
+    "timer": lambda timer: domain("envelope").encode_timer(timer),
+    "alarm": lambda alarm: domain("envelope").encode_alarm(alarm),
+    "message": lambda timers: domain("envelope").encode_envelope(timers),
+    "definition": schedule_text,
+    "cursors": lambda cursors: domain("cursor").encode_cursors(cursors),
+    "tenant": lambda tenant: domain("tenant_plan").encode_tenant(tenant),
+}
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "sources" in asked:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "functions"]:
+            del sys.modules[name]
+        OTHERWISE.clear()
+        OTHERWISE.update(asked["sources"])
+        answer = {}
+    else:
+        try:
+            understood = READ[asked["kind"]](asked["bytes"])
+            answer = {"written": WRITE[asked["kind"]](understood)} if asked.get("again") else {"means": spelled(understood)}
+        except Exception as error:
+            answer = {"means": f"{type(error).__name__}: {error}", "written": ""}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Release:
+    """A release that reads."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def meaning(self, kind: str, stored: Any) -> Any:
+        """What stored bytes say, field by field; the error as text where it cannot read them."""
+        return self._ask({"kind": kind, "bytes": stored})["means"]
+
+    def written_again(self, kind: str, stored: str) -> str:
+        """What it writes after it has read that; empty where it cannot."""
+        return self._ask({"kind": kind, "bytes": stored, "again": True})["written"]
+
+    def becomes(self, sources: Mapping[str, str]) -> None:
+        """Go on with another source of some modules, by their names: what a change of the code would make of it."""
+        self._ask({"sources": dict(sources)})
+
+    def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
+@contextmanager
+def release_in(folder: Path) -> Iterator[Release]:
+    """The release whose `functions` are in a folder."""
+    command = [sys.executable, "-W", "ignore", "-c", _READER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+        yield Release(process)
+        assert process.stdin is not None
+        process.stdin.close()  # it ends with its input

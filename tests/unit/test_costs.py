@@ -1,0 +1,204 @@
+"""What schedules cost, in steps: the ones that once took seconds, or minutes, of CPU."""
+
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from bench.nasty import NASTY, NOW, RULES, Definition, draw
+from functions.api.problems import Misshapen
+from functions.api.schedule_bodies import read_schedule
+from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
+from functions.domain.errors import InvalidSchedule, TooCostly
+from functions.domain.firing import check_fires, fires, next_fire
+from functions.domain.preview import preview
+from functions.domain.schedule import (
+    Calendar,
+    CronRule,
+    Every,
+    Poisson,
+    RecurrenceRule,
+    Roll,
+    Rule,
+    Schedule,
+    Weekday,
+    Window,
+    WindowMode,
+)
+from functions.domain.sense import check_sense
+from tests.builders import NOON, a_schedule, every
+from tests.wall_clock import local, utc
+
+OFFICE = Window(start=time(9), end=time(17), days=frozenset(day for day in Weekday if day < Weekday.SAT))
+A_MINUTE_A_WEEK = Window(start=time(9), end=time(9, 1), days=frozenset({Weekday.MON}))
+NIGHTLY = {"timezone": "Europe/Berlin", "windows": (Window(start=time(3), end=time(3, 1)),)}
+
+
+def recurrence(rule: str) -> RecurrenceRule:
+    return RecurrenceRule(rule, local("2027-01-01 20:00"))
+
+
+def in_berlin(rule: Rule, **overrides: Any) -> Schedule:
+    return a_schedule(rule=rule, timezone="Europe/Berlin", **overrides)
+
+
+def deferred(rule: Rule, *, excluded: int = 0) -> Schedule:
+    mondays = frozenset(date(2027, 3, 8) + timedelta(weeks=number) for number in range(excluded))
+    return in_berlin(
+        rule, windows=(A_MINUTE_A_WEEK,), window_mode=WindowMode.DEFER, calendar=Calendar(excluded=mondays)
+    )
+
+
+def steps_of(schedule: Schedule, *, after: datetime = NOON) -> int:
+    """What its next fire takes."""
+    budget = Budget(STEPS_OF_A_WALK)
+    assert next_fire(schedule, after=after, budget=budget) is not None
+    return STEPS_OF_A_WALK - budget.left
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps"),
+    [
+        (in_berlin(recurrence("FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU;BYHOUR=5;BYMINUTE=5")), 50),
+        (in_berlin(recurrence("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU")), 50),
+        (in_berlin(CronRule("0 0 */2 2 mon#5")), 50),
+        (in_berlin(every(seconds=1), windows=(A_MINUTE_A_WEEK,)), 100),
+        (in_berlin(CronRule("* * * * *"), windows=(A_MINUTE_A_WEEK,)), 100),
+        (deferred(CronRule("* * * * *")), 1_200),
+        (deferred(CronRule("* * * * *"), excluded=4), 1_500),
+        (deferred(recurrence("FREQ=MINUTELY")), 1_200),
+        (deferred(every(minutes=1)), 1_200),
+        (in_berlin(CronRule("30 2 * * *"), windows=NIGHTLY["windows"]), 100),
+    ],
+)
+def test_the_next_fire_of_a_schedule_takes_few_steps(schedule: Schedule, steps: int):
+    assert steps_of(schedule) <= steps
+    assert check_fires(schedule, now=NOON) == next_fire(schedule, after=NOON)
+
+
+def test_a_count_that_is_far_away_takes_few_steps_to_take_and_fewer_to_go_on():
+    counted = in_berlin(recurrence("FREQ=MINUTELY;COUNT=5000;BYMONTH=11;BYMONTHDAY=23;BYHOUR=3;BYMINUTE=0"))
+
+    check_fires(counted, now=NOON, budget=Budget(2_000))
+
+    assert steps_of(counted, after=utc("2150-01-01 00:00")) <= 10
+
+
+def test_a_hundred_fires_of_a_narrow_window_are_shown_within_a_request():
+    shown = preview(deferred(CronRule("* * * * *")), after=NOON, count=40, budget=Budget(STEPS_OF_A_WALK)).previews
+
+    # Both the minute itself, and the one into which the others were moved.
+    assert len(shown) == 40
+    assert {found.local.time().replace(second=0, microsecond=0) for found in shown} == {time(9)}
+    assert any("at least 100 fires of the closed hours became this one" in reason for _, reason in shown[1].marks)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "field"),
+    [
+        (in_berlin(CronRule("0 20 * * *"), windows=(OFFICE,)), "windows"),
+        (in_berlin(CronRule("0 9 * * sat"), windows=(OFFICE,)), "windows"),
+        (in_berlin(CronRule("0 9 * * sat"), calendar=Calendar(weekends=True)), "calendar"),
+        (in_berlin(CronRule("0 9 25 12 *"), calendar=Calendar(holidays=("DE",))), "calendar"),
+        (in_berlin(CronRule("*/7 * * * *"), windows=(Window(start=time(9, 1), end=time(9, 2)),)), "windows"),
+        (in_berlin(Every(interval=timedelta(days=1), phase=timedelta(hours=20)), windows=(OFFICE,)), "windows"),
+        (in_berlin(recurrence("FREQ=DAILY"), windows=(OFFICE,)), "windows"),
+        (in_berlin(recurrence("FREQ=MINUTELY;INTERVAL=1440"), windows=(OFFICE,)), "windows"),
+        (in_berlin(recurrence("FREQ=HOURLY;INTERVAL=168"), windows=(A_MINUTE_A_WEEK,)), "windows"),
+        (in_berlin(recurrence("FREQ=WEEKLY;BYDAY=SA"), windows=(OFFICE,)), "windows"),
+        (in_berlin(CronRule("* * * * *"), windows=(Window(start=time(9), end=time(10), days=frozenset({Weekday.SUN})),),
+                   window_mode=WindowMode.DEFER, calendar=Calendar(weekends=True)), "windows"),
+        (a_schedule(rule=Poisson(5), windows=(Window(start=time(9), end=time(10), days=frozenset({Weekday.SUN})),),
+                    calendar=Calendar(weekends=True)), "windows"),
+    ],
+)  # fmt: skip
+def test_what_can_never_fire_is_refused_within_the_budget(schedule: Schedule, field: str):
+    with pytest.raises(InvalidSchedule, match="leave nothing of what the rule names") as refused:
+        check_fires(schedule, now=NOON)
+
+    assert (refused.value.field, isinstance(refused.value, TooCostly)) == (field, False)
+
+
+def test_what_only_a_clock_change_brings_into_a_window_fires_then():
+    found = islice(fires(in_berlin(CronRule("30 2 * * *"), windows=NIGHTLY["windows"]), after=NOON), 3)
+
+    assert [fire.at for fire in found] == [utc(f"{day} 01:00") for day in ("2027-03-28", "2028-03-26", "2029-03-25")]
+
+
+def test_an_interval_that_meets_its_window_in_summer_only_fires_then():
+    daily = in_berlin(
+        Every(interval=timedelta(days=1), phase=timedelta(hours=7)), windows=(Window(start=time(9), end=time(9, 1)),)
+    )
+
+    first = list(islice(fires(daily, after=NOON), 218))
+
+    assert first[0].at == utc("2027-03-28 07:00")
+    assert [fire.at for fire in first[216:]] == [utc("2027-10-30 07:00"), utc("2028-03-26 07:00")]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        in_berlin(every(minutes=10_081), windows=(A_MINUTE_A_WEEK,)),
+        in_berlin(Poisson(1_440), windows=(A_MINUTE_A_WEEK,), window_mode=WindowMode.DEFER),
+        in_berlin(recurrence("FREQ=MINUTELY;INTERVAL=1441;BYHOUR=3;BYMINUTE=0;COUNT=5000")),
+    ],
+)
+def test_what_cannot_be_told_within_the_budget_is_too_costly(schedule: Schedule):
+    with pytest.raises(TooCostly):
+        check_fires(schedule, now=NOON)
+
+
+def test_what_is_taken_needs_no_more_for_its_next_fire_than_was_looked_at():
+    closed = frozenset(date(2027, 3, 2) + timedelta(days=day) for day in range(31))
+    rolled = in_berlin(CronRule("0 * * * *"), calendar=Calendar(excluded=closed, roll=Roll.BEFORE))
+
+    assert steps_of(rolled) > STEPS_OF_A_FIRE
+    with pytest.raises(TooCostly):
+        check_fires(rolled, now=NOON)
+
+
+def test_the_definitions_of_one_request_share_its_budget():
+    request = Budget(20_000)
+    never = in_berlin(CronRule("0 20 * * *"), windows=(OFFICE,))
+
+    with pytest.raises(InvalidSchedule, match="leave nothing"):
+        check_fires(never, now=NOON, budget=request)
+    with pytest.raises(TooCostly):
+        check_fires(never, now=NOON, budget=request)
+
+
+def test_what_a_look_at_the_period_of_a_rule_takes_is_paid_for_by_its_request():
+    rule = recurrence("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1")
+    request = Budget(3_000)
+
+    check_sense(a_schedule(rule=rule, jitter=timedelta(hours=1)), budget=request)
+    assert request.left < 2_000
+    with pytest.raises(TooCostly):
+        check_sense(a_schedule(rule=rule, jitter=timedelta(hours=1)), budget=request)
+    # Where nothing depends on it, there is none.
+    check_sense(a_schedule(rule=rule), budget=Budget(10))
+
+
+@pytest.mark.parametrize("definition", [*NASTY.values(), *draw(7, 40)], ids=lambda definition: str(definition)[:80])
+def test_whatever_is_taken_finds_its_next_fire_in_few_steps(definition: Definition):
+    try:
+        schedule = read_schedule({**definition, "job": {"target": "handler:echo"}}, RULES).schedule("acme", "nasty")
+        check_fires(schedule, now=NOW)
+    except (InvalidSchedule, Misshapen):
+        return
+
+    assert steps_of(schedule, after=NOW) <= STEPS_OF_A_FIRE
+
+
+def test_what_is_drawn_is_the_same_for_the_same_seed():
+    assert list(draw(7, 20)) == list(draw(7, 20)) != list(draw(8, 20))
+
+
+def test_a_preview_ends_where_its_budget_does_with_what_was_found():
+    hourly = in_berlin(CronRule("0 * * * *"))
+
+    assert len(preview(hourly, after=NOON, count=100, budget=Budget(30)).previews) == 10
+    with pytest.raises(TooCostly):
+        preview(hourly, after=NOON, count=100, budget=Budget(2))

@@ -1,0 +1,147 @@
+"""Tables on DynamoDB's own engine, and what they hold: read again, row by row, where something was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from functions.adapters.tables import TableSchema
+from functions.domain.instants import to_seconds
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+Key = tuple[str, ...]
+Item = Mapping[str, Any]
+
+_MOST_READ = 100
+_MOST_WRITTEN = 25
+
+
+@dataclass
+class Table:
+    """One table. told: called with the key of each row that has changed, and the row, None where there is none any more.
+
+    Nobody else writes to it, so that a row that was not named in a request since it was read is as it was.
+    """
+
+    client: DynamoDBClient
+    name: str
+    schema: TableSchema
+    told: list[Callable[[Key, Item | None], None]] = field(default_factory=list)
+    _items: dict[Key, Item] = field(default_factory=dict)
+    _touched: dict[Key, None] = field(default_factory=dict)
+
+    def create(self) -> None:
+        """It is empty, and in memory."""
+        kinds = zip(self._key_names, ("HASH", "RANGE"), strict=False)
+        description: Any = {
+            "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in kinds],
+            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in self._key_names],
+        }
+        self.client.create_table(TableName=self.name, BillingMode="PAY_PER_REQUEST", **description)
+
+    def touch(self, item: Item) -> None:
+        """A request names this key, or this row."""
+        self._touched[tuple(item[name]["S"] for name in self._key_names)] = None
+
+    def look(self) -> Mapping[Key, Item]:
+        """All rows, as of now."""
+        touched, self._touched = list(self._touched), {}
+        for start in range(0, len(touched), _MOST_READ):
+            keys = touched[start : start + _MOST_READ]
+            found = {tuple(item[name]["S"] for name in self._key_names): item for item in self._get(keys)}
+            for key in keys:
+                self._note(key, found.get(key))
+        return self._items
+
+    def scan(self) -> dict[Key, Item]:
+        """All rows, as the engine has them."""
+        pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
+        items: list[Item] = [item for page in pages for item in page["Items"]]
+        return {tuple(item[name]["S"] for name in self._key_names): item for item in items}
+
+    def expire(self, now: datetime) -> None:
+        """What the ttl does, in the end. The engine does it by the clock of its machine, where no time passes."""
+        ttl = self.schema.ttl_attribute
+        if ttl is None:
+            return
+        over = [key for key, item in self.look().items() if ttl in item and int(item[ttl]["N"]) <= to_seconds(now)]
+        for start in range(0, len(over), _MOST_WRITTEN):
+            requests: Any = [{"DeleteRequest": {"Key": self._key(key)}} for key in over[start : start + _MOST_WRITTEN]]
+            self.client.batch_write_item(RequestItems={self.name: requests})
+
+    @property
+    def _key_names(self) -> list[str]:
+        return [name for name in (self.schema.partition_key, self.schema.sort_key) if name is not None]
+
+    def _key(self, key: Key) -> dict[str, Any]:
+        return {name: {"S": value} for name, value in zip(self._key_names, key, strict=True)}
+
+    def _get(self, keys: Sequence[Key]) -> Sequence[Item]:
+        request: Any = {self.name: {"Keys": [self._key(key) for key in keys], "ConsistentRead": True}}
+        answer = self.client.batch_get_item(RequestItems=request)
+        assert not answer.get("UnprocessedKeys"), "a page of rows was too large to be read at once"
+        return answer["Responses"][self.name]
+
+    def _note(self, key: Key, item: Item | None) -> None:
+        if item == self._items.get(key):
+            return
+        if item is None:
+            del self._items[key]
+        else:
+            self._items[key] = item
+        for tell in self.told:
+            tell(key, item)
+
+
+class Tables:
+    """The tables of one world, by the names of their schemas, each with a prefix of its own."""
+
+    def __init__(self, client: DynamoDBClient, schemas: Sequence[TableSchema], *, prefix: str) -> None:
+        self._client = client
+        self._tables = {schema.name: Table(client, f"{prefix}-{schema.name}", schema) for schema in schemas}
+        self._by_name = {table.name: table for table in self._tables.values()}
+        for table in self._tables.values():
+            table.create()
+        client.meta.events.register("before-parameter-build.dynamodb", self._hear)
+
+    def __getitem__(self, schema: TableSchema) -> Table:
+        return self._tables[schema.name]
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._tables.values())
+
+    def drop(self) -> None:
+        """There are none any more; what they held can be looked at still.
+
+        Raises AssertionError when a row is not as it was last looked at: then all that was judged by it is worth nothing.
+        """
+        self._client.meta.events.unregister("before-parameter-build.dynamodb", self._hear)
+        for table in self:
+            assert table.look() == table.scan(), f"rows of {table.name} were written that no request has named"
+            self._client.delete_table(TableName=table.name)
+
+    def _hear(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
+        """Whatever a request may write is touched, whether it is refused or not."""
+        for name, item in _written(model.name, params):
+            if name in self._by_name:
+                self._by_name[name].touch(item)
+
+
+def _written(call: str, params: Mapping[str, Any]) -> Iterator[tuple[str, Item]]:
+    """The table, and the row or its key, of each write of a request."""
+    if call in ("PutItem", "UpdateItem", "DeleteItem"):
+        yield params["TableName"], params["Item" if call == "PutItem" else "Key"]
+    elif call == "TransactWriteItems":
+        for write in params["TransactItems"]:
+            for kind, request in write.items():
+                if kind != "ConditionCheck":
+                    yield request["TableName"], request["Item" if kind == "Put" else "Key"]
+    elif call == "BatchWriteItem":
+        for name, writes in params["RequestItems"].items():
+            for write in writes:
+                put = write.get("PutRequest")
+                yield name, put["Item"] if put else write["DeleteRequest"]["Key"]

@@ -1,0 +1,177 @@
+"""What owners, operators and targets that go on by themselves ask a stage for, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from functions.api.finish import Finisher
+from functions.api.operations import Asked
+from functions.api.replay import Replayer
+from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
+from functions.domain.job import Job
+from functions.domain.job_id import parse_job_id
+from functions.domain.letter_id import LetterId
+from functions.domain.operation import Action
+from functions.domain.submission import Submission
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.rescheduling import Edited, Rescheduler
+from tests.world.clients import REQUEST_LIMIT
+from tests.world.fires import Run
+from tests.world.process import SMOOTHLY, Conditions, Process
+from tests.world.world import World
+from verification.acts import Act
+from verification.recorder import EVERYBODY, Recorder
+from verification.struck import Struck
+
+
+class Owning(World):
+    """The requests about jobs that exist, and the plans of tenants. acts: how often each was done."""
+
+    record: Recorder
+    acts: Counter[Act]
+
+    def move(
+        self, job_id: str, submission: Submission, *, keeps_payload: bool, conditions: Conditions = SMOOTHLY
+    ) -> Process:
+        """An owner gives a job another time, or another content as well."""
+        self.acts[Act.MOVES] += 1
+        process = self.process("move", conditions, limit=REQUEST_LIMIT)
+        rescheduler = self.build(Rescheduler, process)
+        self.record.moves(process.name, submission, keeps_payload=keeps_payload)
+
+        def edit(_: Job, __: str | None) -> Edited:
+            payload = None if keeps_payload else submission.payload
+            asked = replace(submission, idempotency_key=None, payload=payload)
+            return Edited(submission=asked, keeps_payload=keeps_payload)
+
+        return self.begin(process, lambda: rescheduler.change(parse_job_id(job_id), edit), conditions)
+
+    def run_now(self, job_id: str, conditions: Conditions = SMOOTHLY) -> Process:
+        self.acts[Act.HASTENINGS] += 1
+        asked_at = self.clock.instant
+        self.record.hastens(job_id, asked_at=asked_at)
+        process = super().run_now(job_id, conditions)
+        # Meanwhile it may have been moved.
+        self.record.hastens(job_id, asked_at=asked_at)
+        return process
+
+    def ask_for(self, asked: Asked, conditions: Conditions = SMOOTHLY) -> Process:
+        self.acts[Act.OPERATIONS] += 1
+        if asked.action is Action.RUN_NOW and not asked.dry_run:
+            self.record.hastens_all(asked.tenant, asked.tag, asked_at=self.clock.instant)
+        return super().ask_for(asked, conditions)
+
+    def replay(self, letter_id: LetterId, conditions: Conditions = SMOOTHLY) -> Process:
+        self.acts[Act.REPLAYS] += 1
+        self.record.replays_letter(letter_id)
+        process = self.process("replay", conditions, limit=REQUEST_LIMIT)
+        replayer = self.build(Replayer, process)
+        self.promises.replayed(letter_id)
+        told: list[object] = []
+        self.begin(process, lambda: told.append(replayer.replay(letter_id, caller="operator")), conditions)
+        has_suffered = isinstance(process, Struck) and process.has_suffered
+        is_told = bool(told) and not has_suffered and not self.record.loses_an_answer()
+        self.record.replay_was(letter_id, is_told=is_told)
+        return process
+
+    def ask_again_for_replays(self) -> None:
+        """Whoever asked for one and got no clear answer asks again; what has gone on is forgotten then."""
+        for letter_id in self.record.replays_in_doubt():
+            if self.dead_letters.get(letter_id) is not None:
+                self.replay(letter_id)
+
+    def complete(self, run: Run, conditions: Conditions = SMOOTHLY) -> Process:
+        self.acts[Act.LATER_ENDS] += 1
+        self.record.has_done(run)
+        run.ended_at = run.ended_at or self.clock.instant
+        process = super().complete(run, conditions)
+        if not run.is_success:
+            # Another attempt may do it again: nobody has heard that it was done.
+            self.record.unheard(run)
+        return process
+
+    def fail(self, run: Run, conditions: Conditions = SMOOTHLY, *, is_permanent: bool = False) -> Process:
+        self.acts[Act.LATER_ENDS] += 1
+        self.record.has_not_done(run)
+        run.ended_at = run.ended_at or self.clock.instant
+        return super().fail(run, conditions, is_permanent=is_permanent)
+
+    def heartbeat(self, run: Run, lease: timedelta, conditions: Conditions = SMOOTHLY) -> Process:
+        self.acts[Act.LATER_ENDS] += 1
+        return super().heartbeat(run, lease, conditions)
+
+    def _finish(self, kind: str, run: Run, ask: Callable[[Finisher, Process], Any], conditions: Conditions) -> Process:
+        def is_answered(finisher: Finisher, process: Process) -> None:
+            try:
+                ask(finisher, process)
+            except (StaleFence, AlreadySettled, JobNotFound):
+                self.record.heard(run)
+                raise
+            if kind != "heartbeat":
+                self.record.heard(run)
+
+        return super()._finish(kind, run, is_answered, conditions)
+
+    def cap_rate(self, tenant: str, rate: float) -> None:
+        """An operator says how many jobs of a tenant may run in a second."""
+        self.acts[Act.RATES] += 1
+        self._plan(tenant, replace(self._plan_of(tenant), execution_rate=rate))
+
+    def cap_calls(self, tenant: str, limit: float) -> None:
+        """An operator says how many calls a tenant may have at the same time."""
+        self.acts[Act.SEATS] += 1
+        plan = replace(self._plan_of(tenant), max_concurrency=limit)
+        self._plan(tenant, plan)
+        self.promises.at_once.capped(tenant, limit, moment=self.history.moment)
+
+    def pause_tenant(self, tenant: str) -> None:
+        """An operator pauses a tenant."""
+        self.acts[Act.TENANT_PAUSES] += 1
+        self._plan(tenant, self._changed(self._plan_of(tenant), TenantStatus.PAUSED))
+        self.record.paused(tenant)
+
+    def resume_tenant(self, tenant: str) -> None:
+        """An operator resumes a tenant."""
+        self.record.resumed(tenant)
+        self._plan(tenant, self._changed(self._plan_of(tenant), TenantStatus.ACTIVE))
+
+    def pause_stage(self) -> None:
+        """An operator pauses everybody."""
+        self.acts[Act.STAGE_PAUSES] += 1
+        self._note("everybody is paused")
+        self.plans.everybody = self._changed(self.plans.everybody, TenantStatus.PAUSED)
+        self.record.paused(EVERYBODY)
+
+    def resume_stage(self) -> None:
+        """An operator resumes everybody."""
+        self.record.resumed(EVERYBODY)
+        self._note("everybody is resumed")
+        self.plans.everybody = self._changed(self.plans.everybody, TenantStatus.ACTIVE)
+
+    def lift_everything(self) -> None:
+        """No tenant is paused or capped any more."""
+        if self.plans.everybody.is_paused:
+            self.resume_stage()
+        for tenant, plan in list(self.plans.plans.items()):
+            if plan.is_paused:
+                self.resume_tenant(tenant)
+        self.promises.at_once.lifted()
+        self.plans.plans = {}
+
+    def _plan_of(self, tenant: str) -> TenantPlan:
+        return self.plans.plans.get(tenant, TenantPlan())
+
+    def _plan(self, tenant: str, plan: TenantPlan) -> None:
+        self._note(f"{tenant}: {plan}")
+        self.plans.plans[tenant] = plan
+
+    def _changed(self, plan: TenantPlan, status: TenantStatus) -> TenantPlan:
+        return replace(plan, status=status, changed_at=self.clock.instant)
+
+    def _note(self, what: str) -> None:
+        self.history.note_turn(self.clock.instant, "plans", what)
+        self.history.disturb()
