@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from math import inf
@@ -80,12 +80,33 @@ class _Step:
     apart: Carried | None = None
 
     @property
+    def tenant(self) -> str:
+        return self.chain.stored.schedule.tenant
+
+    @property
+    def awaits_a_run(self) -> bool:
+        return self.planned.link is not None and self.planned.link.is_awaited
+
+    @property
     def is_open(self) -> bool:
         return not (self.is_placed or self.is_refused or self.apart)
 
     @property
     def carried(self) -> Carried:
         return self.apart or (Carried.ON if self.is_placed else Carried.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowance:
+    """What may be worked out yet, over all rounds. costly: tenants of which a chain was set aside."""
+
+    clock: Clock
+    ends_at: float
+    costly: set[str] = field(default_factory=set)
+
+    def covers(self, step: _Step, *, is_first: bool) -> bool:
+        """Whether this chain may be worked out now."""
+        return step.tenant not in self.costly and (is_first or self.clock.monotonic() < self.ends_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,36 +135,35 @@ class Materialiser:
 
         ends_at: none but the first is begun after that (monotonic, s). Of a tenant of which one was set aside none is.
         """
+        return self._carry_on(chains, _Allowance(self.clock, ends_at))
+
+    def _carry_on(self, chains: Sequence[Chain], allowance: _Allowance) -> list[Carried]:
         steps = [_Step(chain, Plan(link=chain.link)) for chain in chains]
         for _ in range(_ROUNDS):
             waiting = [step for step in steps if step.is_open]
             if not waiting:
                 break
             # Asked again in every round: a fire that was far a moment ago may no longer be.
-            self._plan(waiting, ends_at=ends_at)
-            self._place_alarms([step for step in waiting if step.is_open])
+            self._plan(waiting, allowance)
+            self._place_alarms([step for step in waiting if step.is_open], allowance)
         placed = [step for step in steps if step.is_placed]
         met = dict(zip(map(id, placed), self.side_by_side(self._record_safely, placed), strict=True))
         # Alarms of later links were placed by a step that died before it recorded: what it decided is recorded now.
         behind = {number: chain for number, chain in met.items() if chain is not None}
-        caught_up = dict(zip(behind, self.materialise(list(behind.values())), strict=True)) if behind else {}
+        caught_up = dict(zip(behind, self._carry_on(list(behind.values()), allowance), strict=True)) if behind else {}
         return [caught_up.get(id(step), step.carried) if step.is_placed else step.carried for step in steps]
 
-    def _plan(self, steps: Sequence[_Step], *, ends_at: float) -> None:
+    def _plan(self, steps: Sequence[_Step], allowance: _Allowance) -> None:
         """Place the fires of each step that are near."""
         now = self.clock.now()
         ends = self._ends_of(steps)
         fires: list[tuple[_Step, Link, Timer]] = []
-        costly: set[str] = set()
         for number, step in enumerate(steps):
-            is_over = len(fires) >= MOST_AT_ONCE or (number and self.clock.monotonic() >= ends_at)
-            if is_over or step.chain.stored.schedule.tenant in costly:
+            if len(fires) >= MOST_AT_ONCE or not allowance.covers(step, is_first=not number):
                 step.is_refused = True  # its turn comes again, when these have been recorded
                 continue
-            with self._apart(step):
+            with self._apart(step, allowance):
                 fires += [(step, link, self._timer(step, link)) for link in self._decide(step, ends, now=now)]
-            if step.apart is Carried.ASIDE:
-                costly.add(step.chain.stored.schedule.tenant)
         placements = self.placer.place([timer for _, _, timer in fires])
         placed = [
             str(job_id_of(timer.job))
@@ -153,8 +173,8 @@ class Materialiser:
         if placed:
             self.journal.event("fires_placed", job_ids=placed)
         for (step, link, _), placement in zip(fires, placements, strict=True):
-            with self._apart(step):
-                self._note_placement(step, link, placement)
+            with self._apart(step, allowance):
+                self._note_placement(step, link, placement, allowance)
         if fires:
             self.journal.count("occurrences", len(fires))
 
@@ -178,7 +198,7 @@ class Materialiser:
         return further.kept
 
     @contextmanager
-    def _apart(self, step: _Step) -> Iterator[None]:
+    def _apart(self, step: _Step, allowance: _Allowance) -> Iterator[None]:
         """A schedule that cannot be computed holds up no other: it is left to the sweep, which tells of it again.
 
         Nor does one that takes too much to compute.
@@ -189,35 +209,42 @@ class Materialiser:
                 yield
         except TooCostly as error:
             step.apart = Carried.ASIDE
+            allowance.costly.add(step.tenant)
             self.asides.set_aside(stored.key, version=stored.version, why=str(error))
         except Exception as error:  # noqa: BLE001  no store is asked here: the fault is its definition's
             step.apart = Carried.BROKEN
             self.journal.event("chain_broken", schedule=stored.key, error=fault_of(error))
             self.journal.count("chains_broken")
 
-    def _note_placement(self, step: _Step, link: Link, placement: Placement) -> None:
+    def _note_placement(self, step: _Step, link: Link, placement: Placement, allowance: _Allowance) -> None:
         if placement.ring is not None:
             self._observe(step.chain.stored.schedule, link)
             return
-        if placement.is_permanent:
+        if placement.is_permanent and not (step.awaits_a_run and step.tenant in allowance.costly):
             # No repetition helps, and the chain must go on.
             step.planned.skip(SkipReason.REFUSED, link.at)
-            if step.planned.link is not None and step.planned.link.is_awaited:
+            if step.awaits_a_run:
                 # There is no run whose end could be awaited: it is taken for one without length.
                 step.planned.link = link_after_run(step.chain.stored.schedule, link, ended_at=link.at)
             self.journal.event("fire_refused", schedule=step.chain.stored.key, fault=placement.fault)
         else:
             step.is_refused = True
 
-    def _place_alarms(self, steps: Sequence[_Step]) -> None:
-        """Place the alarm of each step's link; a step whose alarm may stand behind the scanner stays open."""
+    def _place_alarms(self, steps: Sequence[_Step], allowance: _Allowance) -> None:
+        """Place the alarm of each step's link; a step whose alarm may stand behind the scanner stays open.
+
+        That of an awaited run rings with the next fire, which has to be found: no more of those than the allowance has.
+        """
         now = self.clock.now()
         alarms: list[tuple[_Step, Alarm]] = []
-        for step in steps:
+        for number, step in enumerate(steps):
             if step.planned.link is None:
                 step.is_placed = True
                 continue
-            with self._apart(step):
+            if step.awaits_a_run and not allowance.covers(step, is_first=not number):
+                step.is_refused = True
+                continue
+            with self._apart(step, allowance):
                 alarms.append((step, self._alarm(step, step.planned.link, now=now)))
         for (step, alarm), is_safe in zip(
             alarms, self.placer.place_alarms([alarm for _, alarm in alarms]), strict=True

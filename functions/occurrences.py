@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
-from functions.domain.errors import NotPlaced
+from functions.domain.errors import InvalidInput, NotPlaced
 from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Timer
@@ -101,7 +101,10 @@ class Occurrences:
             return True  # by a version in between, of which nothing is known any more
         if stored.schedule.is_end_to_start:
             return state.link is not None and state.link.at == fire_at
-        fire = next_fire(stored.schedule, after=fire_at - MILLISECOND)
+        try:
+            fire = next_fire(stored.schedule, after=fire_at - MILLISECOND)
+        except InvalidInput:
+            return False  # it cannot be worked out, as its chain cannot: a message would come back for nothing
         return fire is not None and fire.at == fire_at
 
     def _skip(self, timer: Timer, reason: SkipReason, text: str) -> Admission:

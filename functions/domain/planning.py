@@ -71,7 +71,8 @@ def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> 
     """Decide the fires before now + guard, oldest first, under the misfire policy.
 
     One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring goes on.
-    Raises TooCostly where not even the next fire can be found.
+    Raises TooCostly where not even the next fire can be found, or where a limit of the processor's time has interrupted
+    a decision, or what comes before the first: such a plan would pass a fire over.
     """
     walk = _Walk(schedule, link, now=now, guard=guard)
     if schedule.is_end_to_start:
@@ -79,6 +80,8 @@ def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> 
     try:
         return _planned(walk, schedule, link)
     except TooCostly:
+        if not walk.is_between_fires:
+            raise
         return walk.end(next_fire(schedule, after=walk.reached))
 
 
@@ -175,7 +178,10 @@ def shard_of(schedule: Schedule, wheel: Wheel, *, subshards: int = 1) -> int:
 
 
 class _Walk:
-    """Fires in their order, and what has been decided of them up to `reached`. held: a missed one, in case it is the last."""
+    """Fires in their order, and what has been decided of them up to `reached`. held: a missed one, in case it is the last.
+
+    is_between_fires: one has been decided, and no other is half decided.
+    """
 
     def __init__(self, schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> None:
         self._schedule = schedule
@@ -187,6 +193,7 @@ class _Walk:
         self._held: Fire | None = None
         self.budget = Budget(STEPS_OF_A_WALK)
         self.reached = link.at
+        self.is_between_fires = False
         self._missed_count = 0
         self._planned = Plan()
 
@@ -210,7 +217,12 @@ class _Walk:
 
     def decide(self, fire: Fire) -> None:
         """Keep a fire, drop it, or hold it until the next has been seen."""
+        self.is_between_fires = False
+        self._decide(fire)
         self.reached = fire.at
+        self.is_between_fires = True
+
+    def _decide(self, fire: Fire) -> None:
         schedule, planned = self._schedule, self._planned
         if fire.merged_count:
             planned.skip(SkipReason.MERGED, fire.at, fire.merged_count)
@@ -242,6 +254,7 @@ class _Walk:
 
     def end(self, following: Fire | None) -> Plan:
         """The plan, when this is the fire that has not been decided."""
+        self.is_between_fires = False
         self._keep_held()
         if following is not None and not self._is_over:
             self._planned.link = _link(following, self._index, self._previous_at)

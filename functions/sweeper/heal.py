@@ -17,9 +17,9 @@ from functions.domain.fire_rates import idle_share_of, share_of
 from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.wheel import Wheel
-from functions.materialising import Carried, Materialiser
+from functions.materialising import SHARE, Carried, Materialiser
 from functions.pausing import DIED
-from functions.ports import Clock, Journal, ScheduleStore, ShardStore, StatePage, TenantPlans
+from functions.ports import Clock, Journal, ScheduleStore, ShardStore, StatePage, StoredSchedule, TenantPlans
 
 PASS_INTERVAL = timedelta(minutes=5)
 """A pass over all schedules begins no sooner than this after the one before began."""
@@ -113,13 +113,18 @@ class Healer:
             definition = stored.get(key)
             if state.goes_on and (definition is None or definition.version != state.version):
                 continue  # it is being changed, or a newer version has written it
-            now = self.clock.now()
-            share = share_of(definition.schedule, state, now=now) if definition is not None else idle_share_of(state)
-            try:
-                yield self.schedules.recount(key, share, seen=state)
-            except Exception as error:  # noqa: BLE001  a sum that is off must not hold up the chains
-                self.journal.event("schedule_not_counted", schedule=key, error=fault_of(error))
-                return
+            yield self._recount(key, state, definition)
+
+    def _recount(self, key: str, state: ScheduleState, definition: StoredSchedule | None) -> bool:
+        """Whether what a schedule counts for was put right. Never raises: a sum that is off must not hold up the chains."""
+        try:
+            with self.clock.limited(SHARE):
+                now = self.clock.now()
+                share = idle_share_of(state) if definition is None else share_of(definition.schedule, state, now=now)
+            return self.schedules.recount(key, share, seen=state)
+        except Exception as error:  # noqa: BLE001  as said
+            self.journal.event("schedule_not_counted", schedule=key, error=fault_of(error))
+            return False
 
     def accuse(self, key: str) -> None:
         """A sweep died while it carried this chain on: it is set aside."""

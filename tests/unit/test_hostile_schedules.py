@@ -16,13 +16,17 @@ from functions import materialising
 from functions.domain import changing, firing, planning
 from functions.domain.audit import Deeds
 from functions.domain.cursor import first_cursors
+from functions.domain.fire_rates import share_of
 from functions.domain.instants import SECOND, from_seconds
 from functions.domain.job import Priority
-from functions.domain.schedule import Schedule
+from functions.domain.schedule import Every, Schedule
+from functions.domain.schedule_load import Share
 from functions.domain.schedule_state import ASIDES_COUNT_FOR, Status
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.materialising import Carried, Chain
 from functions.scanner import ring as ringing
 from functions.scanner.scan import LEASE
+from functions.sweeper import heal as healing
 from functions.sweeper.heal import MOST_OF_A_SWEEP, PASS_INTERVAL
 from tests.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
 from tests.unit.world import DeathError, World
@@ -63,6 +67,34 @@ class TestThoseThatBurn:
         assert world.clock.used == 3 * materialising.SHARE
         assert world.events("alarms_left") == [{"tenant": "mallory", "count": 197}]
 
+    def test_those_that_await_a_run_cost_a_tick_no_more_than_three_shares(self, world: World):
+        stage = a_shard(world, hostile=0)
+        for number in range(30):
+            awaiting(world, f"{HOSTILE}-{number}")
+
+        world.scan()
+
+        assert world.clock.used == 3 * materialising.SHARE
+        assert len(world.events("chain_set_aside")) == 3
+        assert stage.fire_counts() == [1] * len(stage.others)
+
+    def test_those_that_await_a_run_and_are_healed_together_cost_one_share(self, world: World):
+        chains = [chain_of(world, awaiting(world, f"{HOSTILE}-{number}")) for number in range(5)]
+        others = [chain_of(world, awaiting(world, "fine", tenant=tenant)) for tenant in ("mallory", "acme")]
+
+        carried = world.materialiser.materialise([*chains, *others])
+
+        assert world.clock.used == materialising.SHARE
+        assert carried == [Carried.ASIDE, *[Carried.REFUSED] * 5, Carried.ON]
+
+    def test_no_alarm_of_an_awaited_run_is_worked_out_when_the_time_is_over(self, world: World):
+        chains = [chain_of(world, awaiting(world, f"{HOSTILE}-{number}", tenant=f"t{number}")) for number in range(5)]
+
+        carried = world.materialiser.materialise(chains, ends_at=world.clock.monotonic() + 1)
+
+        assert world.clock.used == materialising.SHARE
+        assert carried == [Carried.ASIDE, *[Carried.REFUSED] * 4]
+
     def test_other_schedules_of_their_tenant_ring_too(self, world: World):
         stage = a_shard(world, hostile=2)
         mine = a_due_schedule(world, "mallory", "fine")
@@ -93,6 +125,35 @@ class TestThoseThatBurn:
         assert world.journal.counts["chains_set_aside"] == 3
         assert world.journal.counts["schedules_paused"] == 1
         assert [(deed.action, deed.subject) for deed in world.trail.deeds] == [(Deeds.SCHEDULE_PAUSE, "hostile-0")]
+
+    def test_one_that_takes_too_much_to_count_keeps_no_other_from_being_healed_or_counted(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(healing, "PAGE", 1)
+        slow, fine, lost = (
+            a_due_schedule(world, tenant, "hourly", has_alarm=tenant != "lost") for tenant in ("a", "fine", "lost")
+        )
+        monkeypatch.setattr(
+            healing, "share_of", counted_unless(slow, share_of, lambda: world.clock.burn(timedelta(hours=1)))
+        )
+
+        pass_by(world)
+
+        assert world.clock.used == materialising.SHARE
+        assert [world.state(each).is_counted_right for each in (slow, fine, lost)] == [False, True, True]
+        assert world.state(lost).fire_count > 0
+
+    def test_one_whose_share_cannot_be_found_by_a_fault_of_ours_is_told_and_passed_over(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ):
+        broken, fine = (a_due_schedule(world, tenant, "hourly") for tenant in ("a", "fine"))
+        monkeypatch.setattr(healing, "share_of", counted_unless(broken, share_of, _fail))
+
+        pass_by(world)
+
+        assert world.state(fine).is_counted_right
+        (told,) = world.events("schedule_not_counted")
+        assert told["schedule"] == broken.uid
 
     def test_all_of_many_are_paused_in_the_end_while_the_sweep_heals_the_others(self, world: World):
         stage = a_shard(world, hostile=12)
@@ -340,6 +401,25 @@ def a_due_schedule(
     return schedule
 
 
+def awaiting(world: World, schedule_id: str, *, tenant: str = "mallory") -> Schedule:
+    """A schedule from end to start whose run goes on while its alarm rings."""
+    rule = Every(interval=timedelta(hours=1), from_end=True)
+    schedule = a_schedule(tenant=tenant, schedule_id=schedule_id, rule=rule, job=a_template())
+    alarm = an_alarm(schedule, rings_at=FIRES_AT, shard=0)
+    alarm = replace(alarm, link=replace(alarm.link, is_awaited=True))
+    world.store(schedule, link=alarm.link, rings_at=alarm.rings_at)
+    world.rows.put_alarms([alarm])
+    return schedule
+
+
+def chain_of(world: World, schedule: Schedule) -> Chain:
+    stored, state = world.schedules.get(schedule.uid)
+    assert stored is not None
+    assert state is not None
+    assert state.link is not None
+    return Chain(stored, state.link)
+
+
 def a_far_row(world: World, **overrides: Any) -> Any:
     timer = a_timer(**overrides)
     timer = replace(timer, job=replace(timer.job, shard=0))
@@ -389,6 +469,19 @@ def counted_checkpoints(world: World, monkeypatch: pytest.MonkeyPatch) -> list[b
 
     monkeypatch.setattr(world.shards, "checkpoint", counted)
     return found
+
+
+def counted_unless(
+    exception: Schedule, share_of: Callable[..., Share | None], act: Callable[..., object]
+) -> Callable[..., Share | None]:
+    """How schedules are counted, but for one."""
+
+    def counted(schedule: Schedule, *given: Any, **named: Any) -> Share | None:
+        if schedule == exception:
+            act()
+        return share_of(schedule, *given, **named)
+
+    return counted
 
 
 class computed_by:  # noqa: N801  a context manager that reads as a sentence

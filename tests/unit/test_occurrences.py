@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from functions.domain import firing
 from functions.domain.claims import LedgerRow
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import MILLISECOND, SECOND
@@ -114,6 +115,25 @@ class TestVersions:
         assert admit(world, a_fire(now_put, version=3, fire_at=NOON + HOUR)) is (
             Admission.MAY_RUN if is_settled else Admission.IS_OVER
         )
+
+    @pytest.mark.parametrize("row", [None, LedgerRow(state=State.RUNNING, attempt=1, lease_until=NOON)])
+    def test_a_fire_whose_schedule_cannot_be_worked_out_comes_to_its_end_and_not_back(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, row: LedgerRow | None
+    ):
+        monkeypatch.setattr(firing, "STEPS_OF_A_WALK", 2)
+        fire = a_fire(BUFFERING, version=2, fire_at=NOON + MINUTE)
+        world.store(
+            BUFFERING,
+            version=3,
+            cuts=(Cut(2, NOON - HOUR), Cut(3, NOON - MINUTE)),
+            holder=name(fire),
+            holder_since=NOON,
+        )
+        if row is not None:
+            world.ledger.rows[fire.job.key] = row
+
+        assert admit(world, fire) is (Admission.IS_OVER if row is None else Admission.MAY_RUN)
+        assert world.row(fire.job).state is (State.SKIPPED if row is None else State.RUNNING)
 
     @pytest.mark.parametrize(("place", "status"), [("holder", Status.PAUSED), ("waiting", Status.DELETED)])
     def test_a_fire_of_a_schedule_that_is_stopped_leaves_its_slot_too(self, world: World, place: str, status: Status):

@@ -1,9 +1,10 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.domain import firing, planning
@@ -480,6 +481,7 @@ def test_whenever_a_chain_is_planned_each_of_its_fires_is_kept_or_counted_as_dro
     assert link.index == len(kept)
 
 
+@settings(deadline=None)
 @given(
     interval=st.integers(1_000, 90_000).map(lambda number: number * MILLISECOND),
     missed=st.timedeltas(2 * MINUTE, 4 * HOUR),
@@ -549,3 +551,45 @@ def test_a_plan_whose_next_fire_cannot_be_found_is_too_costly(monkeypatch: pytes
 
     with pytest.raises(TooCostly):
         plan_at(NOON, rule=every(minutes=1))
+
+
+class TestInterruptions:
+    """The limit of the processor's time may raise anywhere, however few steps were spent."""
+
+    @staticmethod
+    def interrupted(patch: pytest.MonkeyPatch, owner: Any, name: str, *, at: int) -> None:
+        """The `at`-th call of a function is interrupted."""
+        real, calls = getattr(owner, name), count(1)
+
+        def once(*given: Any, **named: Any) -> Any:
+            if next(calls) == at:
+                raise TooCostly
+            return real(*given, **named)
+
+        patch.setattr(owner, name, once)
+
+    def test_a_plan_that_is_interrupted_before_its_first_fire_passes_over_none(self, monkeypatch: pytest.MonkeyPatch):
+        self.interrupted(monkeypatch, firing, "course_of", at=1)
+
+        with pytest.raises(TooCostly):
+            plan_at(NOON, rule=every(minutes=1))
+
+    @pytest.mark.parametrize("at", [1, 2])
+    def test_a_plan_that_is_interrupted_amid_a_decision_passes_over_none(
+        self, monkeypatch: pytest.MonkeyPatch, at: int
+    ):
+        self.interrupted(monkeypatch, planning, "_link", at=at)
+
+        with pytest.raises(TooCostly):
+            plan_at(NOON, rule=every(minutes=1))
+
+    def test_a_plan_that_is_interrupted_between_two_fires_goes_on_behind_what_was_decided(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        whole = plan_at(NOON, rule=every(minutes=1))
+        self.interrupted(monkeypatch, planning._Walk, "is_behind", at=3)
+
+        planned = plan_at(NOON, rule=every(minutes=1))
+
+        assert planned.kept == whole.kept[:2]
+        assert planned.link == whole.kept[2]
