@@ -393,7 +393,8 @@ class ScheduleStore(Protocol):
         """Write definition and state of a new version, both or neither, if the state is still the one that was seen.
 
         A deleted schedule loses its definition. What its share has changed by is added to its tenant's sum, in the same write.
-        limits: of the sum. Raises SchedulesExceeded, FiresExceeded where it grows beyond them; nothing is written.
+        limits: of the sum. Raises SchedulesExceeded, FiresExceeded where it grows beyond them, and ScheduleBusy where others of its
+        tenant are changed all the time; nothing is written.
         """
         ...
 

@@ -21,6 +21,7 @@ from functions.domain.errors import (
     AlreadySettled,
     ClockSkewed,
     InvalidJob,
+    JobBusy,
     JobNotFound,
     Moved,
     NotChangeable,
@@ -75,7 +76,7 @@ class Rescheduler:
 
     caller: who asks, for the audit line.
 
-    Raises NotChangeable (a fire of a schedule, an at_least_once job), AlreadySettled, TooLate, JobNotFound, NotPlaced.
+    Raises NotChangeable (a fire of a schedule, an at_least_once job), AlreadySettled, TooLate, JobNotFound, JobBusy, NotPlaced.
     """
 
     wheel: Wheel
@@ -161,7 +162,7 @@ class Rescheduler:
             timer = self._far_timer(job_id, job_id, now=now)
             if (waiting := self._move(job_id, timer.job, edit, caller=caller, now=now)) is not None:
                 return waiting
-        raise NotPlaced([f"the row of {job_id} kept changing"])
+        raise JobBusy(str(job_id))
 
     def _move(
         self, job_id: JobId, job: Job, edit: Callable[[Job, str | None], Edited], *, caller: str, now: datetime

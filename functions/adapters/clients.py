@@ -5,6 +5,7 @@ botocore's own (60 s, up to ten tries) would let a far write land minutes after 
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NotConnected
 
 from functions.adapters.system_clock import SystemClock
+from functions.domain.errors import Busy
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -29,8 +31,8 @@ CONNECTIONS = 32
 
 Answer = TypeVar("Answer")
 
-_PATIENCE = 5
-_PAUSE_SECONDS = 0.03
+TRIES = 5
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.06, 0.5
 
 _TRANSIENT = frozenset(
     {
@@ -82,16 +84,21 @@ def is_refused(error: Exception) -> bool:
     return any(reason.get("Code") == "ConditionalCheckFailed" for reason in reasons)
 
 
-def patiently(call: Callable[[], Answer]) -> Answer:
-    """Make a call again that met a transaction on its row: the SDK does not."""
-    for attempt in range(1, _PATIENCE):
+def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
+    """Make a call again that met a transaction on its row: the SDK does not. Raises Busy after so many tries.
+
+    Between them with full jitter (Brooker, "Exponential Backoff And Jitter", 2015): those that met would meet again.
+    """
+    for attempt in range(tries):
+        if attempt:
+            ceiling = min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS * 2 ** (attempt - 1))
+            time.sleep(random.uniform(0, ceiling))  # noqa: S311  # spreads load, guards nothing
         try:
             return call()
         except ClientError as error:
             if not is_conflict(error):
                 raise
-            time.sleep(_PAUSE_SECONDS * attempt)
-    return call()
+    raise Busy
 
 
 def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from functions.adapters.clients import is_refused
+from functions.adapters.clients import is_refused, patiently
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
 from functions.domain.claims import MOVED_LIFE, LedgerRow, deaths_of, expires_at, is_own
 from functions.domain.envelope import encode_timer
+from functions.domain.errors import Busy, JobBusy
 from functions.domain.http_answers import RESULT_LIMIT
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Job, Timer
@@ -24,11 +25,13 @@ from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+Answer = TypeVar("Answer")
+
 _BATCH = 100
 
 
 class DynamoDBLedger:
-    """The conditional-write table.
+    """The conditional-write table. What meets a transaction on its row is made again; JobBusy when it meets another each time.
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
     i: job id, h: fingerprint, z: result, e: error, j: record of an attempt whose target goes on by itself, m: moved to,
@@ -63,14 +66,15 @@ class DynamoDBLedger:
             "u": _ms(now),
             "x": _ttl(now=now, due_at=job.scheduled_at),
         }
+        request: Any = {
+            "TableName": self._table,
+            "Item": item,
+            "ConditionExpression": "attribute_not_exists(k) OR (s = :state AND o = :owner)",
+            "ExpressionAttributeValues": {":state": {"S": target(Event.REGISTER)}, ":owner": {"S": owner}},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
         try:
-            self._client.put_item(
-                TableName=self._table,
-                Item=item,
-                ConditionExpression="attribute_not_exists(k) OR (s = :state AND o = :owner)",
-                ExpressionAttributeValues={":state": {"S": target(Event.REGISTER)}, ":owner": {"S": owner}},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            _in_turn(job.key, lambda: self._client.put_item(**request))
         except ClientError as error:
             return _refused(error)
         return Applied()
@@ -298,7 +302,7 @@ class DynamoDBLedger:
             )
             writes.append({"Update": renewed})
         try:
-            self._client.transact_write_items(TransactItems=writes)
+            _in_turn(job_id.key, lambda: self._client.transact_write_items(TransactItems=writes))
         except ClientError as error:
             return _refused(error)
         return Applied()
@@ -535,7 +539,8 @@ class DynamoDBLedger:
         self._dead_letters.mark_hour(letter)
         put = self._dead_letters.put_request(letter)
         try:
-            self._client.transact_write_items(TransactItems=[{"Update": update}, {"Put": put}])
+            writes: Any = [{"Update": update}, {"Put": put}]
+            _in_turn(job.key, lambda: self._client.transact_write_items(TransactItems=writes))
         except ClientError as error:
             return _refused(error)
         return Applied()
@@ -549,7 +554,9 @@ class DynamoDBLedger:
     def _send(self, request: Any, *, returns: Any = "NONE") -> Mapping[str, Any] | Refused:
         """The attributes that it returns, or the row that it met."""
         try:
-            answer = self._client.update_item(**request, ReturnValues=returns)
+            answer = _in_turn(
+                request["Key"]["k"]["S"], lambda: self._client.update_item(**request, ReturnValues=returns)
+            )
         except ClientError as error:
             return _refused(error)
         return answer.get("Attributes", {})
@@ -606,6 +613,13 @@ def _unchanged(row: LedgerRow | None) -> tuple[str, dict[str, Any]]:
     if not row.fence:
         return "s = :seen AND attribute_not_exists(f)", {":seen": {"S": row.state}}
     return "s = :seen AND f = :fence", {":seen": {"S": row.state}, ":fence": {"N": str(row.fence)}}
+
+
+def _in_turn(key: str, call: Callable[[], Answer]) -> Answer:
+    try:
+        return patiently(call)
+    except Busy:
+        raise JobBusy(key) from None
 
 
 def _applied(answer: Mapping[str, Any] | Refused) -> Applied | Refused:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from functions.adapters.clients import is_refused, patiently
-from functions.domain.errors import Undecodable
+from functions.adapters.clients import TRIES, is_refused, patiently
+from functions.domain.errors import Busy, ScheduleBusy, Undecodable
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.planning import Plan
 from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 DELETED_LIFE = timedelta(days=30)
 """How long the state of a deleted schedule is kept: longer than any message of it."""
+
+TRIES_OF_SUMS = 24
+"""Of a change that meets all others of its tenant in one row: six seconds of pauses or so, which a request has."""
 
 Read = TypeVar("Read")
 
@@ -55,7 +58,10 @@ class DynamoDBScheduleStore:
             {"Get": {"TableName": self._definitions, "Key": _definition_key(key)}},
             {"Get": {"TableName": self._states, "Key": {"k": {"S": key}}}},
         ]
-        found: Any = patiently(lambda: self._client.transact_get_items(TransactItems=wanted))["Responses"]
+        try:
+            found: Any = patiently(lambda: self._client.transact_get_items(TransactItems=wanted))["Responses"]
+        except Busy:
+            raise ScheduleBusy(key.partition("#")[2]) from None
         definition, state = (answer.get("Item") for answer in found)
         return definition and _read_definition(definition), state and _read_state(state)
 
@@ -112,7 +118,10 @@ class DynamoDBScheduleStore:
         seen: ScheduleState | None,
         limits: LoadLimits = NO_LIMITS,
     ) -> bool:
-        """A transaction: two write units for each KB of the two rows, and two more where its share changes."""
+        """A transaction: two write units for each KB of the two rows, and two more where its share changes.
+
+        Those of one tenant that change shares are made one after another, each in its turn: they meet in the sum.
+        """
         history = stored.schedule.history
         added = Load.of(state.share) - Load.of(seen.share if seen else None)
         tenant = stored.schedule.tenant
@@ -121,8 +130,11 @@ class DynamoDBScheduleStore:
             self._state_request(stored.key, state, seen, history=history),
             *([self._sum_request(tenant, added, limits)] if added != Load() else ()),
         ]
+        tries = TRIES_OF_SUMS if added != Load() else TRIES
         try:
-            patiently(lambda: self._client.transact_write_items(TransactItems=items))
+            patiently(lambda: self._client.transact_write_items(TransactItems=items), tries=tries)
+        except Busy:
+            raise ScheduleBusy(stored.schedule.schedule_id) from None
         except ClientError as error:
             if not is_refused(error):
                 raise

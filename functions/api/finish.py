@@ -14,7 +14,7 @@ from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LEASE_MARGIN, LedgerRow
 from functions.domain.envelope import decode_timer
-from functions.domain.errors import AlreadySettled, JobNotFound, NotHeld, NotPlaced, StaleFence, TickwheelError
+from functions.domain.errors import AlreadySettled, JobBusy, JobNotFound, NotHeld, StaleFence, TickwheelError
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
@@ -40,7 +40,7 @@ class Finisher:
     token: a fresh owner token: of two requests that say the same at once, one ends the attempt. caller: who says it,
     for the audit.
 
-    Raises NotHeld, StaleFence, AlreadySettled, JobNotFound.
+    Raises NotHeld, StaleFence, AlreadySettled, JobNotFound, JobBusy.
     """
 
     clock: Clock
@@ -84,7 +84,7 @@ class Finisher:
             if is_ended:
                 self._note(Deeds.JOB_COMPLETE, job_id, State.RUNNING, State.SUCCEEDED, fence=fence, caller=caller)
                 return
-        raise NotPlaced([f"the row of {job_id} kept changing"])
+        raise JobBusy(str(job_id))
 
     def fail(self, job_id: JobId, *, fence: int, failure: Failed, caller: str = "") -> State:
         """The target has failed: it is tried again as the policy says, or is a dead letter. The state that follows."""
@@ -108,7 +108,7 @@ class Finisher:
                 state = row.state if row is not None and row.fence == fence else State.RETRYING
                 self._note(Deeds.JOB_FAIL, job_id, State.RUNNING, state, fence=fence, caller=caller)
                 return state
-        raise NotPlaced([f"the row of {job_id} kept changing"])
+        raise JobBusy(str(job_id))
 
     def _claim_of(self, row: LedgerRow) -> Claim:
         """The attempt as this request ends it: with the worker's token it would take another's write for its own."""

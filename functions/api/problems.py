@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from functions.domain.errors import (
     AlreadySettled,
     BacklogExceeded,
+    Busy,
     FiresExceeded,
     Forbidden,
     InvalidInput,
@@ -19,6 +20,7 @@ from functions.domain.errors import (
     InvalidJobId,
     InvalidLetterId,
     InvalidSchedule,
+    JobBusy,
     JobNotFailed,
     JobNotFound,
     KeyReused,
@@ -92,6 +94,8 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     ),
     ScheduleBehind: (HTTPStatus.CONFLICT, "schedule_behind", "The schedule still catches up"),
     ScheduleBusy: (HTTPStatus.CONFLICT, "schedule_busy", "The schedule is being changed by somebody else"),
+    JobBusy: (HTTPStatus.CONFLICT, "job_busy", "The job is being changed by somebody else"),
+    Busy: (HTTPStatus.CONFLICT, "busy", "It is being changed by somebody else"),
     AlreadySettled: (HTTPStatus.CONFLICT, "already_settled", "The job has come to its end"),
     Moved: (HTTPStatus.CONFLICT, "moved", "The job goes on under another id"),
     StaleFence: (HTTPStatus.CONFLICT, "stale_fence", "The attempt is over"),
@@ -173,7 +177,7 @@ def _members_of(error: Exception) -> dict[str, Any]:
             told = {"count": error.count, "limit": error.limit}
             after = None if isinstance(error, SchedulesExceeded) else int(error.retry_after.total_seconds())
             return told if after is None else {**told, RETRY_AFTER: after}
-        case TooManyOperations() | RateExceeded() | ReadRateExceeded() | Shed():
+        case TooManyOperations() | RateExceeded() | ReadRateExceeded() | Shed() | Busy():
             return {RETRY_AFTER: max(1, ceil(error.retry_after.total_seconds()))}
         case NotHeld(is_soon=True):
             return {RETRY_AFTER: 1}

@@ -21,6 +21,7 @@ from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LEDGER_LIFE, LedgerRow, awaits_replay, has_gone_on
 from functions.domain.errors import (
     InvalidInput,
+    JobBusy,
     JobNotFailed,
     LetterNotFound,
     NotPlaced,
@@ -224,7 +225,7 @@ class Replayer:
         if answer.row is None and may_have_expired:
             raise NotReplayable(str(letter.letter_id), _unknown(letter))
         if answer.row is None:
-            raise NotPlaced(["its row has changed"])
+            raise JobBusy(job_id)
         if awaits_replay(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):
             return timer
         if has_gone_on(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):

@@ -21,7 +21,9 @@ TickwheelError
 ├── NotReplayable           a dead letter holds nothing that could be run again
 ├── PayloadGone             the payload of a dead letter's job is no more
 ├── JobNotFailed            the job of a dead letter is under way by another submission
-├── ScheduleBusy            a schedule kept changing while it was being changed
+├── Busy                    rows kept changing while they were being changed
+│   ├── JobBusy             those of a job
+│   └── ScheduleBusy        those of a schedule, or of its tenant's schedules together
 ├── ScheduleBehind          a schedule still catches up on what it missed
 ├── AlreadySettled          the job came to its end before it could be cancelled or changed
 ├── Moved                   the job goes on under another id
@@ -30,7 +32,9 @@ TickwheelError
 ├── TenantChanged           a tenant is not as somebody has seen it who changes it
 ├── TenantDeleted           a tenant is being deleted, or has been
 ├── TenantClosed            a tenant takes nothing in any more
+├── RateExceeded            a tenant hands in faster than it may
 ├── ReadRateExceeded        a caller reads faster than it may
+├── Shed                    the stage is behind, and takes nothing of a class in
 ├── QuotaExceeded           as many jobs of a tenant wait as may
 ├── SchedulesExceeded       a tenant has as many schedules as it may
 ├── FiresExceeded           the schedules of a tenant fire as often as they may
@@ -273,11 +277,30 @@ class JobNotFailed(TickwheelError):
         self.state = state
 
 
-class ScheduleBusy(TickwheelError):
-    """A schedule kept changing while it was being changed: nothing was written."""
+class Busy(TickwheelError):
+    """Rows kept changing while they were being changed, and this was not written. retry_after: when to ask again."""
+
+    retry_after = timedelta(seconds=1)
+
+    def __init__(self, told: str = "others keep changing what this would change: ask for it again") -> None:
+        super().__init__(told)
+
+
+class JobBusy(Busy):
+    """A job kept changing while it was being changed. job_id: its id, or the key of its rows."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id} is being changed by others: ask for it again")
+        self.job_id = job_id
+
+
+class ScheduleBusy(Busy):
+    """A schedule kept changing while it was being changed, or so many of its tenant did that no turn came."""
 
     def __init__(self, schedule_id: str) -> None:
-        super().__init__(f"schedule {schedule_id} is being changed by somebody else: look at it, and change it again")
+        super().__init__(
+            f"schedule {schedule_id}, or many others of its tenant, are being changed by somebody else: change it again"
+        )
         self.schedule_id = schedule_id
 
 

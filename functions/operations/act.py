@@ -13,6 +13,7 @@ from functions.cancelling import Canceller
 from functions.domain.claims import LedgerRow
 from functions.domain.errors import (
     AlreadySettled,
+    Busy,
     InvalidJob,
     JobNotFound,
     Moved,
@@ -36,6 +37,7 @@ _CODES: dict[type[TickwheelError], str] = {
     NotChangeable: "not_changeable",
     InvalidJob: "too_near",
     NotPlaced: NOT_PLACED,
+    Busy: NOT_PLACED,
     TooLate: "too_late",
 }
 

@@ -19,6 +19,9 @@ class ConflictingDynamoDB:
         self._meet("update_item", a_client_error("TransactionConflictException"))
         return {"Attributes": self.attributes}
 
+    def put_item(self, **_: Any) -> None:
+        self._meet("put_item", a_client_error("TransactionConflictException"))
+
     def transact_write_items(self, **_: Any) -> None:
         self._meet("transact_write_items", a_cancelled_transaction("None", "TransactionConflict"))
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -24,8 +25,8 @@ FIRE = {
 }
 
 
-def a_client(server: ApiServer) -> Client:
-    backoff = Backoff(attempts=3, base_seconds=0, sleep=lambda _: None)
+def a_client(server: ApiServer, *, sleep: Callable[[float], None] = lambda _: None) -> Client:
+    backoff = Backoff(attempts=3, base_seconds=0, sleep=sleep)
     return Client(server.url, region="us-east-1", credentials=Credentials("key", "secret"), backoff=backoff)
 
 
@@ -334,6 +335,20 @@ class TestManySchedules:
         assert isinstance(third, Stored)
         assert isinstance(second, NotStored)
         assert isinstance(second.error, ApiProblem)
+
+    def test_one_that_meets_too_many_others_of_its_tenant_is_put_again(self) -> None:
+        busy = Answer(
+            409,
+            {"status": 409, "code": "schedule_busy", "title": "Busy", "retry_after": 1},
+            headers=(("Retry-After", "1"),),
+        )
+        waited: list[float] = []
+        with ApiServer(busy, busy, otherwise=take) as server, a_client(server, sleep=waited.append) as client:
+            (result,) = client.schedules.put_many([a_schedule("a")])
+
+        assert isinstance(result, Stored)
+        assert (len(server.requests), len(waited)) == (3, 2)
+        assert min(waited) >= 1
 
     def test_what_has_not_been_sent_when_it_is_interrupted_is_not_sent(self) -> None:
         def interrupt(_: Put) -> None:

@@ -1,6 +1,8 @@
 """How the store of schedules takes the transactions of others, which moto and DynamoDB Local do not show."""
 
+import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -8,10 +10,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters import clients
-from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
+from functions.adapters.dynamodb_schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
+from functions.domain.errors import Busy, ScheduleBusy
 from functions.domain.planning import Plan
+from functions.domain.schedule_load import Share
 from functions.domain.schedule_state import SkipReason
 from functions.ports import Applied
+from functions.runtime.deadline import ANSWER_WITHIN
 from tests.builders import NOON, a_link, a_state, a_stored_schedule
 from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error
 
@@ -62,7 +67,6 @@ def test_a_call_that_meets_a_transaction_on_its_row_is_made_again(
 
     assert call(schedules) == answer
     assert len(client.calls) == 5
-    assert pauses == sorted(pauses)
     assert timedelta(seconds=sum(pauses)) < timedelta(seconds=1)
 
 
@@ -72,9 +76,37 @@ def test_a_call_that_meets_one_transaction_after_the_other_fails(
 ):
     client.conflicts = 5
 
-    with pytest.raises(ClientError):
+    with pytest.raises(Busy):
         CALLS[name][0](schedules)
     assert len(client.calls) == 5
+
+
+def test_a_change_of_what_a_tenant_comes_to_waits_for_its_turn_as_long_as_a_request_may(
+    schedules: DynamoDBScheduleStore, client: ConflictingDynamoDB, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(random, "uniform", lambda _least, most: most)
+    counted = replace(a_state(), share=Share(a_state().version, 60))
+    client.conflicts = TRIES_OF_SUMS - 1
+
+    assert schedules.change(a_stored_schedule(), counted, seen=None)
+    assert len(client.calls) == TRIES_OF_SUMS
+    assert ANSWER_WITHIN / 2 < sum(pauses) < 0.8 * ANSWER_WITHIN
+
+    client.conflicts = 2 * TRIES_OF_SUMS
+    with pytest.raises(ScheduleBusy, match="nightly"):
+        schedules.change(a_stored_schedule(), counted, seen=None)
+    assert len(client.calls) == 2 * TRIES_OF_SUMS
+
+
+def test_those_that_met_do_not_meet_again_at_the_same_moment(
+    schedules: DynamoDBScheduleStore, client: ConflictingDynamoDB, pauses: list[float]
+):
+    client.conflicts = 2
+    for _ in range(10):
+        client.calls.clear()
+        schedules.change(a_stored_schedule(), a_state(), seen=None)
+
+    assert len(set(pauses)) == len(pauses) == 20
 
 
 @pytest.mark.parametrize("name", CALLS)

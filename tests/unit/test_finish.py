@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from functions.api.finish import TARGET_FAILED, USUAL_LEASE
 from functions.domain.claims import LEASE_MARGIN, LedgerRow
-from functions.domain.errors import AlreadySettled, JobNotFound, NotHeld, StaleFence, TickwheelError
+from functions.domain.errors import AlreadySettled, JobBusy, JobNotFound, NotHeld, StaleFence, TickwheelError
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Payload, Timer
 from functions.domain.job_id import job_id_of
@@ -309,6 +311,22 @@ class TestFailures:
         assert [line.outcome for line in world.trail.endings if not line.is_repeated] == [State.FAILED] * (
             retry is ONCE
         )
+
+    @pytest.mark.parametrize("tell", ["complete", "fail"])
+    def test_a_job_that_changes_whenever_its_target_speaks_is_busy(self, world: World, tell: str):
+        timer = a_held(world)
+        mine = world.row(timer.job)
+
+        def change(call: str) -> None:
+            world.ledger.rows[timer.job.key] = mine if call == "ledger.get" else replace(mine, fence=2)
+
+        finisher, failure = world.finisher(ledger=watch(world, before=change)), Failed("no stock", TARGET_FAILED)
+        words: Any = {
+            "fail": partial(finisher.fail, failure=failure),
+            "complete": partial(finisher.complete, result=""),
+        }
+        with pytest.raises(JobBusy):
+            words[tell](job_id_of(timer.job), fence=1)
 
     def test_of_two_completions_that_overlap_one_ends_the_attempt(self, world: World):
         timer = a_held(world)

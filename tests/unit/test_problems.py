@@ -1,4 +1,5 @@
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from functions.api.requests import BatchBody, JobBody, Rules
 from functions.api.schedule_requests import TenantQuery
 from functions.domain.errors import (
     AlreadySettled,
+    Busy,
     ClockSkewed,
     Forbidden,
     InvalidInput,
@@ -18,6 +20,7 @@ from functions.domain.errors import (
     InvalidJobId,
     InvalidLetterId,
     InvalidSchedule,
+    JobBusy,
     JobNotFailed,
     JobNotFound,
     KeyReused,
@@ -61,6 +64,8 @@ from tests.builders import NOON
         (PayloadGone("d1~x"), 409, "payload_gone"),
         (JobNotFailed("d1~x", state="running"), 409, "job_not_failed"),
         (ScheduleBusy("nightly"), 409, "schedule_busy"),
+        (JobBusy("j1~x"), 409, "job_busy"),
+        (Busy(), 409, "busy"),
         (Forbidden("ann", tenant="acme", remedy="ask"), 403, "forbidden"),
         (TenantBusy("tenant acme"), 409, "tenant_busy"),
         (TenantChanged("tenant acme", seen=1, version=2), 409, "tenant_changed"),
@@ -89,6 +94,25 @@ def test_every_error_of_the_tree_has_a_status():
     assert len(errors) > 10
     for kind in errors:
         assert any(base in TABLE for base in kind.__mro__)
+
+
+def test_every_error_stands_in_the_tree_under_its_base():
+    errors = [kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, TickwheelError)]
+    above: list[str] = []
+    bases: dict[str, str] = {}
+    for line in (tree.__doc__ or "").splitlines():
+        found = re.match(r"^((?:│   |    )*(?:├── |└── )?)([A-Z]\w+)(?:  |$)", line)
+        if found is not None:
+            depth = len(found[1]) // 4
+            above = [*above[:depth], found[2]]
+            bases[found[2]] = above[depth - 1] if depth else ""
+
+    assert bases == {kind.__name__: "" if kind is TickwheelError else kind.__mro__[1].__name__ for kind in errors}
+
+
+@pytest.mark.parametrize("error", [Busy(), JobBusy("j1~x"), ScheduleBusy("nightly")])
+def test_what_others_are_changing_may_be_asked_for_again_in_a_second(error: TickwheelError):
+    assert problem_of(error)["retry_after"] == 1
 
 
 def test_what_is_too_costly_names_its_rule():

@@ -14,6 +14,7 @@ from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import (
     AlreadySettled,
     InvalidJob,
+    JobBusy,
     JobNotFound,
     Moved,
     NotChangeable,
@@ -603,6 +604,20 @@ class TestKinds:
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert [told.scheduled_at for told in world.calls] == [NOON + 2 * HOUR]
+
+
+def test_a_job_that_changes_whenever_it_is_changed_is_busy(world: World):
+    timer = a_placed(world)
+
+    def meet_others(call: str) -> None:
+        rows = world.ledger.rows
+        if call == "ledger.move":
+            rows[timer.job.key] = LedgerRow(state=State.RUNNING)
+        elif call == "ledger.get":
+            rows.pop(timer.job.key, None)
+
+    with pytest.raises(JobBusy):
+        change(world, timer, rescheduler=watched(world, before=meet_others), payload=8)
 
 
 def a_placed(world: World, *, due_at: datetime = LATER, **overrides: Any) -> Timer:
