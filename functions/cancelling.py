@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.auditing import UNAUDITED
@@ -12,6 +12,7 @@ from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
+from functions.domain.occurrence import fire_of
 from functions.domain.wheel import Wheel
 from functions.ends import Ends
 from functions.placing import Placer
@@ -64,8 +65,11 @@ class Canceller:
             answer = self.ledger.cancel(job_id, owner=owner, now=now, row=seen)
             if isinstance(answer, Cancelled):
                 # Housekeeping: the tombstone alone keeps the job from running.
-                self._forget(self.timers.delete(job_id))
-                return answer
+                deleted = self.timers.delete(job_id)
+                self._forget(deleted)
+                return (
+                    replace(answer, asked_for=now) if self._was_hastened(job_id, answer, deleted, now=now) else answer
+                )
             row = answer.row
             if row is None:
                 continue
@@ -75,6 +79,12 @@ class Canceller:
             if isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
                 return None
         raise TooLate(str(job_id))
+
+    def _was_hastened(self, job_id: JobId, answer: Cancelled, deleted: StoredTimer | None, *, now: datetime) -> bool:
+        """Whether somebody had let it run at once: nobody else takes the far row of a job away so long before its time."""
+        is_fire = fire_of(job_id.identity) is not None
+        was_far = self.wheel.is_surely_far(job_id.due_at, now=now)
+        return answer.asked_for is None and deleted is None and was_far and not is_fire
 
     def _row_of_old(self, job_id: JobId) -> LedgerRow:
         row = self.ledger.get(job_id.key)

@@ -5,7 +5,7 @@
 | log | `job_settled`; `fire_skipped` of a skip; `dead_lettered` beside it where a letter is kept |
 | metrics | one more of the outcome; of the dead letters |
 | usage | one more that has succeeded or failed, and the write units of a dead letter |
-| pending | a job less waits, once in its life and once for each replay |
+| pending | a job less waits, once for each time that somebody asked for it |
 | pulse | one more of what it has a figure for |
 | audit | a line, under a name that is the same whenever it is told |
 | schedule | that a run of it has come to its end, and how |
@@ -89,8 +89,7 @@ class Ends:
                 "job_settled", job_id=str(job_id), tenant=job_id.tenant, outcome=State.CANCELLED.value, attempt=0
             )
             self.journal.count(State.CANCELLED.value)
-            if not answer.is_replayed:
-                self.pending.leave(job_id)
+            self.pending.leave(job_id, asked_for=answer.asked_for)
         self.audit.note(
             Ending(
                 job_id=job_id,
@@ -110,7 +109,7 @@ class Ends:
         job_id = job_id_of(timer.job)
         self.journal.event("fire_skipped", job_id=str(job_id), reason=str(reason))
         self.journal.count(State.SKIPPED.value)
-        self.pending.leave(job_id)
+        self.pending.leave(job_id, asked_for=timer.asked_for)
         self.audit.note(
             Ending(
                 job_id=job_id,
@@ -218,8 +217,7 @@ class Ends:
         self._tell_attempt(timer, outcome.value, failure)
         if outcome in (State.SUCCEEDED, State.FAILED):
             self.usage.add(job.tenant, Usage(**{outcome: 1}))
-        # One that was replayed waited anew since then.
-        self.pending.leave(job_id, since=timer.counted_from)
+        self.pending.leave(job_id, asked_for=timer.asked_for)
         self.audit.note(
             Ending(
                 job_id=job_id,

@@ -188,10 +188,13 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled(Applied):
-    """A tombstone is there. is_repeated: somebody else had written it before. is_replayed: the job had failed before."""
+    """A tombstone is there. is_repeated: somebody else had written it before.
+
+    asked_for: when it counted as due among those that wait, where somebody had asked for another time than its own.
+    """
 
     is_repeated: bool = False
-    is_replayed: bool = False
+    asked_for: datetime | None = None
 
     @classmethod
     def over(cls, before: LedgerRow | None, *, owner: str) -> Cancelled:
@@ -199,7 +202,7 @@ class Cancelled(Applied):
         if before is None:
             return cls()
         is_repeated = before.state is State.CANCELLED and before.owner != owner
-        return cls(is_repeated=is_repeated, is_replayed=before.spent > 0)
+        return cls(is_repeated=is_repeated, asked_for=before.counted_from if before.spent else None)
 
 
 class Ledger(Protocol):
@@ -913,8 +916,8 @@ class UsageCounter(Protocol):
 class PendingCounter(Protocol):
     """Counts jobs that wait no more, of tenants that have a limit."""
 
-    def leave(self, job_id: JobId, *, since: datetime | None = None) -> None:
-        """It waits no more. since: for when it has waited, where that is another time than its own: it was replayed, say."""
+    def leave(self, job_id: JobId, *, asked_for: datetime | None = None) -> None:
+        """It waits no more. asked_for: when it was due, where somebody has asked for another time than its own."""
         ...
 
     def hasten(self, job_id: JobId, *, to: datetime) -> None:

@@ -114,10 +114,7 @@ class Rescheduler:
             raise TooLate(str(job_id), f"it is due at {format_instant(due_at)}, and comes as soon as a worker is free")
         place = attempt_id(job_id, due_at, wheel=self.wheel)
         timer = self._far_timer(job_id, place, now=now)
-        hastened = replace(timer, due_at=runs_at)
-        if timer.attempt == 1:
-            # Its age counts from now: the policy of a job that was to run in a month must not go on for a month.
-            hastened = replace(hastened, counted_from=runs_at)
+        hastened = timer.hastened(to=runs_at)
         if row is not None and row.state is State.RETRYING:
             self._hasten(job_id, hastened, row, now=now)
         placement = self.placer.place([hastened])[0]

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from functions.domain.backlog import OVERDUE_DAYS
+from functions.domain.backlog import OVERDUE_DAYS, is_counted
 from functions.domain.faults import fault_of
 from functions.domain.job import Job
 from functions.domain.job_id import JobId, job_id_of
-from functions.domain.occurrence import fire_of
 from functions.domain.pulse import Figure
 from functions.domain.usage import Usage
 from functions.ports import Clock, Journal, PendingStore, TenantPlans, UsageStore
@@ -40,7 +39,7 @@ class Uncounted:
     def add(self, tenant: str, used: Usage) -> None:
         """Forgotten."""
 
-    def leave(self, job_id: JobId, *, since: datetime | None = None) -> None:
+    def leave(self, job_id: JobId, *, asked_for: datetime | None = None) -> None:
         """Forgotten."""
 
     def hasten(self, job_id: JobId, *, to: datetime) -> None:
@@ -104,9 +103,10 @@ class Tally:
         place = _Place(tenant, self.clock.now().date(), is_pending=False)
         self._note(place, _Count(self.clock.monotonic(), used=used))
 
-    def leave(self, job_id: JobId, *, since: datetime | None = None) -> None:
-        """It waits no more. since: for when it has waited, where that is another time than its own."""
-        self._add_waiting(job_id, -1, on=since or job_id.due_at)
+    def leave(self, job_id: JobId, *, asked_for: datetime | None = None) -> None:
+        """It waits no more. asked_for: when it was due, where somebody has asked for another time than its own."""
+        if is_counted(job_id.identity, is_asked_for=asked_for is not None):
+            self._add_waiting(job_id, -1, on=asked_for or job_id.due_at)
 
     def hasten(self, job_id: JobId, *, to: datetime) -> None:
         """It waits for another time than its own from now on."""
@@ -133,9 +133,8 @@ class Tally:
                 return
 
     def _add_waiting(self, job_id: JobId, count: int, *, on: datetime) -> None:
-        plan, fire = self.plans.of(job_id.tenant), fire_of(job_id.identity)
-        # Fires that a schedule decided itself were never counted; those that somebody asked for were.
-        if not plan.counts_pending or (fire is not None and not fire[2]):
+        plan = self.plans.of(job_id.tenant)
+        if not plan.counts_pending:
             return
         # A day that is over is not asked for any more, but for what a cap has to serve.
         oldest = self.clock.now().date() - timedelta(days=OVERDUE_DAYS if plan.has_rate else 0)

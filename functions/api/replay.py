@@ -158,6 +158,8 @@ class Replayer:
         """Each letter with the instant at which its job is due."""
         prepared = self.side_by_side(self._let_go_on_safely, letters)
         timers = [timer for timer in prepared if isinstance(timer, Timer)]
+        for tenant, due_ats in _begun(letters, prepared).items():
+            self.gate.note(tenant, due_ats)
         placements = iter(self.placer.place(timers))
         outcomes: list[Outcome] = []
         for (letter, _), timer in zip(letters, prepared, strict=True):
@@ -170,9 +172,6 @@ class Replayer:
                 if placement.ring is not None
                 else NotReplayed(letter_id=letter.letter_id, error=NotPlaced([placement.fault]))
             )
-        for outcome in outcomes:
-            if isinstance(outcome, Replayed):
-                self.gate.note(outcome.letter_id.tenant, [outcome.due_at])
         self.side_by_side(self._forget, [outcome for outcome in outcomes if not isinstance(outcome, NotReplayed)])
         return outcomes
 
@@ -280,6 +279,18 @@ def chunks_of(letters: Sequence[DeadLetter], *, clock: Clock) -> Iterator[Sequen
         yield letters[first : first + _CHUNK]
         if clock.monotonic() - started >= WORKING_TIME.total_seconds():
             return
+
+
+def _begun(letters: Sequence[tuple[DeadLetter, datetime]], prepared: Sequence[object]) -> dict[str, list[datetime]]:
+    """When the jobs are due whose replay begins with this request, by tenant.
+
+    Whoever began one before has counted it: it waits since then, with a message or without.
+    """
+    begun: dict[str, list[datetime]] = {}
+    for (letter, _), timer in zip(letters, prepared, strict=True):
+        if isinstance(timer, Timer) and letter.replayed_at is None:
+            begun.setdefault(letter.tenant, []).append(timer.due_at)
+    return begun
 
 
 def _unknown(letter: DeadLetter) -> str:

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from math import ceil
 
 from functions.domain.claims import TIMER_LIFE
+from functions.domain.occurrence import fire_of
 
 MOST_AHEAD = timedelta(days=7)
 """A job that would wait so long for its turn is not taken in."""
@@ -43,6 +44,15 @@ class Backlog:
     def room(self) -> int:
         """How many more may come; none where it takes too long already."""
         return max(0, self.limit - self.count)
+
+
+def is_counted(identity: str, *, is_asked_for: bool) -> bool:
+    """Whether a job counts among those that wait: all that somebody asks for, by a submission, a trigger, a replay.
+
+    What a schedule decides by itself does not, until a fire of it is replayed.
+    """
+    fire = fire_of(identity)
+    return is_asked_for or fire is None or bool(fire[2])
 
 
 def backlog_on(day: date, counts: Mapping[date, int], *, rate: float, now: datetime) -> Backlog:

@@ -65,6 +65,8 @@ def encode_timer(timer: Timer) -> str:
         record["k"] = timer.backoff // MILLISECOND
     if timer.counted_from is not None:
         record["f"] = [timer.spent, to_ms(timer.counted_from)]
+    if timer.counted_on is not None:
+        record["v"] = to_ms(timer.counted_on)
     if not timer.is_granted:
         record["y"] = 1
     if timer.not_before is not None and timer.not_before > timer.due_at:
@@ -234,6 +236,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         counted_from=_instant(counted_from) if counted_from is not None else None,
         is_granted=not record.get("y"),
         not_before=_instant(record["w"]) if "w" in record else None,
+        counted_on=_instant(record["v"]) if "v" in record else None,
     )
 
 

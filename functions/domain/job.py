@@ -116,6 +116,7 @@ class Timer:
     jitter grows from. spent: attempts that the policy no longer counts, and counted_from: since when it counts age,
     after a replay. is_granted: False of a watchdog that is due when the policy grants no attempt any more. not_before:
     it waits in the wheel until then, though it may be due: for a cap of its tenant, a pause, or a class that is full.
+    counted_on: when it counts as due among those that wait, where a pause has moved counted_from since.
     """
 
     job: Job
@@ -126,6 +127,17 @@ class Timer:
     counted_from: datetime | None = None
     is_granted: bool = True
     not_before: datetime | None = None
+    counted_on: datetime | None = None
+
+    @property
+    def asked_for(self) -> datetime | None:
+        """When it counts as due among those that wait, where somebody has asked for another time than its own.
+
+        That of its replay, or at which it was to run at once.
+        """
+        if self.job.occurrence is not None and not self.spent:
+            return None  # no fire is run at once: only a pause has moved its age
+        return self.counted_on or self.counted_from
 
     @property
     def wakes_at(self) -> datetime:
@@ -186,7 +198,23 @@ class Timer:
 
     def with_new_budget(self, *, spent: int, counted_from: datetime) -> Timer:
         """Its policy counts no attempt up to this one and no age before then, and it does not expire any more."""
-        return replace(self, job=replace(self.job, expires_at=None), spent=spent, counted_from=counted_from)
+        job = replace(self.job, expires_at=None)
+        return replace(self, job=job, spent=spent, counted_from=counted_from, counted_on=None)
+
+    def hastened(self, *, to: datetime) -> Timer:
+        """The same attempt, due then. The age of a first one counts from there: it was to run in a month, say."""
+        if self.attempt > 1:
+            return replace(self, due_at=to)
+        return replace(self, due_at=to, counted_from=to, counted_on=None)
+
+    def excused(self, *, since: datetime, until: datetime) -> Timer:
+        """The same attempt, whose policy counts no age from then until then."""
+        counted_from = self.counted_from or self.job.scheduled_at
+        return replace(
+            self,
+            counted_from=counted_from + (until - since),
+            counted_on=self.asked_for or self.job.scheduled_at,
+        )
 
 
 def check_tenant(tenant: str) -> str:

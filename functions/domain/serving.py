@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from functions.domain.job import Timer
@@ -19,18 +18,12 @@ def paused_until(timer: Timer, *, now: datetime, wheel: Wheel, jitter: float) ->
     return max(timer.wakes_at, now + wheel.guard + FAR_MARGIN + wheel.bucket * jitter)
 
 
-def excused(timer: Timer, *, since: datetime, until: datetime) -> Timer:
-    """An attempt whose policy counts no age from then until then."""
-    counted_from = timer.counted_from or timer.job.scheduled_at
-    return replace(timer, counted_from=counted_from + (until - since))
-
-
 def resumed(timer: Timer, plan: TenantPlan, *, now: datetime) -> Timer:
     """An attempt that came due before its tenant was resumed: its policy counts no age in between."""
     resumed_at = plan.resumed_at
     if resumed_at is None or not timer.due_at < resumed_at <= now:
         return timer
-    return excused(timer, since=timer.due_at, until=resumed_at)
+    return timer.excused(since=timer.due_at, until=resumed_at)
 
 
 def comes_too_late(occurrence: Occurrence, plan: TenantPlan) -> bool:

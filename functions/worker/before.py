@@ -15,7 +15,7 @@ from functions.breakers import Breakers, Go, Park
 from functions.domain.claims import lease_of
 from functions.domain.concurrency import Seat
 from functions.domain.job import Timer
-from functions.domain.serving import comes_too_late, excused, paused_until, resumed
+from functions.domain.serving import comes_too_late, paused_until, resumed
 from functions.domain.wheel import Wheel
 from functions.occurrences import Admission, Occurrences
 from functions.ports import Clock, Failed, Journal, Outcome, TenantPlans
@@ -63,7 +63,7 @@ class Gate:
             return None
         if plan.is_paused:
             until = paused_until(timer, now=now, wheel=self.wheel, jitter=self.jitter())
-            waiting = excused(timer, since=now, until=until)
+            waiting = timer.excused(since=now, until=until)
             self.settler.park(waiting, until=until, reason="its tenant is paused", metric="parked_by_pause")
             return None
         return resumed(timer, plan, now=now)

@@ -117,7 +117,7 @@ def test_a_replayed_job_can_be_cancelled(ledger: Ledger):
     timer = failed(ledger)
     replay(ledger, timer)
 
-    assert ledger.cancel(job_id_of(timer.job), owner="me", now=NOON) == Cancelled(is_replayed=True)
+    assert ledger.cancel(job_id_of(timer.job), owner="me", now=NOON) == Cancelled(asked_for=LATER)
     assert isinstance(replay(ledger, timer), Refused)
 
 
@@ -211,7 +211,7 @@ def test_a_replay_is_stopped_as_it_was_seen_and_may_be_stopped_again(ledger: Led
     seen = ledger.get(timer.job.key)
 
     for _ in range(2):
-        assert ledger.cancel(job_id_of(timer.job), owner="op", now=NOON, row=seen) == Cancelled(is_replayed=True)
+        assert ledger.cancel(job_id_of(timer.job), owner="op", now=NOON, row=seen) == Cancelled(asked_for=LATER)
 
     assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Refused)
 

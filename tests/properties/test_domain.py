@@ -176,6 +176,7 @@ def timers(draw: st.DrawFn, payloads: st.SearchStrategy[Payload] | None = None) 
     attempt = draw(st.integers(1, 100))
     backoff = draw(milliseconds) if attempt > 1 else timedelta(0)
     spent, counted_from = draw(st.just((0, None)) | st.tuples(st.integers(0, attempt - 1), whole_ms))
+    counted_on = draw(st.none() | whole_ms) if counted_from is not None else None
     return Timer(
         job=draw(jobs(payloads)),
         due_at=draw(whole_ms),
@@ -183,6 +184,7 @@ def timers(draw: st.DrawFn, payloads: st.SearchStrategy[Payload] | None = None) 
         backoff=backoff,
         spent=spent,
         counted_from=counted_from,
+        counted_on=counted_on,
         is_granted=draw(st.booleans()),
     )
 

@@ -36,8 +36,8 @@ from tests.stored_meaning import Release, release_in
 from tests.unit.test_schedule_record import EVERYTHING
 
 NEWS = {
-    "timer": {"trace"},
-    "message": {"trace"},
+    "timer": {"trace", "counted_on"},
+    "message": {"trace", "counted_on"},
     "ledger row": {"spent", "counted_from"},
     "schedule_state row": {"asides", "aside_at", "share"},
     "conditions": {"marked_since"},

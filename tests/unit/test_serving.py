@@ -8,7 +8,7 @@ import pytest
 from functions.domain.envelope import decode_timer, encode_timer
 from functions.domain.instants import SECOND
 from functions.domain.job import Timer
-from functions.domain.serving import comes_too_late, excused, paused_until, resumed
+from functions.domain.serving import comes_too_late, paused_until, resumed
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Ring
 from tests.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
@@ -101,4 +101,4 @@ def test_a_fire_comes_to_its_end_where_nobody_knows_since_when_its_tenant_is_clo
 def pause(timer: Timer, *, jitter: float = 0.0) -> Timer:
     """As it comes back from the wheel."""
     until = paused_until(timer, now=NOON, wheel=LOCAL_WHEEL, jitter=jitter)
-    return replace(excused(timer, since=NOON, until=until), due_at=until)
+    return replace(timer.excused(since=NOON, until=until), due_at=until)
