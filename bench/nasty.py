@@ -48,6 +48,8 @@ def rrule(rule: str, starts_at: str = "2027-01-01T20:00:00") -> Definition:
 BERLIN = {"timezone": "Europe/Berlin"}
 OFFICE = {"days": ["mon", "tue", "wed", "thu", "fri"], "start": "09:00", "end": "17:00"}
 A_MINUTE_A_WEEK = {"days": ["mon"], "start": "09:00", "end": "09:01"}
+SECONDS = ",".join(map(str, range(60)))
+LAST_DAYS = "BYMONTHDAY=25,26,27,28,29,30,31"
 A_MONTH = [str((NOW + timedelta(days=day)).date()) for day in range(1, 32)]
 
 NASTY: Mapping[str, Definition] = {
@@ -58,7 +60,14 @@ NASTY: Mapping[str, Definition] = {
     "minutely, Sunday the 29th of February": rrule("FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU;BYHOUR=5;BYMINUTE=5"),
     "daily, Sunday the 29th of February": rrule("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU"),
     "hourly, far apart": rrule("FREQ=HOURLY;INTERVAL=99991;BYMONTH=7"),
-    "all minutes and seconds": rrule(f"FREQ=MINUTELY;BYSECOND={','.join(map(str, range(60)))};BYHOUR=23"),
+    "all minutes and seconds": rrule(f"FREQ=MINUTELY;BYSECOND={SECONDS};BYHOUR=23"),
+    "seconds that a clock change skips": {
+        **rrule(f"FREQ=MINUTELY;BYMONTH=3;BYDAY=SU;{LAST_DAYS};BYHOUR=2;BYSECOND={SECONDS}"), **BERLIN, "gap": "skip"
+    },
+    "seconds that a clock change gathers": {
+        **rrule(f"FREQ=MINUTELY;BYMONTH=3;BYDAY=SU;{LAST_DAYS};BYHOUR=2;BYSECOND={SECONDS}"), **BERLIN, "gap": "next_valid"
+    },
+    "minutes that a clock change skips": {"cron": "0-59 2 25-31 3 */7", **BERLIN, "gap": "skip"},
     "a day of a month that is never": rrule("FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30"),
     "last of a set that is smaller": rrule("FREQ=MONTHLY;BYDAY=MO;BYSETPOS=6"),
     "cron, fifth Monday of February": {"cron": "0 0 */2 2 mon#5"},
@@ -244,11 +253,16 @@ def _drawn_rrule(pick: random.Random) -> Definition:
         parts.append(f"BYHOUR={pick.randint(0, 23)}")
     if pick.random() < 0.5:
         parts.append(f"BYMINUTE={pick.randint(0, 59)}")
+    if pick.random() < 0.3:
+        parts.append(f"BYSECOND={pick.choice(('30', '0,20,40', SECONDS))}")
     if pick.random() < 0.3 and len(parts) > 2:
         parts.append(f"BYSETPOS={pick.choice((1, -1, 2, 366))}")
     if pick.random() < 0.4:
         parts.append(f"COUNT={pick.choice((1, 400, 5000))}")
-    return rrule(";".join(parts), f"2027-01-0{pick.randint(1, 9)}T0{pick.randint(0, 9)}:00:00")
+    definition = rrule(";".join(parts), f"2027-01-0{pick.randint(1, 9)}T0{pick.randint(0, 9)}:00:00")
+    if pick.random() < 0.4:
+        definition |= {"gap": pick.choice(("skip", "next_valid")), "fold": pick.choice(("first", "second", "both"))}
+    return definition
 
 
 def _drawn_cron(pick: random.Random) -> Definition:

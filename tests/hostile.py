@@ -37,6 +37,13 @@ _INSTANTS = (
     *("9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59-14:00", "2199-12-31T23:59:59Z", "1900-01-01T00:00:00Z"),
     *("1969-12-31T23:59:59.999Z", "2027-02-30T00:00:00Z", "2027-01-31T09:00:00", "2027-01-31T09:00:00+99:99"),
 )
+_LOCAL_TIMES = (
+    "0001-01-01T00:00",
+    "1899-12-31T23:59:59",
+    "1900-01-01T00:00",
+    "2200-01-01T00:00",
+    "9999-12-31T23:59:59",
+)
 _DURATIONS = ("P0D", "P999999W", "-P999999W", "PT9999999999M", "PT0.0000001S", "P1Y")
 _NUMBERS = ("0", "-1", "1e400", "-1e400", "1e-400", "9" * 400, "nan", "inf", "0x10", "1_000", "٣")
 _NAMES = ("", " ", ".", "..", "../..", "a" * LONG, "ü" * WIDE, "😀" * 300, "a#b", "a~b", "a:b", "a/b", "?", "~")
@@ -71,7 +78,7 @@ _BY_TYPE: Mapping[str, Sequence[Any]] = {
     "date-time": _INSTANTS,
     "duration": _DURATIONS,
     "number": [Raw(text) for text in ("Infinity", "1e400", "1e-400", "-0.0", "0", "9223372036854775808", "1e15")],
-    "string": (*_NAMES[1:], *_BYTES[1:8], *_BOOKMARKS[:4], *_TARGETS, *_RULES, Raw('"\\udc00\\ud800"')),
+    "string": (*_NAMES[1:], *_BYTES[1:8], *_BOOKMARKS[:4], *_TARGETS, *_RULES, *_LOCAL_TIMES, Raw('"\\udc00\\ud800"')),
 }
 """For a field of a body that may be of a type, or a format, beside what is for any."""
 
@@ -110,7 +117,9 @@ def requests_of(document: dict[str, Any], operation: str, known: Known) -> Itera
         yield asked.request(body=text, what=f"the body is {text[:40]!r}")
     for keys, types in asked.fields().items():
         for value in (*_ANY, *(each for kind in sorted(types & set(_BY_TYPE)) for each in _BY_TYPE[kind])):
-            yield asked.request(body=_written(_with(asked.body, keys, value)), what=f"{keys} is {value!r:.40}")
+            yield asked.request(
+                body=_written(_with(asked.body_with(keys), keys, value)), what=f"{keys} is {value!r:.40}"
+            )
 
 
 class _Operation:
@@ -145,6 +154,11 @@ class _Operation:
         queried = {name: text for (place, name), text in given.items() if place == "query"}
         headers = {name.lower(): text for (place, name), text in given.items() if place == "header"}
         return Request(self._method, path, queried, headers, body, what)
+
+    def body_with(self, keys: Keys) -> Any:
+        """A body that is as it should be, of those that are known one that has the field: it may exclude others."""
+        model = self._schema.get("$ref", "").rpartition("/")[2]
+        return next((body for body in self._known.get(model, ()) if keys and keys[0] in body), self.body)
 
     def fields(self) -> dict[Keys, set[str]]:
         """Where a body has fields, as the description tells, and of which types and formats each may be."""

@@ -25,7 +25,7 @@ from functions.domain.calendars import check_calendar
 from functions.domain.cron_dialects import check_cron
 from functions.domain.defaults import REQUESTED
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import from_ms, to_ms
+from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
 from functions.domain.job import Payload, Priority
 from functions.domain.occurrence import Overlap, check_references
 from functions.domain.rrules import parse_rrule
@@ -90,6 +90,15 @@ def _local_time(value: Any) -> datetime:
     )
 
 
+def _within_reach(local: datetime) -> datetime:
+    """As instants are, whatever its zone: near the year 1 there is no room to calculate."""
+    if local < EARLIEST.replace(tzinfo=None):
+        raise PydanticCustomError("earliest", "is earlier than {earliest}", {"earliest": f"{EARLIEST:%FT%T}"})
+    if local > LATEST.replace(tzinfo=None):
+        raise PydanticCustomError("latest", "is later than {latest}", {"latest": f"{LATEST:%FT%T}"})
+    return local
+
+
 def _interval(value: Any) -> Any:
     """An interval may stand for itself."""
     is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
@@ -110,6 +119,7 @@ _Date = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string"
 _LocalTime = Annotated[
     datetime,
     BeforeValidator(_local_time),
+    AfterValidator(_within_reach),
     WithJsonSchema(
         {"type": "string", "description": "a local time, without an offset", "examples": ["2027-01-31T09:00:00"]}
     ),

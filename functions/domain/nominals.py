@@ -35,7 +35,7 @@ def nominals(schedule: Schedule, *, since: datetime, budget: Budget | None = Non
             zone = zone_of(schedule.timezone)
             matches = parse_cron(expression).matches(since=first_local(since, zone))
             gap, fold = clock_policy(schedule)
-            return in_time(matches, zone, since=since, gap=gap, fold=fold)
+            return in_time(matches, zone, since=since, gap=gap, fold=fold, budget=budget)
         case RecurrenceRule():
             return _recurrences(schedule, schedule.rule, since=since, budget=budget)
 
@@ -63,6 +63,6 @@ def _recurrences(
     recurrence = recurrence_of(rule)
     gap, fold = clock_policy(schedule)
     matches = recurrence.matches(since=first_local(since, zone), budget=budget)
-    found = in_time(matches, zone, since=since, gap=gap, fold=fold)
+    found = in_time(matches, zone, since=since, gap=gap, fold=fold, budget=budget)
     last = recurrence.until
     return found if last is None or last.tzinfo is None else takewhile(lambda nominal: nominal.at <= last, found)

@@ -250,6 +250,7 @@ class _Walker:
 
     def _next_day(self, day: int, budget: Budget) -> int | None:
         """The first day from this one on that the rule names; None behind the last."""
+        day = max(day, 1)  # a week may begin before the first day that there is
         while day <= _LAST_DAY:
             budget.spend()
             year = date.fromordinal(day).year
@@ -264,7 +265,7 @@ class _Walker:
     def _between(self, start: int, end: int) -> Sequence[int]:
         """The days in [start, end) that the rule names, in order."""
         found: list[int] = []
-        for year in range(date.fromordinal(start).year, date.fromordinal(end - 1).year + 1):
+        for year in range(date.fromordinal(max(start, 1)).year, date.fromordinal(end - 1).year + 1):
             new_year, named = _new_year(year), self._of_year(year)
             places = range(bisect_left(named, start - new_year), bisect_left(named, end - new_year))
             found += [new_year + named[place] for place in places]

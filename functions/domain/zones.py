@@ -16,14 +16,19 @@ from importlib import resources
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from functions.domain.budget import STEPS_OF_A_WALK, Budget
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import LATEST, SECOND
 from functions.domain.schedule import Fold, Gap, Mover
 
 _DAY = timedelta(days=1)
+_HOUR = timedelta(hours=1)
 _MICROSECOND = timedelta(microseconds=1)
 _SAMPLE = timedelta(hours=6)
 """No zone of today changes its clock twice in so short a time."""
+
+STEPS_OF_NO_INSTANT = 2
+"""What a local time costs that no fire comes of: it is in a gap, or its instant is before those that are asked for."""
 
 _RARE_SAMPLE = timedelta(days=7)
 """No zone changes its clock forth and back in so short a time, from 2000 on."""
@@ -92,12 +97,13 @@ def first_local(since: datetime, zone: ZoneInfo) -> datetime:
     """A local time before which nothing falls on or after the instant, in whatever pass.
 
     It is what the wall shows at the smallest offset around: just before the instant, for a gap that ends with it, and
-    a day after it, for the repeated hours of a fold that begins soon.
+    after as much time as a fold that begins soon repeats.
     """
-    shown = min(
-        local_of(moment, zone) - moment.replace(tzinfo=None) for moment in (since - _MICROSECOND, since, since + _DAY)
-    )
-    return since.replace(tzinfo=None) + shown
+    shown = _offset(since.astimezone(zone))
+    # A time that comes twice may be behind this instant in its second pass only.
+    repeated = max(timedelta(0), shown - _offset((since + _DAY).astimezone(zone)))
+    around = (since - _MICROSECOND, since + repeated)
+    return since.replace(tzinfo=None) + min(shown, *(_offset(moment.astimezone(zone)) for moment in around))
 
 
 def instants_of(local: datetime, zone: ZoneInfo, *, gap: Gap, fold: Fold) -> tuple[Nominal, ...]:
@@ -114,14 +120,20 @@ def instants_of(local: datetime, zone: ZoneInfo, *, gap: Gap, fold: Fold) -> tup
     return {Fold.FIRST: (first,), Fold.SECOND: (second,), Fold.BOTH: (first, second)}[fold]
 
 
-def in_time(locals_: Iterable[datetime], zone: ZoneInfo, *, since: datetime, gap: Gap, fold: Fold) -> Iterator[Nominal]:
+def in_time(
+    locals_: Iterable[datetime], zone: ZoneInfo, *, since: datetime, gap: Gap, fold: Fold, budget: Budget | None = None
+) -> Iterator[Nominal]:
     """The instants of increasing local times from `since` (inclusive) on, in order.
 
-    Local times of one gap share an instant; they come one after the other, before the one that names it.
+    Local times of one gap share an instant; they come one after the other, before the one that names it. budget: pays for
+    those of which there is no instant from `since` on. Raises TooCostly where it is spent.
     """
+    budget = Budget(STEPS_OF_A_WALK) if budget is None else budget
     second_passes: list[Nominal] = []
     for local in locals_:
         first, *second = instants_of(local, zone, gap=gap, fold=fold) or (None,)
+        if first is None or first.at < since:
+            budget.spend(STEPS_OF_NO_INSTANT)
         if first is None:
             continue
         while second_passes and second_passes[0].at < first.at:
@@ -179,9 +191,15 @@ def _offset(aware: datetime) -> timedelta:
 
 def _change(aware: datetime, *, before: timedelta, after: timedelta) -> datetime:
     # Read with the offset of after the change a time in its gap lies before it, and the other way round.
-    local, zone = aware.replace(tzinfo=UTC), aware.tzinfo
-    assert isinstance(zone, ZoneInfo)
-    return _bisect(zone, local - after, local - before, before)
+    assert isinstance(aware.tzinfo, ZoneInfo)
+    hour = aware.replace(minute=0, second=0, microsecond=0, tzinfo=UTC)
+    return _change_around(aware.tzinfo, hour, before, after)
+
+
+@lru_cache(maxsize=1_000)
+def _change_around(zone: ZoneInfo, hour: datetime, before: timedelta, after: timedelta) -> datetime:
+    """The end of the gap that holds a time of this hour: a rule may name thousands of them."""
+    return _bisect(zone, hour - after, hour + _HOUR - before, before)
 
 
 def _bisect(zone: ZoneInfo, low: datetime, high: datetime, offset: timedelta) -> datetime:

@@ -116,6 +116,10 @@ def seeded(stage: Stage) -> Known:
         operations.append(stage.call("POST", "/v1/operations", asked)[1]["id"])
         stage.module("operations").handler({}, Context())
     schedule = {"cron": "0 4 * * *", "job": {"target": "handler:echo"}}
+    weekly = {
+        "rrule": {"rule": "FREQ=WEEKLY;WKST=SU;BYDAY=MO", "starts_at": "2027-01-01T09:00"},
+        "job": {"target": "handler:echo"},
+    }
     start = format_instant(stage.now() - timedelta(days=2))
     _, page = stage.call("GET", "/v1/dead-letters", query={"tenant": "acme"})
     (letter,) = page["dead_letters"]
@@ -127,7 +131,7 @@ def seeded(stage: Stage) -> Known:
         "cron": ["0 3 * * *"],
         "JobBody": [JOB, {**JOB, "delay": "PT1H", "priority": "low", "tags": ["eu"]}],
         "JobPatch": [{"delay": 7_200}],
-        "ScheduleBody": [schedule, {**schedule, "end": LAST}],
+        "ScheduleBody": [schedule, {**schedule, "end": LAST}, weekly],
         "SchedulePatch": [{"cron": "0 4 * * *"}, {"start": LAST}],
         "BackfillBody": [{"start": start, "end": format_instant(stage.now()), "overlap": "allow"}],
         "FireCountsBody": [{"tenant": "acme", "start": LAST}],

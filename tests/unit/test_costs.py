@@ -11,12 +11,15 @@ from functions.api.problems import Misshapen
 from functions.api.schedule_bodies import read_schedule
 from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
 from functions.domain.errors import InvalidSchedule, TooCostly
+from functions.domain.fire_rates import fires_an_hour
 from functions.domain.firing import check_fires, fires, next_fire
 from functions.domain.preview import preview
 from functions.domain.schedule import (
     Calendar,
     CronRule,
     Every,
+    Fold,
+    Gap,
     Poisson,
     RecurrenceRule,
     Roll,
@@ -27,6 +30,7 @@ from functions.domain.schedule import (
     WindowMode,
 )
 from functions.domain.sense import check_sense
+from functions.domain.zones import STEPS_OF_NO_INSTANT
 from tests.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc
 
@@ -202,3 +206,32 @@ def test_a_preview_ends_where_its_budget_does_with_what_was_found():
     assert len(preview(hourly, after=NOON, count=100, budget=Budget(30)).previews) == 10
     with pytest.raises(TooCostly):
         preview(hourly, after=NOON, count=100, budget=Budget(2))
+
+
+SKIPPED = [
+    recurrence(
+        "FREQ=MINUTELY;BYMONTH=3;BYDAY=SU;BYMONTHDAY=25,26,27,28,29,30,31;BYHOUR=2;"
+        f"BYSECOND={','.join(map(str, range(60)))}"
+    ),
+    CronRule("0-59 2 25-31 3 */7"),
+]
+
+
+@pytest.mark.parametrize("rule", SKIPPED)
+def test_local_times_that_a_clock_change_skips_are_paid_for(rule: Rule):
+    budget = Budget(1_000)
+
+    with pytest.raises(TooCostly):
+        next_fire(in_berlin(rule, gap=Gap.SKIP), after=NOON, budget=budget)
+
+
+def test_a_rule_of_skipped_local_times_counts_for_what_was_seen_of_it_in_some_steps():
+    assert fires_an_hour(in_berlin(SKIPPED[0], gap=Gap.SKIP), after=NOON) == 1
+
+
+def test_local_times_before_the_instant_that_is_asked_for_are_paid_for():
+    both = in_berlin(recurrence("FREQ=MINUTELY"), fold=Fold.FIRST)
+
+    # The second pass of the hour in which its first has fired.
+    assert steps_of(both, after=utc("2027-10-31 01:00")) > 60 * STEPS_OF_NO_INSTANT
+    assert steps_of(both, after=utc("2027-10-30 12:00")) < 10

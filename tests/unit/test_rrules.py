@@ -309,3 +309,10 @@ def test_weeks_are_those_of_rfc_5545(rule: str, starts_at: str, expected: list[s
     found = parse_rrule(rule, local(starts_at)).matches(since=local(starts_at))
 
     assert [str(match.date()) for match in islice(found, len(expected))] == expected
+
+
+@pytest.mark.parametrize("wkst", ["SU", "TU", "TH"])
+def test_a_week_that_begins_before_the_first_day_there_is_has_the_rest_of_its_days(wkst: str):
+    weekly = parse_rrule(f"FREQ=WEEKLY;WKST={wkst};BYDAY=MO", local("0001-01-01 00:00"))
+
+    assert next(weekly.matches(since=local("0001-01-01 00:00"))) == local("0001-01-01 00:00")

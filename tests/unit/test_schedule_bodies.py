@@ -73,6 +73,8 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
         "must be a local time such as 2027-01-31T09:00:00, without an offset",
     ),
     ("rrule.starts_at", "2027-02-30T00:00:00", "is not a time that exists: day is out of range for month"),
+    ("rrule.starts_at", "1899-12-31T23:59:59", "is earlier than 1900-01-01T00:00:00"),
+    ("rrule.starts_at", "9999-12-31T23:59", "is later than 2200-01-01T00:00:00"),
     ("rrule.starts_at", 5, "must be a local time such as 2027-01-31T09:00:00, without an offset"),
     ("poisson.per_day", 0, "must be from one event in ten years to 86400 a day"),
     ("poisson.per_day", 86_401, "must be from one event in ten years to 86400 a day"),

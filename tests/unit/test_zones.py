@@ -5,7 +5,7 @@ import pytest
 from functions.domain.errors import InvalidSchedule
 from functions.domain.schedule import Calendar, Fold, Gap, Mover, RecurrenceRule, Roll, Rule
 from functions.domain.schedule import CronRule as Cron
-from functions.domain.zones import instants_of, local_of, steady_spans, zone_names, zone_of
+from functions.domain.zones import first_local, instants_of, local_of, steady_spans, zone_names, zone_of
 from tests.builders import a_schedule, every
 from tests.wall_clock import fires_between, local, shown, utc
 
@@ -203,3 +203,12 @@ def test_the_pass_that_a_local_time_remembers_has_no_say():
     second = local("2027-10-31 02:30").replace(fold=1)
 
     assert instants_of(second, zone_of(BERLIN), gap=Gap.SKIP, fold=Fold.FIRST)[0].at == utc("2027-10-31 00:30")
+
+
+def test_the_first_local_time_is_early_enough_for_a_second_pass_and_no_earlier():
+    zone = zone_of(BERLIN)
+
+    found = [first_local(utc(f"2027-10-31 {hour}"), zone) for hour in ("00:59:59", "01:00", "01:30")]
+    assert found == [local("2027-10-31 01:59:59"), local("2027-10-31 02:00"), local("2027-10-31 02:30")]
+    assert first_local(utc("2027-10-30 12:00"), zone) == local("2027-10-30 14:00")
+    assert first_local(utc("2027-03-28 01:00"), zone) == local("2027-03-28 02:00")
