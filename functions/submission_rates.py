@@ -1,6 +1,7 @@
 """How fast the work of tenants comes in: all that makes work takes from one rate, whoever asks for it and however.
 
-Jobs, triggers, backfills, replays, jobs that their owner runs now or moves, and the operations that do so to many.
+Jobs, triggers, backfills, replays, jobs that their owner runs now or moves, the operations that do so to many, and schedules
+when they begin to fire, or begin anew.
 """
 
 from __future__ import annotations

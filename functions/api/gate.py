@@ -9,7 +9,7 @@ from typing import Protocol
 
 from functions.api.admission import Admission
 from functions.api.quota import Quota
-from functions.domain.errors import TickwheelError
+from functions.domain.errors import RateExceeded, TickwheelError
 from functions.domain.pulse import Figure
 from functions.ports import PulseCounter
 from functions.tally import UNCOUNTED
@@ -20,6 +20,10 @@ class Entry(Protocol):
 
     def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:
         """How many jobs may come in that are due then: the first ones. Raises when there are some, and none may."""
+        ...
+
+    def begin(self, tenant: str) -> None:
+        """A schedule may begin to fire, or begin anew. Raises where it may not now."""
         ...
 
     def note(self, tenant: str, due_ats: Sequence[datetime]) -> None:
@@ -33,6 +37,9 @@ class Open:
     def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:  # noqa: ARG002  the shape of Entry
         """All of them."""
         return len(due_ats)
+
+    def begin(self, tenant: str) -> None:
+        """It may."""
 
     def note(self, tenant: str, due_ats: Sequence[datetime]) -> None:
         """Forgotten."""
@@ -64,6 +71,14 @@ class Gate:
             self.pulse.count(Figure.REFUSED, tenant)
             raise refusal
         return count
+
+    def begin(self, tenant: str) -> None:
+        """A schedule begins to fire, or begins anew: that takes from the rate as a job does. Raises RateExceeded."""
+        try:
+            self.admission.take_one(tenant)
+        except RateExceeded:
+            self.pulse.count(Figure.REFUSED, tenant)
+            raise
 
     def note(self, tenant: str, due_ats: Sequence[datetime]) -> None:
         """Count what came in as waiting. Never raises."""

@@ -26,7 +26,7 @@ from functions.domain.errors import (
     ScheduleNotFound,
     TooCostly,
 )
-from functions.domain.fire_rates import share_of
+from functions.domain.fire_rates import begins_anew, share_of
 from functions.domain.firing import check_fires, fires, next_fire
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.job import Job, Payload
@@ -112,7 +112,7 @@ class ScheduleManager:
     """The verbs of schedules. asked: takes in fires that are asked for. caller: who asks, for the audit.
 
     limits: of what the schedules of a tenant come to. Whatever makes them more, or lets them fire more often, raises
-    SchedulesExceeded and FiresExceeded beyond those.
+    SchedulesExceeded and FiresExceeded beyond those. gate: of what makes work, also by beginning to fire, or beginning anew.
     """
 
     wheel: Wheel
@@ -131,7 +131,7 @@ class ScheduleManager:
     def put(self, schedule: Schedule, *, caller: str = "") -> tuple[Standing, bool]:
         """Create or replace a schedule; whether it is new. The same definition again changes nothing.
 
-        Raises InvalidSchedule, ScheduleBusy; NotPlaced when it is stored, but its first fire could not be placed yet:
+        Raises InvalidSchedule, ScheduleBusy, what the gate does; NotPlaced when it is stored, but its first fire could not be placed yet:
         putting it again is safe.
         """
         created = False
@@ -385,9 +385,25 @@ class ScheduleManager:
     ) -> Standings:
         """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
 
-        by: how it is changed.
+        by: how it is changed. Raises what the gate does, where it begins to fire, or begins anew.
         """
-        watched = Watched(rule)
+        is_let_in = False
+
+        def let_in(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+            nonlocal is_let_in
+            change = rule(stored, state, now)
+            before = stored.schedule if stored is not None else None
+            # Once, however often it is looked at again.
+            if (
+                change is not None
+                and not is_let_in
+                and begins_anew(change.schedule, change.state, before=before, seen=state)
+            ):
+                self.gate.begin(change.schedule.tenant)
+                is_let_in = True
+            return change
+
+        watched = Watched(let_in)
         stored, state = by(key, watched)
         self.audit.note(changed(action, key, caller=caller, before=watched.before, after=told(stored, state)))
         return stored, state

@@ -47,6 +47,23 @@ def fires_an_hour(schedule: Schedule, *, after: datetime) -> int:
             return _seen(schedule, after=after)
 
 
+def begins_anew(
+    schedule: Schedule, after: ScheduleState, *, before: Schedule | None, seen: ScheduleState | None
+) -> bool:
+    """Whether a change sets a first fire that would not have come without it: that makes the work of a job.
+
+    after: its state from then on; before, seen: definition and state until then.
+    """
+    if after.status is not Status.ACTIVE:
+        return False
+    if before is None or seen is None or seen.status is not Status.ACTIVE:
+        return True
+    if _when(before) != _when(schedule) or before.max_runs != schedule.max_runs:
+        return True
+    # From end to start it begins from the change on, unless a run that has begun goes on.
+    return schedule.is_end_to_start and after.link is not None and not after.link.is_awaited
+
+
 def share_of(
     schedule: Schedule,
     state: ScheduleState,

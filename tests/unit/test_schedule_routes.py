@@ -15,7 +15,7 @@ from functions.api.quota import KNOWN_FOR
 from functions.api.requests import Rules
 from functions.api.schedule_routes import CONTEXT, Desk, router
 from functions.domain.errors import ScheduleBusy, TickwheelError
-from functions.domain.instants import format_instant
+from functions.domain.instants import SECOND, format_instant
 from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.schedule import CronRule, JobTemplate
@@ -512,6 +512,58 @@ class TestWhatATenantMayHandIn:
         assert [status for status, _ in answers] == [202] + [429] * 19
         assert (answers[1][1]["code"], answers[1][1]["retry_after"]) == ("rate_exceeded", 100)
         assert len(api.ready.sent) == 1
+
+    def test_each_first_fire_that_a_change_sets_takes_from_its_rate(self):
+        api = Api()
+        api.plans.plans["acme"] = TenantPlan(submission_rate=0.01, submission_burst=1)
+        statuses: list[int] = []
+        for _ in range(60):
+            at = format_instant(api.clock.now() + timedelta(milliseconds=200))
+            statuses.append(api.call("PUT", "/v1/schedules/one", {"at": at, "job": JOB})[0])
+            api.clock.tick(SECOND)
+            api.receive_and_work()
+
+        assert statuses == [201] + [429] * 59
+        assert len(api.calls) == 1
+
+        api.clock.tick(timedelta(seconds=100))
+        at = format_instant(api.clock.now() + timedelta(minutes=1))
+        assert api.call("PATCH", "/v1/schedules/one", {"at": at})[0] == 200
+        status, problem = api.call("PATCH", "/v1/schedules/one", {"at": format_instant(NOON + timedelta(hours=1))})
+        assert (status, problem["code"], problem["retry_after"]) == (429, "rate_exceeded", 100)
+
+    def test_what_fires_as_before_takes_nothing_from_it(self):
+        api = Api()
+        api.plans.plans["acme"] = TenantPlan(submission_rate=0.01, submission_burst=1)
+        api.put()
+
+        api.put()
+        assert api.call("PATCH", "/v1/schedules/nightly", {"job": {"timeout": 7}})[0] == 200
+        assert api.call("POST", "/v1/schedules/nightly:pause")[0] == 200
+        assert api.call("PATCH", "/v1/schedules/nightly", {"cron": "5 * * * *"})[0] == 200
+        assert api.call("POST", "/v1/schedules/nightly:resume")[0] == 429
+
+        api.clock.tick(timedelta(seconds=100))
+        assert api.call("POST", "/v1/schedules/nightly:resume")[0] == 200
+        assert api.call("DELETE", "/v1/schedules/nightly")[0] == 200
+
+    @pytest.mark.parametrize("change", [{"max_runs": 3}, {"job": {"timeout": 7}}])
+    def test_what_lets_it_fire_once_more_takes_from_it(self, change: dict[str, Any]):
+        api = Api()
+        from_end = {"every": {"interval": 3600, "from": "end"}} if "job" in change else {"every": 3600}
+        api.call("PUT", "/v1/schedules/one", {**from_end, "max_runs": 2, "job": JOB})
+        api.plans.plans["acme"] = TenantPlan(submission_rate=0.01, submission_burst=1)
+
+        statuses = [api.call("PATCH", "/v1/schedules/one", change)[0]]
+        statuses += [api.call("PATCH", "/v1/schedules/one", {"max_runs": 4, "job": {"timeout": 8}})[0]]
+        assert statuses == [200, 429]
+
+    def test_a_tenant_without_a_rate_puts_any_number_without_a_write_for_it(self):
+        api = Api()
+        for number in range(200):
+            api.put(f"s{number}")
+
+        assert api.rates.writes == 0
 
     def test_triggers_wait_within_its_quota_until_they_have_run(self):
         api = Api()
