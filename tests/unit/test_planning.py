@@ -466,13 +466,13 @@ def test_whenever_a_chain_is_planned_each_of_its_fires_is_kept_or_counted_as_dro
     for now in nows:
         planned = plan(schedule, link, now=NOON + now, guard=GUARD)
         kept += planned.kept
-        for reason, count in planned.skips.items():
-            skipped[reason] = skipped.get(reason, 0) + count
+        for reason, passed_over in planned.skips.items():
+            skipped[reason] = skipped.get(reason, 0) + passed_over
         assert planned.link is not None
         link = planned.link
 
     decided = fires_between(schedule, begun_at, link.at)
-    dropped = sum(count for reason, count in skipped.items() if reason is not SkipReason.MERGED)
+    dropped = sum(passed_over for reason, passed_over in skipped.items() if reason is not SkipReason.MERGED)
     assert [fire.at for fire in kept] == sorted({fire.at for fire in kept})
     assert {fire.at for fire in kept} <= set(decided)
     assert len(kept) + dropped == len(decided)
