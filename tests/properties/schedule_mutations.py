@@ -59,12 +59,12 @@ def drops_what_it_loses(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _RecordsItsAlarmFirst(Materialiser):
-    def _place_alarms(self, steps: Sequence[Any]) -> None:
+    def _place_alarms(self, steps: Sequence[Any], allowance: Any) -> None:
         for step in steps:
             if step.planned.link is not None:
                 step.rings_at = self._alarm(step, step.planned.link, now=self.clock.now()).rings_at
                 self._record(step)
-        super()._place_alarms(steps)
+        super()._place_alarms(steps, allowance)
 
 
 def records_its_alarm_before_it_places_it(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
@@ -72,8 +72,8 @@ def records_its_alarm_before_it_places_it(monkeypatch: pytest.MonkeyPatch) -> La
 
 
 class _PlacesASuccessor(Materialiser):
-    def _place_alarms(self, steps: Sequence[Any]) -> None:
-        super()._place_alarms([step for step in steps if not self._is_near(step)])
+    def _place_alarms(self, steps: Sequence[Any], allowance: Any) -> None:
+        super()._place_alarms([step for step in steps if not self._is_near(step)], allowance)
         for step in steps:
             step.is_placed = step.is_placed or self._is_near(step)
 
