@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.alarm import Alarm
-from functions.domain.errors import ClockSkewed
+from functions.domain.errors import ClockSkewed, NotPlaced
 from functions.domain.job import Timer
 from functions.domain.wheel import Ring, Wheel
 from functions.pacing import Pacer
@@ -90,6 +90,11 @@ class Placer:
             return self._place_near([(0, timer)])[0]
         return Placement(Ring.FAR)
 
+    def check_clock(self) -> None:
+        """Raises NotPlaced when this clock may write no far rows: before a write that is not the placer's."""
+        if self._is_skewed():
+            raise NotPlaced([self._skew_fault()])
+
     def _ring_of(self, timer: Timer, *, now: datetime) -> Ring:
         ring = self.wheel.place(timer.wakes_at, now=now)
         if ring is Ring.FAR and self._is_skewed():
@@ -113,8 +118,7 @@ class Placer:
         if not entries:
             return {}
         if self._is_skewed():
-            fault = str(ClockSkewed(offset=self.clock.offset(), limit=self.wheel.skew / 2))
-            return {index: Placement(None, fault, is_permanent=True) for index, _ in entries}
+            return {index: Placement(None, self._skew_fault(), is_permanent=True) for index, _ in entries}
         unwritten = {id(timer) for timer in self.timers.put([timer for _, timer in entries])}
         finished = self.clock.now()
         written = [entry for entry in entries if id(entry[1]) not in unwritten]
@@ -128,6 +132,9 @@ class Placer:
 
     def _is_skewed(self) -> bool:
         return abs(self.clock.offset()) > self.wheel.skew / 2
+
+    def _skew_fault(self) -> str:
+        return str(ClockSkewed(offset=self.clock.offset(), limit=self.wheel.skew / 2))
 
 
 def _may_try_again(placement: Placement) -> bool:

@@ -279,12 +279,13 @@ class Ledger(Protocol):
         ...
 
     def replay(
-        self, timer: Timer, *, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
+        self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
-        """Let the job with this id go on, with this timer, that has failed before its attempt.
+        """Let the job with this id go on, with this timer, that has failed before its attempt, and put a far row of it.
 
         Or whose replay has not come yet, when this timer is not due later than that: the one that was placed for it
         would be dropped. The row keeps the budget of this timer from then on, for an attempt that loses its message.
+        Both or neither. far: the same attempt, due then or later: by this it goes on when nobody places it.
         fence: the last one that its target may have been told, where its row has expired.
         needs_row: it may have gone on before, and ended, and its row have expired since: nothing without a row.
         """

@@ -19,7 +19,6 @@ from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, unpack, written_size
 from functions.domain.errors import (
     AlreadySettled,
-    ClockSkewed,
     InvalidJob,
     JobBusy,
     JobNotFound,
@@ -186,8 +185,7 @@ class Rescheduler:
                 field="run_at",
                 value=format_instant(moved.scheduled_at),
             )
-        if abs(self.clock.offset()) > self.wheel.skew / 2:
-            raise NotPlaced([str(ClockSkewed(offset=self.clock.offset(), limit=self.wheel.skew / 2))])
+        self.placer.check_clock()
         # An object of its own: that of the old id goes with what is left of it.
         moved = replace(moved, payload=self._stored(moved, wanted))
         timer = Timer(job=moved, due_at=moved.scheduled_at)

@@ -37,7 +37,8 @@ CAUSE = {
     Event.RELEASE: "something failed around the target, a store or a queue: the attempt is given back, for the same or a higher one",
     Event.HOLD: "the target answered 202: its lease is renewed, and a watchdog is in the wheel",
     Event.MOVE: "its owner gave it another time or content: this and the new timer are one transaction",
-    Event.REPLAY: "an operator gives a dead letter another budget of attempts; repeatable until somebody claims it",
+    Event.REPLAY: "an operator gives a dead letter another budget of attempts: this and a far row of the attempt are one "
+    "transaction; repeatable until somebody claims it",
     Event.SUCCEED: "the target answered well; conditional on the fence",
     Event.RETRY: "the attempt failed: the next one is placed first, then this is written; refused when a cancel is requested",
     Event.FAIL: "the last attempt failed: this and the dead letter are one transaction",

@@ -78,7 +78,7 @@ class Strike:
 _REQUESTS = ("cancel", "put", "pause", "resume", "move", "run", "ask", "replay", "heartbeat", "complete", "fail")
 """The first words of the names of requests, beside those that submit."""
 _WRITERS = ("submit", "move", "work", "put", "resume", "replay")
-_WRITES = ("timers.put", "timers.put_alarms", "timers.put_registered", "ledger.move")
+_WRITES = ("timers.put", "timers.put_alarms", "timers.put_registered", "ledger.move", "ledger.replay")
 _SETTLES = ("ledger.settle", "ledger.fail", "ledger.attempt")
 _STORE_FATES = (Fate.FAILS, Fate.FAILS, Fate.LATE, Fate.TWICE, Fate.ECHOES)
 _STALLS = (3, 12, 25, 50)

@@ -78,11 +78,21 @@ class Owning(World):
         self.record.replay_was(letter_id, is_told=is_told)
         return process
 
-    def ask_again_for_replays(self) -> None:
-        """Whoever asked for one and got no clear answer asks again; what has gone on is forgotten then."""
-        for letter_id in self.record.replays_in_doubt():
-            if self.dead_letters.get(letter_id) is not None:
-                self.replay(letter_id)
+    def ask_again_for_replays(self) -> bool:
+        """Whoever asked for one and got no clear answer asks again: what has gone on is forgotten then. Whether there were any.
+
+        Not for what waits to go on: it must come to its end by itself.
+        """
+        left = [letter_id for letter_id in self.record.replays_in_doubt() if self._is_over(letter_id)]
+        for letter_id in left:
+            self.replay(letter_id)
+        return bool(left)
+
+    def _is_over(self, letter_id: LetterId) -> bool:
+        """Whether a letter is there whose job does not wait."""
+        row = self.ledger.rows.get(f"{letter_id.tenant}#{letter_id.identity}")
+        is_waiting = row is not None and not row.is_settled
+        return self.dead_letters.get(letter_id) is not None and not is_waiting
 
     def complete(self, run: Run, conditions: Conditions = SMOOTHLY) -> Process:
         self.acts[Act.LATER_ENDS] += 1

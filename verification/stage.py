@@ -144,9 +144,10 @@ class Stage(Scheduling, Owning, World):
         """Without faults until nothing is left to do; then messages come again that nobody has seen for days."""
         self.chaos.is_over = True
         self.lift_everything()
-        self.ask_again_for_replays()
         self._caught_up_at = self.clock.instant + PASS_INTERVAL + TICK
         self.drain()
+        if self.ask_again_for_replays():
+            self.drain()
         self.promises.operations.check_exports()
         self._ended_at = self.clock.instant
         self._rows = dict(self.kept_rows())

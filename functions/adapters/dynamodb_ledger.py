@@ -301,11 +301,7 @@ class DynamoDBLedger:
                 },
             )
             writes.append({"Update": renewed})
-        try:
-            _in_turn(job_id.key, lambda: self._client.transact_write_items(TransactItems=writes))
-        except ClientError as error:
-            return _refused(error)
-        return Applied()
+        return self._transact(job_id.key, *writes)
 
     def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
         """One write unit, refused or not."""
@@ -334,15 +330,19 @@ class DynamoDBLedger:
         return _applied(self._send(request))
 
     def replay(
-        self, timer: Timer, *, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
+        self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
-        """One write unit, refused or not."""
+        """Four write units, and two more for each further 1,024 bytes of the far row: a transaction of two rows.
+
+        Raises NotPlaced when the day of the far row could not be marked.
+        """
+        assert self._timers is not None  # only where a function has the table
         has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
         # Its key may have been used again since its row expired.
         is_its_own = "(attribute_not_exists(i) OR i = :id)"
         # Never to a later instant: a message that another replay has placed would be dropped as due before it.
         is_replayed = "s = :state AND a = :before AND d >= :due"
-        return self._write(
+        update = self._request(
             timer.job.key,
             condition=f"({is_its_own} AND (({has_failed}) OR ({is_replayed})))"
             + ("" if needs_row else " OR attribute_not_exists(k)"),
@@ -364,6 +364,8 @@ class DynamoDBLedger:
                 **({":fence": {"N": str(fence)}} if fence else {}),
             },
         )
+        self._timers.mark(far)
+        return self._transact(timer.job.key, {"Update": update}, {"Put": self._timers.put_request(far)})
 
     def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
         """The tombstone: it stops a message that is already on its way."""
@@ -538,9 +540,11 @@ class DynamoDBLedger:
         )
         self._dead_letters.mark_hour(letter)
         put = self._dead_letters.put_request(letter)
+        return self._transact(job.key, {"Update": update}, {"Put": put})
+
+    def _transact(self, key: str, *writes: Any) -> Applied | Refused:
         try:
-            writes: Any = [{"Update": update}, {"Put": put}]
-            _in_turn(job.key, lambda: self._client.transact_write_items(TransactItems=writes))
+            _in_turn(key, lambda: self._client.transact_write_items(TransactItems=list(writes)))
         except ClientError as error:
             return _refused(error)
         return Applied()

@@ -103,7 +103,7 @@ class Purger:
         return row.state is not State.CANCELLED and (row.state is not State.FAILED or row.attempt > timer.attempt)
 
     def _stop_its_replay(self, letter: DeadLetter, timer: Timer, row: LedgerRow) -> bool:
-        """Whether its replay had not begun to run, and will not: of one that died in between no message may come."""
+        """Whether its replay had not begun to run, and will not."""
         is_waiting = awaits_replay(row, failed_attempt=timer.attempt, job_id=letter.job_id)
         if letter.replayed_at is None or not is_waiting:
             return False

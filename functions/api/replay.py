@@ -1,8 +1,10 @@
 """Give jobs that have failed for good another budget of attempts.
 
-The letter is marked, the ledger lets the job go on, its attempt is placed, and its letter is forgotten. A death in
-between leaves a letter that can be replayed again: the ledger lets an attempt be claimed once, however often it was
-placed. A letter outlives its ledger row: one that was marked so long ago that the row may have expired is not replayed.
+The letter is marked; the ledger lets the job go on, and in the same transaction a far row of its attempt is put; the
+attempt is placed, its letter is forgotten, and the far row is taken back where it is not needed any more. So a death at
+any point leaves a job that has failed or one that goes on, by its far row at the latest, and a letter that can be
+replayed again: the ledger lets an attempt be claimed once, however often it was placed. A letter outlives its ledger
+row: one that was marked so long ago that the row may have expired is not replayed.
 
 A letter is forgotten only where its job is known to have gone on: its own row says so, by its id and a later attempt.
 """
@@ -10,7 +12,7 @@ A letter is forgotten only where its job is known to have gone on: its own row s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +20,7 @@ from functions.api.dead_letters import Found, LetterFilter, LetterFinder, obstac
 from functions.api.gate import OPEN, Entry
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
-from functions.domain.claims import LEDGER_LIFE, LedgerRow, awaits_replay, has_gone_on
+from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow, awaits_replay, has_gone_on
 from functions.domain.errors import (
     InvalidInput,
     JobBusy,
@@ -32,11 +34,12 @@ from functions.domain.errors import (
 from functions.domain.faults import fault_of
 from functions.domain.instants import SECOND, format_instant, from_ms, to_ms
 from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job_id import attempt_id, job_id_of
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
+from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.placing import Placer
-from functions.ports import Applied, Audit, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
+from functions.ports import Applied, Audit, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore, TimerStore
 
 MOST_LETTERS = 200
 """That one request replays or purges."""
@@ -83,6 +86,21 @@ class NotReplayed:
 Outcome = Replayed | AlreadyReplayed | NotReplayed
 
 
+@dataclass(frozen=True, slots=True)
+class _GoesOn:
+    """An attempt that is to be placed. far: the same attempt, as its far row has been put; None where none was."""
+
+    timer: Timer
+    far: Timer | None = None
+
+    @property
+    def spare(self) -> Timer | None:
+        """Whose row is another than the one that it is placed into: one that is due far ahead is placed into this one."""
+        if self.far is None or to_ms(self.far.wakes_at) == to_ms(self.timer.wakes_at):
+            return None
+        return self.far
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replays:
     """What came of a part of the letters that are meant. found: that part, as far as it was worked through."""
@@ -93,15 +111,17 @@ class Replays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayer:
-    """Replays dead letters. token: a fresh owner token.
+    """Replays dead letters. timers: the far ring, to take rows back. token: a fresh owner token.
 
     side_by_side: maps a function over items at the same time, answers in order. caller: who asks, for the audit line.
     """
 
+    wheel: Wheel
     clock: Clock
     finder: LetterFinder
     dead_letters: DeadLetters
     ledger: Ledger
+    timers: TimerStore
     placer: Placer
     payloads: PayloadStore
     journal: Journal
@@ -157,25 +177,26 @@ class Replayer:
     def _replay(self, letters: Sequence[tuple[DeadLetter, datetime]]) -> list[Outcome]:
         """Each letter with the instant at which its job is due."""
         prepared = self.side_by_side(self._let_go_on_safely, letters)
-        timers = [timer for timer in prepared if isinstance(timer, Timer)]
         for tenant, due_ats in _begun(letters, prepared).items():
             self.gate.note(tenant, due_ats)
-        placements = iter(self.placer.place(timers))
+        placements = iter(self.placer.place([each.timer for each in prepared if isinstance(each, _GoesOn)]))
         outcomes: list[Outcome] = []
-        for (letter, _), timer in zip(letters, prepared, strict=True):
-            if not isinstance(timer, Timer):
-                outcomes.append(timer)
+        placed: list[_GoesOn] = []
+        for (letter, _), each in zip(letters, prepared, strict=True):
+            if not isinstance(each, _GoesOn):
+                outcomes.append(each)
                 continue
             placement = next(placements)
-            outcomes.append(
-                _replayed(letter, timer)
-                if placement.ring is not None
-                else NotReplayed(letter_id=letter.letter_id, error=NotPlaced([placement.fault]))
-            )
+            if placement.ring is None:
+                outcomes.append(NotReplayed(letter_id=letter.letter_id, error=NotPlaced([placement.fault])))
+                continue
+            placed.append(each)
+            outcomes.append(_replayed(letter, each.timer))
         self.side_by_side(self._forget, [outcome for outcome in outcomes if not isinstance(outcome, NotReplayed)])
+        self.side_by_side(self._take_back, [each.spare for each in placed if each.spare is not None])
         return outcomes
 
-    def _let_go_on_safely(self, asked: tuple[DeadLetter, datetime]) -> Timer | AlreadyReplayed | NotReplayed:
+    def _let_go_on_safely(self, asked: tuple[DeadLetter, datetime]) -> _GoesOn | AlreadyReplayed | NotReplayed:
         """One letter's fault must not keep the others back."""
         letter, due_at = asked
         try:
@@ -187,8 +208,7 @@ class Replayer:
             fault = NotPlaced([f"a store failed: {type(error).__name__}"])
             return NotReplayed(letter_id=letter.letter_id, error=fault)
 
-    def _let_go_on(self, letter: DeadLetter, due_at: datetime) -> Timer | AlreadyReplayed:
-        """The attempt that is to be placed."""
+    def _let_go_on(self, letter: DeadLetter, due_at: datetime) -> _GoesOn | AlreadyReplayed:
         obstacle = obstacle_of(letter)
         if letter.timer is None or obstacle:
             raise NotReplayable(str(letter.letter_id), obstacle)
@@ -206,36 +226,57 @@ class Replayer:
             ):
                 return _already(letter, row)
             raise PayloadGone(str(letter.letter_id))
+        if job.is_ledgered:
+            self.placer.check_clock()
         # Before anything follows from it: without a row only the mark tells that the job may have run.
         if not self.dead_letters.mark(letter.letter_id, now=now):
             return self._answer_again(letter.letter_id)
         if not job.is_ledgered:
-            return timer
+            return _GoesOn(timer)
+        now = self.clock.now()
+        far = self._far(timer, now=now)
         answer = self.ledger.replay(
             timer,
+            far=far,
             job_id=job_id,
             fence=letter.fence,
             owner=self.token(),
-            now=self.clock.now(),
+            now=now,
             needs_row=may_have_expired,
         )
         if isinstance(answer, Applied):
-            return timer
+            return _GoesOn(timer, far)
         if answer.row is None and may_have_expired:
             raise NotReplayable(str(letter.letter_id), _unknown(letter))
         if answer.row is None:
             raise JobBusy(job_id)
         if awaits_replay(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):
-            return timer
+            return _GoesOn(timer)
         if has_gone_on(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):
             return _already(letter, answer.row)
         raise JobNotFailed(str(letter.letter_id), state=answer.row.state)
+
+    def _far(self, timer: Timer, *, now: datetime) -> Timer:
+        """The attempt as its far row is put: however long this request takes, no scanner will have been there.
+
+        Nor will the placer put it there, where a cap or a pause holds it back: that row would be taken for the spare one.
+        """
+        surely_far_at = self.wheel.surely_far_at(now=now + REQUEST_LIMIT + FAR_MARGIN)
+        return replace(timer, due_at=max(timer.due_at, surely_far_at))
 
     def _forget(self, outcome: Replayed | AlreadyReplayed) -> None:
         try:
             self.dead_letters.delete(outcome.letter_id)
         except Exception as error:  # noqa: BLE001  the job goes on; a repeat finds out, and forgets the letter then
             self.journal.event("letter_stays", letter=str(outcome.letter_id), error=type(error).__name__)
+
+    def _take_back(self, far: Timer) -> None:
+        """Its attempt has a message: the ledger would drop that of its far row."""
+        job_id = job_id_of(far.job)
+        try:
+            self.timers.delete(attempt_id(job_id, far.wakes_at, wheel=self.wheel))
+        except Exception as error:  # noqa: BLE001  as said
+            self.journal.event("far_row_stays", job_id=str(job_id), error=type(error).__name__)
 
     def _answer_again(self, letter_id: LetterId) -> AlreadyReplayed:
         """A repeat, because the first answer was lost, meets no letter any more."""
@@ -287,9 +328,9 @@ def _begun(letters: Sequence[tuple[DeadLetter, datetime]], prepared: Sequence[ob
     Whoever began one before has counted it: it waits since then, with a message or without.
     """
     begun: dict[str, list[datetime]] = {}
-    for (letter, _), timer in zip(letters, prepared, strict=True):
-        if isinstance(timer, Timer) and letter.replayed_at is None:
-            begun.setdefault(letter.tenant, []).append(timer.due_at)
+    for (letter, _), each in zip(letters, prepared, strict=True):
+        if isinstance(each, _GoesOn) and letter.replayed_at is None:
+            begun.setdefault(letter.tenant, []).append(each.timer.due_at)
     return begun
 
 

@@ -169,6 +169,7 @@ EVENTS: Mapping[str, Shape] = {
     "replay_failed": Shape("a store failed while a dead letter was let go on", ("letter", "error")),
     "purge_failed": Shape("a store failed while a dead letter was forgotten", ("letter", "error")),
     "letter_stays": Shape("a dead letter that goes on could not be deleted", ("letter", "error")),
+    "far_row_stays": Shape("the far row of a replay that was placed could not be deleted", ("job_id", "error")),
     "breaker_reset": Shape("somebody closed a breaker", ("tenant", "destination")),
     "tenant_changed": Shape(
         "somebody changed a tenant, or the whole stage", ("caller", "tenant", "what", "before", "after")

@@ -127,7 +127,11 @@ class Wheel:
 
     def is_surely_far(self, due_at: datetime, *, now: datetime) -> bool:
         """Whether no message of a timer that was placed before now can be on its way, whoever's clock counts."""
-        return due_at - now >= self.guard + self.skew
+        return due_at >= self.surely_far_at(now=now)
+
+    def surely_far_at(self, *, now: datetime) -> datetime:
+        """The first instant that is surely far."""
+        return now + self.guard + self.skew
 
     def shard_of(self, tenant: str, identity: str, *, subshards: int = 1) -> int:
         """The shard of a job: by tenant, so that fairness is local; only a whale has more than one subshard."""

@@ -289,7 +289,7 @@ def fail(ledger: Ledger, timer: Timer) -> None:
 
 
 def replay(ledger: Ledger, timer: Timer, *, owner: str = "op") -> Applied | Refused:
-    return ledger.replay(timer, job_id=str(job_id_of(timer.job)), fence=0, owner=owner, now=NOON)
+    return ledger.replay(timer, far=timer, job_id=str(job_id_of(timer.job)), fence=0, owner=owner, now=NOON)
 
 
 def a_letter(timer: Timer) -> DeadLetter:

@@ -188,7 +188,8 @@ def _park(ledger: Ledger, timer: Timer) -> Applied | Refused:
 
 
 def _replay(ledger: Ledger, timer: Timer) -> Applied | Refused:
-    return ledger.replay(timer, job_id=str(job_id_of(timer.job)), fence=0, owner="performer", now=LONG_AFTER)
+    job_id = str(job_id_of(timer.job))
+    return ledger.replay(timer, far=timer, job_id=job_id, fence=0, owner="performer", now=LONG_AFTER)
 
 
 def _move(ledger: Ledger, timer: Timer) -> Applied | Refused:

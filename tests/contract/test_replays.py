@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from random import Random
 
 import pytest
+from botocore.exceptions import ClientError
 
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job import Payload, Timer
+from functions.domain.job_id import attempt_id, job_id_of
 from functions.domain.lifecycle import Event, State
 from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Ledger, Refused
-from tests.builders import NOON, a_timer
+from tests.builders import LOCAL_WHEEL, NOON, a_timer
+from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 
 SECOND = timedelta(seconds=1)
 LATER = NOON + timedelta(hours=1)
@@ -24,6 +27,40 @@ def test_a_failed_job_goes_on_with_an_attempt_of_a_number_that_no_watchdog_has(l
     assert row is not None
     assert (row.state, row.attempt, row.due_at, row.owner) == (State.RETRYING, 4, LATER, "operator")
     assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Claimed)
+
+
+def test_its_far_row_is_put_by_the_same_write(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, failed(ledger_subject.ledger)
+    far = timer.replayed(due_at=LATER + SECOND)
+
+    assert isinstance(replay(ledger, timer, far=far), Applied)
+
+    assert far_row(ledger_subject, far) == far
+    assert isinstance(claim(ledger, far), Claimed)
+
+
+def test_one_that_is_refused_puts_no_far_row(ledger_subject: LedgerSubject):
+    ledger, timer = ledger_subject.ledger, failed(ledger_subject.ledger)
+    replay(ledger, timer)
+    assert isinstance(claim(ledger, timer.replayed(due_at=LATER)), Claimed)
+    far = timer.replayed(due_at=LATER + SECOND)
+
+    assert isinstance(replay(ledger, timer, far=far), Refused)
+
+    assert far_row(ledger_subject, far) is None
+
+
+@pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
+def test_a_job_whose_far_row_cannot_be_kept_is_not_replayed(ledger: Ledger):
+    timer = failed(ledger)
+    row = ledger.get(timer.job.key)
+    larger_than_a_row_may_be = Payload(text=f'"{Random(7).randbytes(400_000).hex()}"')
+    far = timer.replayed(due_at=LATER)
+
+    with pytest.raises(ClientError):
+        replay(ledger, timer, far=replace(far, job=replace(far.job, payload=larger_than_a_row_may_be)))
+
+    assert ledger.get(timer.job.key) == row
 
 
 def test_its_row_keeps_the_budget_that_it_was_given_whatever_comes_after(ledger: Ledger):
@@ -267,12 +304,19 @@ def replay(
     fence: int = 0,
     needs_row: bool = False,
     job_id: str = "",
+    far: Timer | None = None,
 ) -> Applied | Refused:
+    replayed = timer.replayed(due_at=due_at)
     return ledger.replay(
-        timer.replayed(due_at=due_at),
+        replayed,
+        far=far or replayed,
         job_id=job_id or str(job_id_of(timer.job)),
         fence=fence,
         owner=owner,
         now=NOON,
         needs_row=needs_row,
     )
+
+
+def far_row(subject: LedgerSubject, timer: Timer) -> Timer | None:
+    return subject.timers.get(attempt_id(job_id_of(timer.job), timer.due_at, wheel=LOCAL_WHEEL))

@@ -164,7 +164,7 @@ class InMemoryLedger:
         return Applied()
 
     def replay(
-        self, timer: Timer, *, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
+        self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
         row, before = self.rows.get(timer.job.key), timer.attempt - 1
         if row is not None and not is_of(row, job_id):
@@ -179,6 +179,7 @@ class InMemoryLedger:
         counted_from = kept(timer.counted_from or timer.due_at)
         row = replace(row, fence=row.fence or fence, spent=timer.spent, counted_from=counted_from)
         row = replace(row, due_at=kept(timer.due_at), job_id=job_id, cancel_requested=False)
+        self.put_far(far)
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
@@ -291,7 +292,7 @@ class InMemoryLedger:
 
 
 def _no_far_ring(_: Timer) -> None:
-    """What is moved without a timer store is not kept."""
+    """What is moved or replayed without a timer store is not kept."""
 
 
 def _is_unchanged(met: LedgerRow | None, seen: LedgerRow | None) -> bool:

@@ -78,6 +78,20 @@ def forgets_the_letter_before_its_replay(monkeypatch: pytest.MonkeyPatch) -> Lam
     return {Replayer: _ForgetsTheLetterFirst}
 
 
+def replays_without_a_far_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    replay = fakes.InMemoryLedger.replay
+
+    def replay_alone(ledger: Any, *args: Any, **given: Any) -> Any:
+        put, ledger.put_far = ledger.put_far, lambda _: None
+        try:
+            return replay(ledger, *args, **given)
+        finally:
+            ledger.put_far = put
+
+    monkeypatch.setattr(fakes.InMemoryLedger, "replay", replay_alone)
+    return {}
+
+
 class _MovesInTwoSteps(Rescheduler):
     def _settle_move(self, job_id: Any, job: Any, timer: Timer, **given: Any) -> None:
         self.timers.put([timer])

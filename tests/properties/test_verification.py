@@ -17,6 +17,7 @@ from functions import breakers
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Priority
 from functions.domain.lifecycle import State
+from functions.domain.retry import RetryPolicy
 from functions.domain.timer_key import timer_key
 from functions.sweeper import sweep
 from functions.worker.before import Entry, Gate
@@ -24,7 +25,7 @@ from functions.worker.execute import Worker
 from tests import fakes
 from tests.builders import a_breaker
 from tests.fakes import ledger as fake_ledger
-from tests.properties import histories, mutations, schedule_histories, schedule_mutations
+from tests.properties import control_mutations, histories, mutations, schedule_histories, schedule_mutations
 from tests.properties.histories import AHEAD, LEASE_IS_OVER, hold_a_worker, scan_all, submit
 from tests.properties.machine import LARGE
 from tests.properties.mutations import Lambdas
@@ -124,6 +125,16 @@ def a_destination_is_down(stage: Stage) -> None:
         stage._known_breakers["acme", DESTINATION] = breakers._Known("acme", DESTINATION, breaker=breaker)
         stage.work()
         stage.clock.tick(2 * MINUTE)
+
+
+def a_replay_dies_when_its_row_says_that_the_job_goes_on(stage: Stage) -> None:
+    """Nobody asks again."""
+    submit(stage, calls="broken", retry=RetryPolicy(attempts=1))
+    stage.work()
+    (letter,) = stage.dead_letters.letters.values()
+    replay = stage.replay(letter.letter_id, HELD)
+    replay.go_to("ready.send")
+    replay.kill()
 
 
 def a_large_payload_of_each_tenant(stage: Stage) -> None:
@@ -271,6 +282,11 @@ EPISODES = [
     (histories.a_started_job_comes_back, starts_with_a_lease, Invariant.ONE_EFFECT),
     (histories.a_fast_clock_sends, mutations.runs_what_comes_early, Invariant.NOTHING_EARLY),
     (histories.a_job_fails_for_good, mutations.fails_without_a_letter, Invariant.DEAD_LETTERS_ACCOUNTED),
+    (
+        a_replay_dies_when_its_row_says_that_the_job_goes_on,
+        control_mutations.replays_without_a_far_row,
+        Invariant.NOTHING_LOST,
+    ),
     (a_large_payload_of_each_tenant, keeps_all_payloads_in_one_place, Invariant.TENANTS_APART),
     (a_job_is_cancelled_between_its_attempts, runs_what_is_cancelled, Invariant.CANCELS_KEPT),
     (a_rescued_worker_goes_on, rescues_with_the_same_fence, Invariant.FENCES_GROW),

@@ -18,6 +18,7 @@ from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.operation import OwnedDay
 from functions.domain.timer_key import timer_key
+from functions.ports import Applied, Refused
 from tests.builders import LOCAL_WHEEL, NOON, a_timer, an_alarm
 from tests.fakes import FakeClock
 
@@ -56,11 +57,15 @@ class ScriptedTenants:
 
 @dataclass
 class ScriptedDynamoDB:
-    """Leaves these sort keys unprocessed, or raises. put: the sort keys that were to be written."""
+    """Leaves these sort keys unprocessed, or raises; or meets other transactions so many times.
+
+    put: the sort keys that were to be written.
+    """
 
     tenants: ScriptedTenants = field(default_factory=ScriptedTenants)
     unprocessed: set[str] = field(default_factory=set)
     error: Exception | None = None
+    conflicts: int = 0
     put: list[str] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     transactions: list[dict[str, Any]] = field(default_factory=list)
@@ -76,6 +81,8 @@ class ScriptedDynamoDB:
     def transact_write_items(self, **request: Any) -> None:
         self._note(request["TransactItems"][1]["Put"]["Item"])
         self.transactions.append(request)
+        if len(self.transactions) <= self.conflicts:
+            raise a_cancelled_transaction("TransactionConflict", "None")
         if self.error is not None:
             raise self.error
 
@@ -344,6 +351,23 @@ def test_a_job_is_not_moved_to_a_day_whose_mark_is_not_known_to_stand(
     assert client.transactions == []
 
 
+def test_a_job_is_not_replayed_on_a_day_whose_mark_is_not_known_to_stand(
+    store: DynamoDBTimerStore, client: ScriptedDynamoDB
+):
+    client.tenants.write_error = NO_ANSWER
+
+    with pytest.raises(NotPlaced, match="mark"):
+        replay(store, client)
+    assert client.transactions == []
+
+
+def test_a_replay_that_meets_another_of_its_job_is_made_again(store: DynamoDBTimerStore, client: ScriptedDynamoDB):
+    client.conflicts = 2
+
+    assert replay(store, client) == Applied()
+    assert len(client.transactions) == 3
+
+
 def test_alarms_are_put_without_marks(store: DynamoDBTimerStore, client: ScriptedDynamoDB):
     client.tenants.standing = {"acme 01"}
 
@@ -394,6 +418,12 @@ def a_cancelled_transaction(*codes: str) -> ClientError:
         "CancellationReasons": [{"Code": code} for code in codes],
     }
     return ClientError(answer, "TransactWriteItems")
+
+
+def replay(store: DynamoDBTimerStore, client: ScriptedDynamoDB) -> Applied | Refused:
+    ledger = DynamoDBLedger(cast("Any", client), "ledger", skew=LOCAL_WHEEL.skew, timers=store)
+    timer = a_timer(attempt=3)
+    return ledger.replay(timer, far=timer, job_id=str(job_id_of(timer.job)), fence=1, owner="api", now=NOON)
 
 
 def key(timer: Timer) -> str:

@@ -324,7 +324,7 @@ def purged(world: World, timer: Timer) -> None:
     world.letters.put(letter)
     again = timer.replayed(due_at=NOON + HOUR)
     world.ledger.rows[timer.job.key] = LedgerRow(state=State.FAILED, attempt=1, fence=1, job_id=letter.job_id)
-    world.ledger.replay(again, job_id=letter.job_id, fence=1, owner="r", now=NOON)
+    world.ledger.replay(again, far=again, job_id=letter.job_id, fence=1, owner="r", now=NOON)
     world.purger().purge(letter.letter_id, caller="ann")
 
 

@@ -81,7 +81,7 @@ class Operator(World):
         assert letter.timer is not None
         self.letters.mark(letter.letter_id, now=NOON)
         replayed = letter.timer.replayed(due_at=NOON)
-        self.ledger.replay(replayed, job_id=letter.job_id, fence=0, owner="bob", now=NOON)
+        self.ledger.replay(replayed, far=replayed, job_id=letter.job_id, fence=0, owner="bob", now=NOON)
         return self.buried[-1]
 
     def purge(self, letter: DeadLetter) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from functions.api.replay import (
     Replayer,
     Replays,
 )
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import (
     InvalidInput,
     JobNotFailed,
@@ -39,14 +39,14 @@ from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import Status
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.timer_key import NO_TENANT
-from functions.domain.wheel import Wheel
+from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.ports import DeadLetter, Failed, Invocation, Outcome, Pending, Rejected, Succeeded
 from functions.settling import Claim
 from tests.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
 from tests.unit.test_execute import a_message
-from tests.unit.world import DeathError, Watched, World
+from tests.unit.world import CrashError, DeathError, Watched, World, pass_time
 
 SECOND = timedelta(seconds=1)
 ONCE = RetryPolicy(strategy=Strategy.FIXED, attempts=1, base=timedelta(seconds=10))
@@ -54,6 +54,9 @@ TWICE = replace(ONCE, attempts=2)
 ACME = LetterFilter(tenant="acme")
 STEPS = ("letters.mark", "ledger.replay", "ready.send", "letters.delete")
 DEATHS = [(step, when) for step in STEPS for when in ("before", "after")]
+ALL_DEATHS = [*DEATHS, ("timers.delete", "before"), ("timers.delete", "after")]
+GOES_ON = ALL_DEATHS[ALL_DEATHS.index(("ledger.replay", "after")) :]
+"""After which the row of the job says that it goes on."""
 
 
 class Operator(World):
@@ -69,10 +72,11 @@ class Operator(World):
 
     def replayer(self, *, watch: Callable[[str, Any], Any] = lambda _, port: port) -> Replayer:
         """watch: puts something around a port, by its name."""
-        letters, ledger, ready = (
+        letters, ledger, ready, timers = (
             watch("letters", self.letters),
             watch("ledger", self.ledger),
             watch("ready", self.ready),
+            watch("timers", self.timers),
         )
         finder = LetterFinder(
             wheel=self.wheel,
@@ -83,11 +87,13 @@ class Operator(World):
             marked_since=lambda: EPOCH,
         )
         return Replayer(
+            wheel=self.wheel,
             clock=self.clock,
             finder=finder,
             dead_letters=letters,
             ledger=ledger,
-            placer=replace(self.placer, ready=ready),
+            timers=timers,
+            placer=replace(self.placer, ready=ready, timers=timers),
             payloads=self.payloads,
             journal=self.journal,
             token=self.token,
@@ -371,7 +377,7 @@ def test_a_row_that_knows_of_no_replay_takes_no_letter_away(world: Operator, sta
     assert [kept.letter_id for kept in world.buried] == [letter.letter_id]
 
 
-@pytest.mark.parametrize(("step", "when"), DEATHS)
+@pytest.mark.parametrize(("step", "when"), ALL_DEATHS)
 def test_whenever_the_replay_of_a_job_without_a_row_dies_it_can_be_repeated(world: Operator, step: str, when: str):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
@@ -417,7 +423,7 @@ def test_an_at_least_once_job_whose_letter_another_operator_has_replayed_is_not_
     assert len(world.ready.messages) == 1
 
 
-@pytest.mark.parametrize(("step", "when"), DEATHS)
+@pytest.mark.parametrize(("step", "when"), ALL_DEATHS)
 def test_whenever_a_replay_dies_it_can_be_repeated_and_the_job_runs_once_more(world: Operator, step: str, when: str):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
@@ -433,7 +439,7 @@ def test_whenever_a_replay_dies_it_can_be_repeated_and_the_job_runs_once_more(wo
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
 
 
-@pytest.mark.parametrize(("step", "when"), DEATHS)
+@pytest.mark.parametrize(("step", "when"), ALL_DEATHS)
 def test_whenever_a_replay_dies_the_job_may_have_run_before_it_is_repeated(world: Operator, step: str, when: str):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
@@ -445,7 +451,7 @@ def test_whenever_a_replay_dies_the_job_may_have_run_before_it_is_repeated(world
     outcome = world.replay(letter)
     world.run()
 
-    was_placed = DEATHS.index((step, when)) >= DEATHS.index(("ready.send", "after"))
+    was_placed = ALL_DEATHS.index((step, when)) >= ALL_DEATHS.index(("ready.send", "after"))
     assert isinstance(outcome, AlreadyReplayed if was_placed else Replayed)
     assert [call.attempt for call in world.calls] == [1, 3]
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
@@ -481,6 +487,190 @@ def test_two_replays_at_once_of_which_one_dies_lose_nothing_and_run_nothing_twic
 
     assert [call.attempt for call in world.calls] == [1, 3]
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
+
+
+@pytest.mark.parametrize(("step", "when"), ALL_DEATHS)
+@pytest.mark.parametrize("has_row", [True, False])
+def test_whenever_a_replay_dies_its_job_goes_on_by_itself_or_has_failed_as_before(
+    world: Operator, step: str, when: str, *, has_row: bool
+):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    if not has_row:
+        world.expire()
+    row = world.ledger.get(job.key)
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying(step, when).replay(letter.letter_id, caller="ann")
+
+    pass_time(world, until=world.clock.now() + timedelta(minutes=10))
+
+    if (step, when) in GOES_ON:
+        assert (world.row(job).state, [call.attempt for call in world.calls]) == (State.SUCCEEDED, [1, 3])
+    else:
+        assert (world.ledger.get(job.key), len(world.calls), len(world.buried)) == (row, 1, 1)
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_replay_that_dies_on_the_way_does_not_keep_the_next_fire_from_running(world: Operator, deaths: int):
+    schedule = a_schedule(overlap=Overlap.FORBID, job=a_template(retry=ONCE))
+    world.store(schedule)
+    [letter] = world.fail(an_occurrence_timer(schedule).job)
+    world.is_mended = True
+    for _ in range(deaths):
+        world.clock.tick(SECOND)
+        with pytest.raises(DeathError):
+            world.dying("ready.send", "before").replay(letter.letter_id, caller="ann")
+    following = an_occurrence_timer(schedule, fire_at=NOON + timedelta(hours=1), index=1)
+
+    pass_time(world, until=NOON + timedelta(hours=1))
+    world.ready.send([following])
+    world.run()
+
+    assert world.row(following.job).state is State.SUCCEEDED
+
+
+def test_those_of_many_that_a_death_left_behind_run_each_at_its_time(world: Operator):
+    jobs = [a_job(retry=ONCE) for _ in range(6)]
+    world.fail(*jobs)
+    world.is_mended = True
+    begin = world.clock.now()
+    with pytest.raises(DeathError):
+        world.dying("timers.put", "before").replay_part(ACME, after="", rate=1 / 120, caller="ann")
+    assert (len(world.ready.messages), len(rows_of(world)), len(world.buried)) == (0, 6, 6)
+
+    pass_time(world, until=begin + timedelta(minutes=20))
+
+    assert [world.row(job).state for job in jobs] == [State.SUCCEEDED] * 6
+    called = [(called_at - begin) // SECOND for called_at, _, _, _ in world.targets.effects[6:]]
+    assert called == [200, 200, 240, 360, 480, 600]
+
+
+def test_a_far_row_that_is_not_needed_any_more_is_taken_back(world: Operator):
+    world.fail(*(a_job(retry=ONCE) for _ in range(3)))
+
+    world.replay_part()
+
+    assert (len(world.ready.messages), rows_of(world)) == (3, [])
+
+
+def test_what_is_due_far_ahead_keeps_its_far_row(world: Operator):
+    world.fail(*(a_job(retry=ONCE) for _ in range(3)))
+
+    outcomes = world.replay_part(rate=1 / 180).outcomes
+
+    due_ats = [outcome.due_at for outcome in outcomes if isinstance(outcome, Replayed)]
+    assert (len(world.ready.messages), rows_of(world)) == (1, due_ats[1:])
+
+
+@pytest.mark.parametrize("microseconds", range(-2, 3))
+def test_an_attempt_that_is_due_when_its_far_row_would_be_keeps_it(world: Operator, microseconds: int):
+    job = a_job(retry=ONCE)
+    world.fail(job)
+    lead = LOCAL_WHEEL.guard + LOCAL_WHEEL.skew + REQUEST_LIMIT + FAR_MARGIN
+    world.fail(a_job(retry=ONCE))
+    world.is_mended = True
+
+    world.replay_part(rate=1 / (lead + timedelta(microseconds=microseconds)).total_seconds())
+    pass_time(world, until=world.clock.now() + timedelta(minutes=10))
+
+    assert [row.state for row in world.ledger.rows.values()] == [State.SUCCEEDED] * 2
+
+
+def test_what_a_cap_holds_back_has_one_far_row(world: Operator):
+    jobs = [a_job(retry=ONCE) for _ in range(5)]
+    world.fail(*jobs)
+    world.is_mended = True
+    world.plans.plans["acme"] = TenantPlan(execution_rate=1 / 60)
+
+    world.replay_part()
+
+    assert len(world.ready.messages) + len(rows_of(world)) == 5
+    pass_time(world, until=world.clock.now() + timedelta(minutes=30))
+    assert [world.row(job).state for job in jobs] == [State.SUCCEEDED] * 5
+
+
+@pytest.mark.parametrize("seconds", [0, 5, 15, 20, 24.999, 25, 25.001, 29.999, 30])
+def test_what_a_pause_holds_back_of_a_slow_request_keeps_its_row(world: Operator, seconds: float):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+    world.plans.plans["acme"] = TenantPlan(status=TenantStatus.PAUSED)
+
+    def stall(call: str) -> None:
+        if call == "ledger.replay":
+            world.clock.tick(timedelta(seconds=seconds))
+
+    replayer = world.replayer(watch=lambda name, port: Watched(port, name, lambda _: None, stall))
+    replayer.replay(letter.letter_id, caller="ann")
+
+    assert len(rows_of(world)) == 1
+    world.plans.plans = {}
+    pass_time(world, until=world.clock.now() + timedelta(minutes=10))
+    assert world.row(job).state is State.SUCCEEDED
+
+
+def test_a_far_row_that_stays_is_told_and_runs_nothing_twice(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+
+    def fail(call: str) -> None:
+        if call == "timers.delete":
+            raise CrashError
+
+    replayer = world.replayer(watch=lambda name, port: Watched(port, name, fail, lambda _: None))
+    assert isinstance(replayer.replay(letter.letter_id, caller="ann"), Replayed)
+    pass_time(world, until=world.clock.now() + timedelta(minutes=10))
+
+    assert world.events("far_row_stays") == [{"job_id": letter.job_id, "error": "CrashError"}]
+    assert (world.row(job).state, [call.attempt for call in world.calls]) == (State.SUCCEEDED, [1, 3])
+    assert world.buried == []
+
+
+def test_a_far_row_that_comes_when_its_replay_has_failed_again_runs_nothing(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.clock.tick(SECOND)
+    with pytest.raises(DeathError):
+        world.dying("ready.send", "after").replay(letter.letter_id, caller="ann")
+    world.run()
+    second = world.buried[-1]
+    assert second.attempt == 3
+
+    pass_time(world, until=world.clock.now() + timedelta(minutes=10))
+
+    assert ([call.attempt for call in world.calls], world.row(job).state) == ([1, 3], State.FAILED)
+    assert [kept.letter_id for kept in world.buried] == [letter.letter_id, second.letter_id]
+
+
+def test_a_replay_that_died_before_a_long_outage_of_the_scanners_runs_after_it(world: Operator):
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    pass_time(world, until=world.clock.now() + timedelta(minutes=5))
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying("ready.send", "before").replay(letter.letter_id, caller="ann")
+
+    world.clock.tick(timedelta(days=13, hours=23))
+    world.rows.expire(world.clock.now())
+    world.ledger.expire(world.clock.now())
+    pass_time(world, until=world.clock.now() + timedelta(minutes=4))
+
+    assert (world.row(job).state, [call.attempt for call in world.calls]) == (State.SUCCEEDED, [1, 3])
+
+
+def test_a_clock_that_may_write_no_far_rows_replays_nothing(world: Operator):
+    job, rowless = a_job(retry=ONCE), a_job(retry=ONCE, delivery=Delivery.AT_LEAST_ONCE)
+    letter, other = world.fail(job, rowless)
+    row = world.row(job)
+    world.clock.known_offset = LOCAL_WHEEL.skew
+
+    with pytest.raises(NotPlaced, match="clock"):
+        world.replay(letter)
+
+    assert (world.row(job), world.buried[0], world.ready.messages, rows_of(world)) == (row, letter, {}, [])
+    assert isinstance(world.replay(other), Replayed)
 
 
 def test_a_letter_whose_job_has_succeeded_since_is_forgotten_and_the_answer_says_so(world: Operator):
@@ -948,6 +1138,12 @@ def test_the_line_of_many_tells_the_filter_without_what_may_be_a_secret(world: O
     assert (line["matched"], line["replayed"]) == (2, 2)
     assert line["letters"] == [str(letter.letter_id) for letter in sorted(letters, key=_newest_first, reverse=True)]
     assert "s3cret" not in str(world.journal.events)
+
+
+def rows_of(world: World) -> list[datetime]:
+    """When the rows of the far ring are due."""
+    pages = [world.rows.read(bucket, shard, limit=100) for bucket, shard in world.rows.rows]
+    return sorted(row.timer.due_at for page in pages for row in page.rows if row.timer is not None)
 
 
 def _newest_first(letter: DeadLetter) -> Any:

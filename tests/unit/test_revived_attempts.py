@@ -210,7 +210,7 @@ class TestReplayed:
         assert letter.timer is not None
         now = world.clock.now()
         replayed = letter.timer.replayed(due_at=now)
-        world.ledger.replay(replayed, job_id=letter.job_id, fence=letter.fence, owner="operator", now=now)
+        world.ledger.replay(replayed, far=replayed, job_id=letter.job_id, fence=letter.fence, owner="operator", now=now)
         world.placer.place([replayed])
         return world
 

@@ -991,7 +991,7 @@ def replayed(world: World) -> Timer:
     timer = placed(world, due_at=NOON)
     world.ledger.rows[timer.job.key] = LedgerRow(state=State.FAILED, attempt=1, fence=1)
     replay = timer.replayed(due_at=LATER)
-    world.ledger.replay(replay, job_id=str(job_id_of(timer.job)), fence=1, owner="r", now=NOON)
+    world.ledger.replay(replay, far=replay, job_id=str(job_id_of(timer.job)), fence=1, owner="r", now=NOON)
     world.placer.place([replay])
     return replay
 

@@ -147,7 +147,9 @@ class Fires:
         moment = self._stores.history.moment
         if row.state is State.RUNNING:
             self._claimed.setdefault(key, moment)
-        if row.is_settled and not (old and old.is_settled):
+        if not row.is_settled:
+            self._settled.pop(key, None)  # a replay lets it go on: it may have the slot of its schedule again
+        elif not (old and old.is_settled):
             self._settled[key] = moment
             if row.state is State.SKIPPED:
                 self._check_skip(key, row, process)
@@ -157,7 +159,6 @@ class Fires:
     def replayed(self, key: str) -> None:
         """An operator lets it go on, whatever had replaced it, and whatever else of its schedule runs."""
         self._evicted.pop(key, None)
-        self._settled.pop(key, None)  # it may have the slot of its schedule again
         self._replayed.add(key)
 
     def begin(
@@ -271,9 +272,7 @@ class Fires:
         self._expect(bool(in_the_way), f"skipped although no run was in its way: {key}")
         carried = carriers(self._stores.ready, self._stores.timers, self._stores.shards)
         is_real = any(
-            # A replay that died on the way leaves its letter: its run goes on when it is asked for again.
-            other in carried or other in self._settled or other in self._replayed or self._is_left(schedule_key, other)
-            for other in in_the_way
+            other in carried or other in self._settled or self._is_left(schedule_key, other) for other in in_the_way
         )
         self._expect(is_real or not in_the_way, f"skipped for a run that there is not: {key} for {in_the_way}")
 

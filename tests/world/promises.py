@@ -281,8 +281,6 @@ class Promises:
                 continue
             timers = on_their_way.get(expected.job_id.key, ())
             is_carried = not is_over and any(leads_on(timer, row) for timer in timers)
-            # A replay that died on the way leaves its letter: it can be asked for again.
-            is_carried = is_carried or (expected.job_id.key in self._replays and job_id in buried)
             attempts = sorted({timer.attempt for timer in timers})
             self.expect(is_carried, f"lost: {job_id} is {row}, on its way: {attempts}")
         for key in self._completed:
