@@ -34,7 +34,8 @@ from functions.domain.job_id import job_id_of
 from functions.domain.occurrence import UNBOUND, Overlap, identity_of
 from functions.domain.planning import occurrence_job
 from functions.domain.preview import Page, Preview, preview
-from functions.domain.schedule import Fire, Schedule
+from functions.domain.rrules import counted
+from functions.domain.schedule import Fire, RecurrenceRule, Schedule
 from functions.domain.schedule_load import NO_LIMITS, LoadLimits
 from functions.domain.schedule_state import Link, ScheduleState, Status
 from functions.domain.sense import check_new
@@ -165,6 +166,7 @@ class ScheduleManager:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
         now = self.clock.now()
         stored, state = self.schedules.get(schedule.uid)
+        schedule = _with_counted_rule(schedule, stored.schedule if stored else None)
         check_new(schedule, before=stored.schedule if stored else None)
         budget = Budget(STEPS_OF_A_REQUEST)
         check_fires(schedule, now=now, budget=budget)
@@ -199,11 +201,10 @@ class ScheduleManager:
             found = _found(stored, tenant, schedule_id)
             if found.status is Status.ACTIVE:
                 return None
-            check_fires(found.schedule, now=now)
-            after = activated(found.schedule, before=found.schedule, state=state, now=now, note=note)
-            return self._counted(
-                found.schedule, _with_a_fire(found.schedule, after), stored=found, state=state, now=now
-            )
+            schedule = _with_counted_rule(found.schedule, found.schedule)
+            check_fires(schedule, now=now)
+            after = activated(schedule, before=found.schedule, state=state, now=now, note=note)
+            return self._counted(schedule, _with_a_fire(schedule, after), stored=found, state=state, now=now)
 
         return self._revived(
             *self._tell(Deeds.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
@@ -437,8 +438,10 @@ class ScheduleManager:
         self, schedule: Schedule, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime
     ) -> Change:
         before = stored.schedule if stored else None
+        schedule = _with_counted_rule(schedule, before)
         check_new(schedule, before=before)
         check_fires(schedule, now=now)
+        schedule = _with_counted_rule(schedule, schedule)
         if stored is not None and state is not None and state.status is Status.PAUSED:
             after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=state.note)
         else:
@@ -511,6 +514,16 @@ class ScheduleManager:
             return schedule
         pointer = self.payloads.put_for_schedule(schedule.uid, text)
         return replace(schedule, job=replace(schedule.job, payload=Payload(pointer=pointer)))
+
+
+def _with_counted_rule(schedule: Schedule, before: Schedule | None) -> Schedule:
+    """With what is known of a rule that stays as it is."""
+    rule = before.rule if before is not None else None
+    return (
+        replace(schedule, rule=counted(rule))
+        if isinstance(rule, RecurrenceRule) and rule == schedule.rule
+        else schedule
+    )
 
 
 def _fire_of(link: Link) -> Fire:

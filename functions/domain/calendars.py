@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import resources
+from sys import intern
 from typing import Any
 
 from functions.domain.errors import InvalidSchedule
@@ -24,10 +25,17 @@ MAX_ROLL_DAYS = 31
 HOLIDAYS_END = datetime(2101, 1, 1, tzinfo=UTC)
 """Up to which holidays are known: a schedule with a set of them has no fire from then on."""
 
+STEPS_OF_A_SET = 150
+"""What it costs to read a set of holidays."""
+
+STEPS_OF_A_YEAR = 25
+"""What it costs to work out one year of a set."""
+
 _FILE = resources.files("functions.domain") / "holidays.jsonl"
 _CODES = re.compile(rb'\{"codes":(\[[^]]*\])')
 _DAY = timedelta(days=1)
 _SATURDAY = 5
+_NONE = "-"
 
 
 def why_excluded(calendar: Calendar, day: date) -> str | None:
@@ -75,23 +83,28 @@ def _holidays_of(name: str, year: int) -> Mapping[date, str]:
     added, missing = entity["parts"][part] if part else ((), ())
     names: dict[date, list[str]] = {}
     for place in sorted({*entity["own"], *added} - {*missing}):
-        holiday, years = entity["holidays"][place]
-        for day in _dates(years, year):
-            names.setdefault(day, []).append(holiday)
+        holiday, first, of_years = _years_of(code, place)
+        for day in of_years[year - first].split(",") if 0 <= year - first < len(of_years) else ():
+            if day != _NONE:
+                names.setdefault(date(year, int(day[:2]), int(day[2:])), []).append(holiday)
     return {day: "; ".join(sorted(of_day)) for day, of_day in names.items()}
 
 
-def _dates(years: str, year: int) -> Iterator[date]:
-    """The dates of one year, of what `scripts/holiday_dates.py` wrote: a year, and those of it and the years after it."""
+@lru_cache(maxsize=2_000)
+def _years_of(code: str, place: int) -> tuple[str, int, Sequence[str]]:
+    """A holiday's name, and its dates in each year from one on, as `scripts/holiday_dates.py` wrote them."""
+    entity = _entity(code)
+    assert entity is not None  # who asks has looked
+    holiday, years = entity["holidays"][place]
     first, *runs = years.split()
-    left = year - int(first)
-    for run in runs if left >= 0 else ():
-        dates, _, count = run.partition("*")
-        left -= int(count or 1)
-        if left < 0:
-            if dates != "-":
-                yield from (date(year, int(day[:2]), int(day[2:])) for day in dates.split(","))
-            return
+    of_years: list[str] = []
+    for run in runs:
+        if "*" in run:
+            dates, _, count = run.partition("*")
+            of_years += [intern(dates)] * int(count)
+        else:
+            of_years.append(intern(run))
+    return holiday, int(first), of_years
 
 
 @lru_cache(maxsize=50)

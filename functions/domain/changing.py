@@ -6,16 +6,19 @@ Fires that have come due stay with the version that decided them; what it has pl
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
 from functions.domain.errors import InvalidInput
 from functions.domain.firing import fires, next_fire
 from functions.domain.instants import MILLISECOND
+from functions.domain.moving import course_of
 from functions.domain.planning import first_link
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, ScheduleState, Status, changed
+from functions.domain.zones import Nominal
 
+_MICROSECOND = timedelta(microseconds=1)
 _MOST_DROPPED = 1_000
 """More fires than the near ring holds of a schedule of seconds."""
 
@@ -73,7 +76,8 @@ def _link(
     if link is None or last_nominal is None or schedule.is_end_to_start:
         return link
     # What has fired does not fire again because a spread, a window or a calendar now moves it behind the change.
-    for fire in fires(schedule, after=after.changed_at):
+    earliest = course_of(schedule).floor(Nominal(last_nominal)) - _MICROSECOND
+    for fire in fires(schedule, after=max(after.changed_at, earliest)):
         if fire.nominal_at > last_nominal:
             return replace(link, at=fire.at, nominal_at=fire.nominal_at, merged_count=fire.merged_count)
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from functions.domain.budget import STEPS_OF_A_REQUEST, Budget
+from functions.domain.budget import STEPS_OF_A_TICK, Budget
 from functions.domain.errors import TickwheelError
 from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND
@@ -48,7 +48,7 @@ def _places(schedule: Schedule, state: ScheduleState, at: datetime, *, now: date
     if schedule.is_end_to_start or at > _placed_until(state, now=now, guard=guard):
         return False
     try:
-        found = next_fire(schedule, after=at - MILLISECOND, budget=Budget(STEPS_OF_A_REQUEST))
+        found = next_fire(schedule, after=at - MILLISECOND, budget=Budget(STEPS_OF_A_TICK))
     except TickwheelError:
         return False  # what cannot be computed was not placed either
     return found is not None and found.at == at

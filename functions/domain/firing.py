@@ -11,6 +11,7 @@ from itertools import count
 from typing import NamedTuple, Protocol
 
 from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
+from functions.domain.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.instants import EPOCH, LATEST, format_instant, from_ms, to_ms
 from functions.domain.moving import Course, Move, course_of
@@ -160,9 +161,12 @@ def _moves(
     """Each nominal time as it was moved, None for a dropped one, with the instant before which none that follow go."""
     end, steps = course.ends_at, _steps_of_a_look(course)
     last_at, gathered_count = since, 0
-    stream = source(since=since)
+    stream, year = source(since=since), 0
     while (nominal := next(stream, None)) is not None and nominal.at < end:
         budget.spend(steps)
+        if nominal.at.year != year:
+            year = nominal.at.year
+            _pay_for_holidays(course, year, budget)
         move = course.move(nominal)
         yield move, course.floor(nominal)
         if move is not None:
@@ -176,10 +180,19 @@ def _moves(
             stream = source(since=following)
 
 
+def _pay_for_holidays(course: Course, year: int, budget: Budget) -> None:
+    calendar = course.schedule.calendar
+    for name in calendar.holidays if calendar is not None else ():
+        budget.spend_once(name, STEPS_OF_A_SET)
+        budget.spend_once((name, year), STEPS_OF_A_YEAR)
+
+
 def _steps_of_a_look(course: Course) -> int:
     if course.hours is None:
         return STEPS_OF_A_LOOK
-    return STEPS_OF_AN_EVENT if isinstance(course.schedule.rule, Poisson) else STEPS_OF_A_LOOK_AT_HOURS
+    calendar = course.schedule.calendar
+    sets = len(calendar.holidays) if calendar is not None else 0
+    return sets + STEPS_OF_AN_EVENT if isinstance(course.schedule.rule, Poisson) else sets + STEPS_OF_A_LOOK_AT_HOURS
 
 
 def _in_order(moves: Iterable[tuple[Move | None, datetime]]) -> Iterator[Gathered]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, islice
 
-from functions.domain.budget import STEPS_OF_A_WALK, Budget
+from functions.domain.budget import STEPS_OF_A_TICK, Budget
 from functions.domain.errors import TooCostly
 from functions.domain.firing import fires, next_fire
 from functions.domain.instants import MILLISECOND
@@ -82,7 +82,7 @@ def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> 
     except TooCostly:
         if not walk.is_between_fires:
             raise
-        return walk.end(next_fire(schedule, after=walk.reached))
+        return walk.end(next_fire(schedule, after=walk.reached, budget=Budget(STEPS_OF_A_TICK)))
 
 
 def _planned(walk: _Walk, schedule: Schedule, link: Link) -> Plan:
@@ -102,16 +102,22 @@ def _planned(walk: _Walk, schedule: Schedule, link: Link) -> Plan:
 
 
 def first_link(
-    schedule: Schedule, *, after: datetime, index: int = 0, previous_at: datetime | None = None
+    schedule: Schedule,
+    *,
+    after: datetime,
+    index: int = 0,
+    previous_at: datetime | None = None,
+    budget: Budget | None = None,
 ) -> Link | None:
-    """Where a chain begins; None when the schedule has no fire after that instant."""
-    fire = next_fire(schedule, after=after, index=index)
+    """Where a chain begins; None when the schedule has no fire after that instant. budget: see `fires`."""
+    fire = next_fire(schedule, after=after, index=index, budget=budget)
     return fire and _link(fire, index, previous_at)
 
 
 def link_after_run(schedule: Schedule, link: Link, *, ended_at: datetime) -> Link | None:
     """From end to start: the link after the run that an awaited link waits for. ended_at: or when it was resumed."""
-    return first_link(schedule, after=ended_at, index=link.index + 1, previous_at=link.at)
+    budget = Budget(STEPS_OF_A_TICK)
+    return first_link(schedule, after=ended_at, index=link.index + 1, previous_at=link.at, budget=budget)
 
 
 def rings_at(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> datetime:
@@ -119,7 +125,7 @@ def rings_at(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta)
     due_at = link.at
     if link.is_awaited:
         # No sooner can its run's end and the interval be over.
-        fire = next_fire(schedule, after=link.at)
+        fire = next_fire(schedule, after=link.at, budget=Budget(STEPS_OF_A_TICK))
         due_at = fire.at if fire else link.at
     return due_at if due_at - now >= guard else now + guard + ALARM_MARGIN
 
@@ -191,7 +197,7 @@ class _Walk:
         self._index = link.index
         self._previous_at = link.previous_at
         self._held: Fire | None = None
-        self.budget = Budget(STEPS_OF_A_WALK)
+        self.budget = Budget(STEPS_OF_A_TICK)
         self.reached = link.at
         self.is_between_fires = False
         self._missed_count = 0

@@ -151,12 +151,10 @@ class Recurrence:
             return self.until if self.until is not None and self.until.tzinfo is None else None
         if self.last is not None:
             return self.last
-        if self._walker.last is None:
-            found = self.starts_at
-            for match in islice(self._walker.walk(self.starts_at, budget), self.count):
-                budget.spend()
-                found = match
-            self._walker.last = found
+        if not budget.has_paid(self):
+            steps = self._walker.count_to(self.count, most=budget.affordable)
+            # Whether it was counted before makes no difference to what is left, and to what is refused.
+            budget.spend_once(self, budget.affordable + 1 if steps is None else steps)
         return self._walker.last
 
     def shortest_period(self, budget: Budget | None = None) -> timedelta | None:
@@ -195,6 +193,8 @@ class _Walker:
 
     def __init__(self, recurrence: Recurrence) -> None:
         self.last: datetime | None = None
+        self._steps_to_last = 0
+        self._steps_tried = -1
         self._rule = recurrence
         self._start = recurrence.starts_at.toordinal()
         self._of_kind: dict[tuple[int, ...], Sequence[int]] = {}
@@ -204,6 +204,20 @@ class _Walker:
         """Of a day that is named, in seconds after its midnight."""
         parts = product(self._rule.hours, self._rule.minutes, self._rule.seconds)
         return sorted(hour * 3_600 + minute * 60 + second for hour, minute, second in parts)
+
+    def count_to(self, count: int, *, most: int) -> int | None:
+        """Find the last of so many times: in how many steps, None for more than `most`; the same when asked again."""
+        if self.last is None and most > self._steps_tried:
+            budget, found = Budget(most), self._rule.starts_at
+            try:
+                for match in islice(self.walk(found, budget), count):
+                    budget.spend()
+                    found = match
+            except TooCostly:
+                self._steps_tried = most
+                return None
+            self.last, self._steps_to_last = found, most - budget.left
+        return self._steps_to_last if self.last is not None and self._steps_to_last <= most else None
 
     def walk(self, floor: datetime, budget: Budget) -> Iterator[datetime]:
         """The times from `floor` on, which is not before the start."""

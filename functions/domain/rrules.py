@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from math import prod
 
-from functions.domain.budget import STEPS_OF_A_WALK, Budget
+from functions.domain.budget import STEPS_OF_A_TICK, Budget
 from functions.domain.errors import InvalidSchedule
 from functions.domain.recurrence import Days, Frequency, Recurrence, never_meets
 from functions.domain.schedule import MAX_EXPRESSION, RecurrenceRule
@@ -60,9 +60,14 @@ def last_of(rule: RecurrenceRule) -> datetime | None:
     """The local time at which its COUNT ends; None for a rule without one, and one that cannot be counted to its end."""
     try:
         recurrence = recurrence_of(rule)
-        return None if recurrence.count is None else recurrence.last_of(Budget(STEPS_OF_A_WALK))
+        return None if recurrence.count is None else recurrence.last_of(Budget(STEPS_OF_A_TICK))
     except InvalidSchedule:
         return None  # of an older version, which took what is refused today
+
+
+def counted(rule: RecurrenceRule) -> RecurrenceRule:
+    """A rule that was taken before, with the end of its COUNT, so that nobody pays for that again."""
+    return rule if rule.last is not None else replace(rule, last=last_of(rule))
 
 
 @lru_cache(maxsize=2_000)

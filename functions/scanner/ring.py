@@ -8,6 +8,7 @@ from datetime import timedelta
 from math import inf
 
 from functions.domain.alarm import Alarm
+from functions.domain.budget import STEPS_OF_A_TICK, Budget
 from functions.domain.errors import TooCostly
 from functions.domain.firing import next_fire
 from functions.domain.schedule import Schedule
@@ -120,7 +121,7 @@ class Ringer:
             return False
         try:
             with self.clock.limited(SHARE):
-                following = next_fire(schedule, after=alarm.link.at)
+                following = next_fire(schedule, after=alarm.link.at, budget=Budget(STEPS_OF_A_TICK))
         except TooCostly:
             raise
         except Exception:  # noqa: BLE001  a definition that cannot be computed: the chain is told to be broken

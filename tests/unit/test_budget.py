@@ -31,6 +31,20 @@ def test_a_part_may_spend_less_than_the_whole_has():
         Budget(2, within=Budget(10)).spend(3)
 
 
+def test_what_is_worked_out_once_in_a_call_is_spent_for_once():
+    request = Budget(10)
+
+    Budget(8, within=request).spend_once("holidays", 6)
+    Budget(8, within=request).spend_once("holidays", 6)
+
+    assert (request.left, request.affordable) == (4, 4)
+    assert Budget(8, within=request).affordable == 4
+    assert (request.has_paid("holidays"), request.has_paid("windows")) == (True, False)
+    with pytest.raises(TooCostly):
+        Budget(8, within=request).spend_once("windows", 6)
+    assert not request.has_paid("windows")
+
+
 def test_one_budget_pays_for_all_fires_of_a_call():
     with pytest.raises(TooCostly):
         list(fires(a_schedule(rule=CronRule("* * * * *")), after=NOON, budget=Budget(100)))

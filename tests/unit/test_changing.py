@@ -7,6 +7,7 @@ import pytest
 from functions.domain.changing import activated, stopped
 from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
+from functions.domain.moving import spread_of
 from functions.domain.occurrence import Occurrence
 from functions.domain.schedule import CronRule, Schedule
 from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
@@ -146,6 +147,17 @@ class TestReplacement:
         assert state.link.nominal_at == NOON + HOUR
         assert state.link.at > NOON + HOUR
         assert (state.link.index, state.link.previous_at) == (1, NOON)
+
+    def test_a_schedule_of_seconds_gets_a_spread_of_a_day(self):
+        # Named so that its delay is one of hours.
+        before = a_schedule(schedule_id="s2", rule=every(seconds=1))
+        spread = replace(before, spread=DAY)
+        assert spread_of(spread) > 12 * HOUR
+
+        after = activated(spread, before=before, state=standing(fire_count=1, recent=(NOON,)), now=NOON)
+
+        assert after.link is not None
+        assert (after.link.nominal_at, after.link.at) == (NOON + SECOND, NOON + SECOND + spread_of(spread))
 
     def test_without_what_fired_before_a_delayed_fire_is_the_first_after_the_change(self):
         spread = a_schedule(spread=2 * HOUR)

@@ -1,5 +1,6 @@
 """What schedules cost, in steps: the ones that once took seconds, or minutes, of CPU."""
 
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from itertools import islice
 from typing import Any
@@ -10,10 +11,12 @@ from bench.nasty import NASTY, NOW, RULES, Definition, draw
 from functions.api.problems import Misshapen
 from functions.api.schedule_bodies import read_schedule
 from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
+from functions.domain.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.fire_rates import fires_an_hour
 from functions.domain.firing import check_fires, fires, next_fire
 from functions.domain.preview import preview
+from functions.domain.rrules import counted, parse_rrule
 from functions.domain.schedule import (
     Calendar,
     CronRule,
@@ -55,7 +58,9 @@ def deferred(rule: Rule, *, excluded: int = 0) -> Schedule:
 
 
 def steps_of(schedule: Schedule, *, after: datetime = NOON) -> int:
-    """What its next fire takes."""
+    """What its next fire takes, once it is stored."""
+    if isinstance(schedule.rule, RecurrenceRule):
+        schedule = replace(schedule, rule=counted(schedule.rule))
     budget = Budget(STEPS_OF_A_WALK)
     assert next_fire(schedule, after=after, budget=budget) is not None
     return STEPS_OF_A_WALK - budget.left
@@ -82,11 +87,11 @@ def test_the_next_fire_of_a_schedule_takes_few_steps(schedule: Schedule, steps: 
 
 
 def test_a_count_that_is_far_away_takes_few_steps_to_take_and_fewer_to_go_on():
-    counted = in_berlin(recurrence("FREQ=MINUTELY;COUNT=5000;BYMONTH=11;BYMONTHDAY=23;BYHOUR=3;BYMINUTE=0"))
+    far = in_berlin(recurrence("FREQ=MINUTELY;COUNT=5000;BYMONTH=11;BYMONTHDAY=23;BYHOUR=3;BYMINUTE=0"))
 
-    check_fires(counted, now=NOON, budget=Budget(2_000))
+    check_fires(far, now=NOON, budget=Budget(2_000))
 
-    assert steps_of(counted, after=utc("2150-01-01 00:00")) <= 10
+    assert steps_of(far, after=utc("2150-01-01 00:00")) <= 10
 
 
 def test_a_hundred_fires_of_a_narrow_window_are_shown_within_a_request():
@@ -194,6 +199,51 @@ def test_whatever_is_taken_finds_its_next_fire_in_few_steps(definition: Definiti
         return
 
     assert steps_of(schedule, after=NOW) <= STEPS_OF_A_FIRE
+
+
+@pytest.mark.parametrize("given", [43_300, 48_000, 60_000])
+@pytest.mark.parametrize("jitter", [timedelta(0), timedelta(minutes=10)])
+def test_a_count_is_taken_or_refused_whoever_has_counted_it_before(given: int, jitter: timedelta):
+    schedule = a_schedule(rule=recurrence("FREQ=MINUTELY;INTERVAL=1439;BYHOUR=3;COUNT=1700"), jitter=jitter)
+    parse_rrule.cache_clear()
+
+    answers: list[tuple[bool, int]] = []
+    for _ in range(3):
+        budget = Budget(given)
+        try:
+            check_fires(schedule, now=NOON, budget=budget)
+        except TooCostly:
+            answers.append((False, budget.left))
+        else:
+            answers.append((True, budget.left))
+
+    assert len(set(answers)) == 1
+
+
+TEN_SETS = ("TH", "XSHE", "IR", "MV", "VN", "IL", "TR", "SA", "CN", "DE")
+
+
+def test_holidays_are_paid_for_by_set_and_year_whoever_has_worked_them_out_before():
+    def steps(expression: str, *sets: str) -> int:
+        return steps_of(in_berlin(CronRule(expression), calendar=Calendar(holidays=sets)))
+
+    assert steps("0 9 * * *", "DE") == steps("0 9 * * *", "DE") == STEPS_OF_A_SET + STEPS_OF_A_YEAR + 22
+    assert steps("0 9 * * *", *TEN_SETS) == 10 * (STEPS_OF_A_SET + STEPS_OF_A_YEAR) + 40
+    with pytest.raises(TooCostly):
+        check_fires(
+            in_berlin(CronRule("0 9 25 12 *"), calendar=Calendar(holidays=TEN_SETS)), now=NOON, budget=Budget(15_000)
+        )
+
+
+def test_holidays_are_paid_for_once_by_the_definitions_of_a_request():
+    request = Budget(5_000)
+
+    for hour in range(20):
+        check_fires(
+            in_berlin(CronRule(f"0 {hour} * * *"), calendar=Calendar(holidays=TEN_SETS)), now=NOON, budget=request
+        )
+
+    assert request.left > 2_000
 
 
 def test_what_is_drawn_is_the_same_for_the_same_seed():

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from itertools import count
 from typing import Any
 
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.domain import firing, planning
-from functions.domain.budget import Budget
+from functions.domain.budget import STEPS_OF_A_TICK, Budget
 from functions.domain.errors import TooCostly
-from functions.domain.firing import fires
+from functions.domain.firing import check_fires, fires
 from functions.domain.instants import MILLISECOND, SECOND, from_ms, to_ms
 from functions.domain.occurrence import UNBOUND, Occurrence, Overlap
 from functions.domain.planning import (
@@ -25,10 +25,11 @@ from functions.domain.planning import (
     plan,
     rings_at,
 )
-from functions.domain.schedule import CronRule, Every, Misfire, Schedule, Window, WindowMode
+from functions.domain.schedule import CronRule, Every, Misfire, RecurrenceRule, Schedule, Window, WindowMode
 from functions.domain.schedule_state import Link, SkipReason
 from functions.domain.target_options import Method, TargetOptions
 from tests.builders import LOCAL_WHEEL, NOON, a_link, a_schedule, a_template, every
+from tests.wall_clock import local
 
 GUARD = LOCAL_WHEEL.guard
 MINUTE = timedelta(minutes=1)
@@ -536,7 +537,7 @@ def test_a_plan_whose_budget_is_spent_ends_behind_what_was_decided():
     schedule = a_schedule(rule=Every(interval=SECOND), start=NOON, misfire=Misfire.SKIP)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "STEPS_OF_A_WALK", 300)
+        patch.setattr(planning, "STEPS_OF_A_TICK", 300)
         planned = plan(schedule, a_link(), now=NOON + timedelta(hours=1), guard=GUARD)
 
     assert planned.kept == []
@@ -545,9 +546,31 @@ def test_a_plan_whose_budget_is_spent_ends_behind_what_was_decided():
     assert planned.link.at == NOON + 101 * SECOND
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        # As they were taken by a release that counted no steps; the second before the end of a count was stored.
+        Every(interval=timedelta(days=1, minutes=1)),
+        RecurrenceRule("FREQ=MINUTELY;INTERVAL=1439;BYHOUR=9;COUNT=2400", local("2024-01-01 00:00")),
+    ],
+)
+def test_a_schedule_that_was_taken_before_goes_on_though_it_would_be_too_costly_today(rule: Every | RecurrenceRule):
+    window = (Window(start=time(9, 55), end=time(9, 56)),) if isinstance(rule, Every) else ()
+    schedule = a_schedule(rule=rule, windows=window)
+    with pytest.raises(TooCostly):
+        check_fires(schedule, now=NOON)
+
+    link = first_link(schedule, after=NOON, budget=Budget(STEPS_OF_A_TICK))
+    assert link is not None
+    planned = plan(schedule, link, now=link.at, guard=GUARD)
+
+    assert planned.kept == [link]
+    assert planned.link is not None
+    assert planned.link.at > link.at
+
+
 def test_a_plan_whose_next_fire_cannot_be_found_is_too_costly(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(planning, "STEPS_OF_A_WALK", 2)
-    monkeypatch.setattr(firing, "STEPS_OF_A_WALK", 2)
+    monkeypatch.setattr(planning, "STEPS_OF_A_TICK", 2)
 
     with pytest.raises(TooCostly):
         plan_at(NOON, rule=every(minutes=1))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 
@@ -226,9 +227,28 @@ def test_a_rule_is_counted_to_its_end_once_and_goes_on_from_there(rule: str, sta
 
     assert last is not None
     assert [*islice(recurrence.matches(since=start, budget=Budget(25_000)), 5_000)][-1] == last
-    assert recurrence.last_of(Budget(0)) == last
+    assert replace(recurrence, last=last).last_of(Budget(0)) == last
     again = parse_rrule(rule, start, last)
     assert list(again.matches(since=last, budget=Budget(5))) == [last]
+
+
+def test_to_count_a_rule_takes_as_much_of_a_call_whether_it_was_counted_before_or_not():
+    rule, start = "FREQ=MINUTELY;INTERVAL=1439;BYHOUR=3;COUNT=1700", local("2027-01-01 00:00")
+    recurrence = parse_rrule.__wrapped__(rule, start)
+    steps = 43_212
+
+    left: list[int] = []
+    for given in (steps - 1, steps, steps - 1, steps, 10_000):
+        call = Budget(given)
+        part = Budget(100_000, within=call)
+        if given < steps:
+            with pytest.raises(TooCostly):
+                recurrence.last_of(part)
+        else:
+            assert recurrence.last_of(part) == recurrence.last_of(part)
+        left.append(call.left)
+
+    assert left == [-1, 0, -1, 0, -1]
 
 
 def test_what_cannot_be_counted_within_the_budget_is_too_costly():

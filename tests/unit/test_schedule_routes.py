@@ -18,6 +18,7 @@ from functions.domain.errors import ScheduleBusy, TickwheelError
 from functions.domain.instants import SECOND, format_instant
 from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import State
+from functions.domain.rrules import parse_rrule
 from functions.domain.schedule import CronRule, JobTemplate
 from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits
 from functions.domain.tenant_plan import TenantPlan
@@ -873,3 +874,34 @@ class TestLimits:
         self.put(api)
 
         assert api.schedules.load("acme") == Load(1, 1)
+
+
+COUNTED = {
+    "rrule": {"rule": "FREQ=MINUTELY;INTERVAL=1439;BYHOUR=3;COUNT=1700", "starts_at": "2027-01-01T00:00"},
+    "job": {"target": "https://example.com/hook"},
+}
+
+
+def test_a_rule_with_a_count_is_answered_alike_by_a_process_that_has_counted_it_and_one_that_has_not():
+    api = Api()
+
+    answers: list[tuple[int, Any]] = []
+    for number in range(3):
+        status, told = api.call("PUT", f"/v1/schedules/c{number}", {**COUNTED, "jitter": "PT10M"})
+        answers.append((status, told["code"]))
+
+    assert set(answers) == {(422, "too_costly")}
+
+
+def test_a_count_that_is_stored_is_not_paid_for_again_by_whoever_changes_something_else():
+    api = Api()
+    assert api.call("PUT", "/v1/schedules/c", COUNTED)[0] == 201
+    parse_rrule.cache_clear()
+
+    # What it takes besides leaves no room for a count.
+    assert api.call("PATCH", "/v1/schedules/c", {"jitter": "PT10M"})[0] == 200
+    parse_rrule.cache_clear()
+    assert api.call("PUT", "/v1/schedules/c", {**COUNTED, "jitter": "PT5M"})[0] == 200
+    assert (
+        api.call("PATCH", "/v1/schedules/c", {"rrule": {**COUNTED["rrule"], "starts_at": "2027-01-01T00:01"}})[0] == 422
+    )
