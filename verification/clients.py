@@ -14,10 +14,8 @@ from verification.acts import HINDERING, Act
 from verification.drawing import Drawing
 from verification.stage import Stage
 
-SUBMITTED_WITHIN = 600
 TRIES = 4
 _ASKS_AGAIN = 5 * SECOND
-_LATER = (20, 100, 160, 300)
 
 
 class Clients:
@@ -27,7 +25,8 @@ class Clients:
         self._stage = stage
         self._chance = chance
         self._acts = acts
-        self._draw = Drawing(chance, acts)
+        self._pace = stage.pace
+        self._draw = Drawing(chance, acts, stage.pace)
 
     def begin(self, *, jobs: int, schedules: int) -> None:
         """Put everything that is going to be asked for on the agenda, from now on."""
@@ -35,17 +34,17 @@ class Clients:
         begin = stage.clock.instant
         for number in range(schedules):
             schedule = draw.schedule(number)
-            stage.at(begin + draw.seconds(120), lambda schedule=schedule: self._put(schedule))
+            stage.at(begin + draw.seconds(self._pace.asked_within / 5), lambda schedule=schedule: self._put(schedule))
         for number in range(jobs):
             due_in = draw.due_in()
-            submitted_at = begin + draw.seconds(SUBMITTED_WITHIN)
+            submitted_at = begin + draw.seconds(self._pace.asked_within)
             submission = draw.submission(number, due_at=submitted_at + due_in)
             stage.at(submitted_at, lambda submission=submission: self._submit(submission))
             if chance.random() < 0.12:
                 cancelled_at = submitted_at + due_in * chance.choice([0.1, 0.5, 1, 1.02])
                 stage.at(cancelled_at, lambda submission=submission: self._cancel(submission))
             if Act.RESUBMISSIONS in self._acts and submission.idempotency_key is not None and chance.random() < 0.5:
-                again_at = submitted_at + draw.seconds(200)
+                again_at = submitted_at + draw.seconds(self._pace.again_within)
                 stage.at(again_at, lambda submission=submission: self._submit_at_another_time(submission))
 
     def _submit(self, submission: Submission, tries: int = TRIES) -> None:
@@ -58,7 +57,7 @@ class Clients:
     def _submit_at_another_time(self, submission: Submission) -> None:
         """The key answers with its first job, whatever time it is used for now."""
         stage = self._stage
-        due_at = stage.clock.instant + timedelta(seconds=self._chance.choice(_LATER))
+        due_at = stage.clock.instant + timedelta(seconds=self._chance.choice(self._pace.later))
         stage.acts[Act.RESUBMISSIONS] += 1
         self._submit(replace(submission, due_at=due_at))
 
@@ -75,7 +74,7 @@ class Clients:
         # Fires that wait for a destination that fails, or for their tenant, would be dropped by a pause, however long
         # they have been due.
         elif "fine" in schedule.job.target and not HINDERING & set(self._acts) and self._chance.random() < 0.4:
-            stage.at(stage.clock.instant + self._draw.seconds(500, 400), lambda: self._pause(key))
+            stage.at(stage.clock.instant + self._draw.seconds(*self._pace.fires_for), lambda: self._pause(key))
 
     def _pause(self, key: str, tries: int = TRIES) -> None:
         stage = self._stage
@@ -83,7 +82,7 @@ class Clients:
         if not stage.is_stopped(key):
             self._again(tries, lambda: self._pause(key, tries - 1))
         else:
-            stage.at(stage.clock.instant + self._draw.seconds(100), lambda: self._resume(key))
+            stage.at(stage.clock.instant + self._draw.seconds(self._pace.rests_for), lambda: self._resume(key))
 
     def _resume(self, key: str, tries: int = TRIES) -> None:
         stage = self._stage

@@ -1,4 +1,4 @@
-"""One episode: a hundred jobs and a few schedules for half an hour, all of it drawn from a seed."""
+"""One episode: a hundred jobs and a few schedules, for half an hour or for months, all of it drawn from a seed."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from functions.domain.instants import SECOND
-from tests.builders import LOCAL_WHEEL
 from tests.world.stores import MakeStores, in_memory
 from verification.acts import Act
 from verification.checker import Judgement, judge
-from verification.clients import SUBMITTED_WITHIN, Clients
+from verification.clients import Clients
+from verification.days import StageOfDays
 from verification.faults import Chaos, Fault
 from verification.owners import Owners
+from verification.pace import DAYS, MINUTES
 from verification.stage import Stage
 
 JOBS = 100
 SCHEDULES = 3
 
+ONE_IN = 16
+"""Of so many seeds one has an episode of months."""
+
 _MOST_TOLD = 3
-_BEYOND = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an episode. fires: of schedules, that were owed.
+    """What became of an episode. is_long: it lasted for months. fires: of schedules, that were owed.
 
     doubts: promises that the world that it ran in found broken by itself, which knows how the scheduler works.
     stories: of the first violations and doubts, call by call. acts: how often each was done.
@@ -42,6 +45,7 @@ class Outcome:
     doubts: Sequence[str] = ()
     stories: Sequence[str] = ()
     acts: Counter[Act] = field(default_factory=Counter)
+    is_long: bool = False
 
 
 def run_episode(
@@ -66,19 +70,22 @@ def _live(
     chance: random.Random, seed: int, faults: Collection[Fault], stores: MakeStores, lambdas: Mapping[type, type]
 ) -> Outcome:
     struck = [fault for fault in Fault if fault in faults and chance.random() < 0.4]
-    stage = Stage(
+    make, pace = (StageOfDays, DAYS) if seed % ONE_IN == 0 else (Stage, MINUTES)
+    stage = make(
+        wheel=pace.wheel,
         audits=chance.random() < 0.5,
         lambdas=dict(lambdas),
         make_stores=stores,
-        chaos=Chaos(tuple(struck), chance, LOCAL_WHEEL.skew),
+        chaos=Chaos(tuple(struck), chance, pace.wheel.skew),
+        pace=pace,
     )
-    acts = [act for act in Act if chance.random() < 0.3]
+    acts = [act for act in Act if chance.random() < pace.acts]
     stage.clock.tick(chance.randrange(60_000) * SECOND / 1000)
     stage.begin_ticking()
     begin = stage.clock.instant
     Clients(stage, chance, acts).begin(jobs=JOBS, schedules=SCHEDULES)
     Owners(stage, chance, acts).begin()
-    stage.live_until(begin + timedelta(seconds=SUBMITTED_WITHIN + _BEYOND))
+    stage.live_until(begin + timedelta(seconds=pace.asked_within + pace.beyond))
     return judged(stage, seed)
 
 
@@ -99,6 +106,7 @@ def judged(stage: Stage, seed: int = 0) -> Outcome:
         calls=len(history.calls),
         struck=stage.chaos.struck,
         acts=stage.acts,
+        is_long=isinstance(stage, StageOfDays),
         judgement=judgement,
         doubts=doubts,
         stories=tuple(stage.history.tell(about) for about in told_of[:_MOST_TOLD]),

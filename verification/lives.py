@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from functions.api.manage_schedules import ScheduleManager
@@ -14,11 +14,8 @@ from tests.world.expected import fires_between
 from tests.world.process import SMOOTHLY, Conditions, Process
 from tests.world.world import World
 from verification.history import Fires
+from verification.pace import Pace
 from verification.recorder import Recorder
-
-LATENESS = timedelta(minutes=10)
-"""A fire that has come due no longer than this before its schedule is paused may not have run by then: three ticks were
-missed, and the scanners after them died."""
 
 
 @dataclass
@@ -36,6 +33,7 @@ class Scheduling(World):
     """The requests about schedules, whose answers are kept."""
 
     record: Recorder
+    pace: Pace
     lives: dict[str, list[Life]]
     _managed: str
 
@@ -84,7 +82,7 @@ class Scheduling(World):
         for life in lives:
             stopped_at = life.stopped_at or ended_at
             # What is deleted at the end has caught up before.
-            must_end = caught_up_at if stopped_at > caught_up_at else stopped_at - LATENESS
+            must_end = caught_up_at if stopped_at > caught_up_at else stopped_at - self.pace.lateness
             possible.update(fires_between(schedule, life.asked_at - skew, (life.is_over_at or ended_at) + skew))
             if life.told_at is not None:
                 due.update(fires_between(schedule, life.told_at + skew, must_end))

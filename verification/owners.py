@@ -1,4 +1,4 @@
-"""Owners of jobs, operators, and targets that go on by themselves: what each of them does in an episode of minutes."""
+"""Owners of jobs, operators, and targets that go on by themselves: what each of them does in an episode."""
 
 from __future__ import annotations
 
@@ -12,21 +12,15 @@ from functions.api.operations import Asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.operation import Action, Shift
 from functions.domain.submission import Submission
-from tests.builders import LOCAL_WHEEL
 from tests.world.clients import REQUEST_LIMIT
 from tests.world.fires import Run
 from verification.acts import Act
-from verification.clients import SUBMITTED_WITHIN, TRIES
+from verification.clients import TRIES
 from verification.drawing import TAG, TENANTS, Drawing
 from verification.stage import Stage
 
-_NEAREST_MOVE = LOCAL_WHEEL.guard + LOCAL_WHEEL.skew + REQUEST_LIMIT + 10 * SECOND
-_REACH = timedelta(minutes=15)
+_BEYOND_GUARD = REQUEST_LIMIT + 10 * SECOND
 _ACTIONS = (Action.CANCEL, *[Action.RESCHEDULE] * 2, *[Action.RUN_NOW] * 2, Action.EXPORT)
-_SHIFTS = (0, 30, 200, 400)
-_RATES = (0.02, 0.1, 0.5)
-_LEASES = (20, 60, 200)
-_TOOK = (1, 5, 14, 40, 150)
 _ASKS_AGAIN = 7 * SECOND
 
 
@@ -36,7 +30,8 @@ class Owners:
     def __init__(self, stage: Stage, chance: random.Random, acts: Collection[Act]) -> None:
         self._stage = stage
         self._chance = chance
-        self._draw = Drawing(chance, acts)
+        self._pace = stage.pace
+        self._draw = Drawing(chance, acts, stage.pace)
         self._edits = 0
         stage.record.goes_on = self._go_on
         habits: dict[Act, tuple[int, Callable[[], None]]] = {
@@ -56,7 +51,7 @@ class Owners:
         begin = self._stage.clock.instant
         for times, act in self._habits:
             for _ in range(times):
-                self._stage.at(begin + self._draw.seconds(SUBMITTED_WITHIN, 60), act)
+                self._stage.at(begin + self._draw.seconds(self._pace.asked_within, 60), act)
 
     def _move(self) -> None:
         stage, job_id = self._stage, self._pick()
@@ -65,9 +60,10 @@ class Owners:
         submission: Submission = stage.record.jobs[job_id].submission
         keeps_payload = self._chance.random() < 0.6
         self._edits += 1
+        nearest = stage.wheel.guard + stage.wheel.skew + _BEYOND_GUARD
         edited = replace(
             submission,
-            due_at=stage.clock.instant + _NEAREST_MOVE + self._draw.seconds(400),
+            due_at=stage.clock.instant + nearest + self._draw.seconds(self._pace.move),
             payload=submission.payload if keeps_payload else f'"{submission.tenant} edit {self._edits}"',
         )
         stage.move(job_id, edited, keeps_payload=keeps_payload, conditions=stage.conditions())
@@ -80,13 +76,14 @@ class Owners:
     def _operate(self) -> None:
         stage, chance = self._stage, self._chance
         now, action = stage.clock.instant, chance.choice(_ACTIONS)
+        reach = timedelta(seconds=self._pace.reach)
         # A shift of its own, by which its moves are known.
-        by = chance.choice(_SHIFTS) * SECOND + stage.acts[Act.OPERATIONS] * MILLISECOND
+        by = chance.choice(self._pace.shifts) * SECOND + stage.acts[Act.OPERATIONS] * MILLISECOND
         asked = Asked(
             tenant=chance.choice(TENANTS),
             action=action,
-            due_from=now - _REACH / 4,
-            due_until=now + _REACH,
+            due_from=now - reach / 4,
+            due_until=now + reach,
             tag=chance.choice(["", TAG, TAG, TAG]),
             shift=Shift(by=by + MILLISECOND) if action is Action.RESCHEDULE else None,
             rate=chance.choice([1.0, 50.0]),
@@ -109,7 +106,7 @@ class Owners:
             self._stage.replay(self._chance.choice(letters), self._stage.conditions())
 
     def _cap_rate(self) -> None:
-        self._stage.cap_rate(self._chance.choice(TENANTS), self._chance.choice([*_RATES, inf]))
+        self._stage.cap_rate(self._chance.choice(TENANTS), self._chance.choice([*self._pace.rates, inf]))
 
     def _cap_calls(self) -> None:
         self._stage.cap_calls(self._chance.choice(TENANTS), self._chance.choice([1, 1, 2, inf]))
@@ -117,11 +114,15 @@ class Owners:
     def _pause_tenant(self) -> None:
         stage, tenant = self._stage, self._chance.choice(TENANTS)
         stage.pause_tenant(tenant)
-        stage.at(stage.clock.instant + self._draw.seconds(300, 20), lambda: stage.resume_tenant(tenant))
+        stage.at(
+            stage.clock.instant + self._draw.seconds(self._pace.tenant_pause, 20), lambda: stage.resume_tenant(tenant)
+        )
 
     def _pause_stage(self) -> None:
         self._stage.pause_stage()
-        self._stage.at(self._stage.clock.instant + self._draw.seconds(200, 20), self._stage.resume_stage)
+        self._stage.at(
+            self._stage.clock.instant + self._draw.seconds(self._pace.stage_pause, 20), self._stage.resume_stage
+        )
 
     def _pick(self) -> str | None:
         waiting = self._stage.record.waiting()
@@ -130,7 +131,7 @@ class Owners:
     def _go_on(self, run: Run) -> None:
         """A target has said that it goes on by itself."""
         stage, chance = self._stage, self._chance
-        began_at, takes = stage.clock.instant, chance.choice(_TOOK) * SECOND
+        began_at, takes = stage.clock.instant, chance.choice(self._pace.took) * SECOND
         if chance.random() < 0.6:
             # Within the lease of its attempt, and later at times.
             stage.at(began_at + self._draw.seconds(16, 1), lambda: self._beat(run, until=began_at + takes))
@@ -145,7 +146,7 @@ class Owners:
             )
 
     def _beat(self, run: Run, *, until: datetime) -> None:
-        stage, lease = self._stage, self._chance.choice(_LEASES) * SECOND
+        stage, lease = self._stage, self._chance.choice(self._pace.leases) * SECOND
         if run.has_ended or stage.record.was_heard(run) or stage.clock.instant >= until:
             return
         stage.heartbeat(run, lease, stage.conditions())

@@ -21,6 +21,7 @@ _EXACT_BELOW = 10 * _THOUSAND
 def table_of(total: Total) -> Table:
     """How often each fault struck, and how often each invariant was looked at in the episodes in which it did."""
     title = f"{total.jobs:,} jobs, {total.fires:,} fires and {total.calls:,} calls in {len(total.outcomes):,} episodes"
+    title += f", {total.long_ones:,} of them of months" if total.long_ones else ""
     acts = total.acts
     done = ", ".join(f"{acts[act]:,} {act.replace('_', ' ')}" for act in Act if acts[act])
     table = Table(title=title, caption=done, box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
@@ -76,6 +77,7 @@ def as_json(total: Total, *, command: str, **more: Any) -> dict[str, Any]:
         "fires": total.fires,
         "calls": total.calls,
         "episodes": len(total.outcomes),
+        "episodes_of_months": total.long_ones,
         "all": described(total.everything),
         "acts": {str(act): total.acts[act] for act in Act},
         "faults": {name: described(tally) for name, tally in _rows(total)},

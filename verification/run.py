@@ -80,6 +80,11 @@ class Total:
         return sum((outcome.acts for outcome in self.outcomes), Counter[Act]())
 
     @property
+    def long_ones(self) -> int:
+        """Episodes that lasted for months."""
+        return sum(outcome.is_long for outcome in self.outcomes)
+
+    @property
     def violations(self) -> list[tuple[int, Violation]]:
         """In the order of the episodes."""
         return [(outcome.seed, violation) for outcome in self.outcomes for violation in outcome.judgement.violations]

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from functions.api.submit import Submitter
-from functions.domain.claims import LedgerRow
+from functions.domain.claims import MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Timer
 from functions.domain.submission import Submission
@@ -29,6 +29,7 @@ from verification.faults import Chaos, Fault
 from verification.history import History, Letter, Row
 from verification.lives import Life, Scheduling
 from verification.owned import Owning
+from verification.pace import MINUTES, Pace
 from verification.recorder import Recorder
 from verification.struck import Struck
 
@@ -49,6 +50,7 @@ class Stage(Scheduling, Owning, World):
     """A world in which faults strike, clients act at their times, and a history is kept."""
 
     chaos: Chaos = field(default_factory=calm)
+    pace: Pace = MINUTES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,6 +139,7 @@ class Stage(Scheduling, Owning, World):
                 continue
             if self._next_tick <= self.clock.instant:
                 self._tick()
+                self._next_tick = self.after_tick(self._next_tick)
             else:
                 self._deliver()
 
@@ -208,6 +211,10 @@ class Stage(Scheduling, Owning, World):
             return Rejected(timer, "throttled", is_permanent=False)
         return super()._refuse(timer)
 
+    def after_tick(self, at: datetime) -> datetime:
+        """When the next tick comes, which is `at` if one comes each minute."""
+        return at
+
     def _tick(self) -> None:
         self._ticked_at = self.clock.instant
         self._next_tick += TICK
@@ -236,7 +243,7 @@ class Stage(Scheduling, Owning, World):
             message.visible_at = self.clock.instant
             return
         self._copies.append(message)
-        later = timedelta(seconds=self.chaos.random.choice([0, 0.5, 20, 120]))
+        later = timedelta(seconds=self.chaos.random.choice(self.pace.copied))
         self._deliver_again(message, at=max(message.visible_at, self.clock.instant) + later)
 
     def _throttle(self) -> None:
@@ -255,7 +262,12 @@ class Stage(Scheduling, Owning, World):
         self.ready.messages[copy_id] = replace(message, message_id=copy_id, visible_at=at, receive_count=0)
 
     def _come_back(self) -> None:
-        ledgered = [copy for copy in self._copies if all(timer.job.is_ledgered for timer in timers_of(copy.body))]
+        until = self.clock.instant + MESSAGE_AGE
+        ledgered = [
+            copy
+            for copy in self._copies
+            if copy.sent_at + MESSAGE_LIFE > until and all(timer.job.is_ledgered for timer in timers_of(copy.body))
+        ]
         if not ledgered:
             return
         self.forget(MESSAGE_AGE)

@@ -302,6 +302,8 @@ class ClassScan:
 
     def _promote(self, rows: Sequence[StoredTimer]) -> str | None:
         """The key of the first row with which it could not be done now."""
+        if not rows:
+            return None  # most buckets of most classes
         undone = self._tick.promote(rows)
         if self._left is not None:
             self._left -= len(rows) - len(undone)

@@ -362,6 +362,7 @@ def test_ten_thousand_jobs_under_every_fault_keep_every_promise() -> None:
     assert found["doubts"] == []
     assert result.exit_code == 0
     assert found["jobs"] == 10_000
+    assert found["episodes_of_months"] >= 3
     assert all(found["faults"][fault]["struck"] >= 10 for fault in Fault)
     assert all(found["acts"][act] >= 10 for act in Act)
     assert all(found["all"]["checks"][invariant] >= 500 for invariant in Invariant)

@@ -24,6 +24,11 @@ SEED = 2027
         (verification_mutations.places_a_used_key_for_the_new_time, {Invariant.NOTHING_EARLY}),
         (verification_mutations.drops_what_is_leased, {Invariant.NOTHING_LOST, Invariant.SCHEDULES_KEPT}),
         (verification_mutations.heals_no_chain, {Invariant.SCHEDULES_KEPT}),
+        (
+            verification_mutations.never_renews_a_row,
+            {Invariant.FENCES_GROW, Invariant.ONE_EFFECT, Invariant.ENDS_AGREE},
+        ),
+        (verification_mutations.renews_only_what_is_paused, {Invariant.NOTHING_LOST}),
     ],
     ids=lambda given: given.__name__ if callable(given) else "",
 )

@@ -15,6 +15,7 @@ from functions.dead_letters import bury
 from functions.domain import claims
 from functions.domain.claims import Defer, Drop
 from functions.domain.lifecycle import State
+from functions.scanner.rounds import ClassScan
 from functions.sweeper.heal import Healer, HealReport
 from tests.fakes import ledger as fake_ledger
 from tests.properties.mutations import Lambdas, places_without_looking_back
@@ -61,4 +62,30 @@ def drops_what_is_leased(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 def heals_no_chain(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     monkeypatch.setattr(Healer, "heal", lambda *_, **__: HealReport())
+    return {}
+
+
+def never_renews_a_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    """A row of the ledger dies when its first writer thought that it might."""
+    write = fake_ledger.InMemoryLedger._write
+
+    def write_once(ledger: Any, key: str, *given: Any, **named: Any) -> Any:
+        before = ledger.expiry.get(key)
+        answer = write(ledger, key, *given, **named)
+        if before is not None:
+            ledger.expiry[key] = before
+        return answer
+
+    monkeypatch.setattr(fake_ledger.InMemoryLedger, "_write", write_once)
+    return {}
+
+
+def renews_only_what_is_paused(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    """Rows that wait for the cap of their tenant are left where they are until they expire."""
+    old = ClassScan._old
+
+    def old_of_paused(scan: Any) -> list[str]:
+        return [name for name in old(scan) if name not in scan._own or scan._plans.of(name).is_paused]
+
+    monkeypatch.setattr(ClassScan, "_old", old_of_paused)
     return {}

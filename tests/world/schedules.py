@@ -142,15 +142,20 @@ class SchedulePromises:
             return True
         return self.truth.counts(f"{timer.job.tenant}#{occurrence.schedule_id}", occurrence)
 
+    def settle(self) -> None:
+        """What has come to its end is owed no more, whatever becomes of its row."""
+        rows = self._stores.ledger.rows
+        for key, owed in list(self.owed.items()):
+            if self._is_over(owed, rows.get(key)):
+                del self.owed[key]
+
     def check(self, *, is_quiet: bool) -> None:
         """Whatever is owed is on its way, or has come to its end. is_quiet: nobody is at anything."""
         stores = self._stores
+        self.settle()
         carried = carriers(stores.ready, stores.timers, stores.shards) if self.owed else {}
-        for key, owed in list(self.owed.items()):
+        for key, owed in self.owed.items():
             row = stores.ledger.rows.get(key)
-            if self._is_over(owed, row):
-                del self.owed[key]
-                continue
             on_its_way = [timer for timer in carried.get(key, ()) if leads_on(timer, row)]
             is_carried = any(timer.attempt > 1 or self.counts(timer) for timer in on_its_way)
             self._expect(is_carried, f"lost: {key} of version {owed.version} is {row}, on its way: {len(on_its_way)}")

@@ -185,10 +185,14 @@ class World(Clients, Controls, Passing):
     def forget(self, duration: timedelta) -> None:
         """Days pass: rows and messages expire."""
         self.clock.tick(duration)
-        self.expire()
+        self.let_go()
+
+    def let_go(self) -> dict[str, LedgerRow]:
+        """Rows that are past their ttl are gone, and messages that are too old; the rows of the ledger that were there."""
         for message in list(self.ready.messages.values()):
             if message.sent_at + MESSAGE_LIFE <= self.clock.instant:
                 self.ready.delete(message.message_id)
+        return self.expire()
 
     def expire(self) -> dict[str, LedgerRow]:
         """Rows that are past their ttl are gone; those of the ledger that were there until now."""
