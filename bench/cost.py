@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from bench.budgets import Units
+from functions.domain.claims import LEDGER_LIFE
 
 DAYS = 30
 MINUTES = DAYS * 24 * 60
@@ -18,7 +19,7 @@ GB = 1e9
 
 TIMER_DAYS = 14
 """A far row is kept so long after it was due."""
-LEDGER_DAYS = 15
+LEDGER_DAYS = LEDGER_LIFE.days
 """A ledger row, after its last change."""
 STORED_OVERHEAD = 100
 """Bytes that DynamoDB bills for each row beside what it holds."""

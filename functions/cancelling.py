@@ -8,7 +8,7 @@ from datetime import datetime
 
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
-from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
@@ -61,7 +61,7 @@ class Canceller:
         for _ in range(_TRIES):
             now = self.clock.now()
             # So long after its time it waits only if its row says so: a pause or its retries keep it. Without one it is over.
-            seen = self._row_of_old(job_id) if job_id.due_at + LEDGER_LIFE < now else None
+            seen = self._row_of_old(job_id) if job_id.due_at + ABSENT_IS_OVER < now else None
             answer = self.ledger.cancel(job_id, owner=owner, now=now, row=seen)
             if isinstance(answer, Cancelled):
                 # Housekeeping: the tombstone alone keeps the job from running.
@@ -94,7 +94,7 @@ class Canceller:
 
     def _delete(self, job_id: JobId) -> Cancelled:
         """Such a job reads no tombstone: only its row, removed while no message of it can be on its way, is proof."""
-        if job_id.due_at + LEDGER_LIFE < self.clock.now():
+        if job_id.due_at + ABSENT_IS_OVER < self.clock.now():
             raise JobNotFound(str(job_id))
         row = self.ledger.get(job_id.key)
         if row is not None and row.state is State.CANCELLED:

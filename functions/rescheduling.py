@@ -15,7 +15,7 @@ from typing import Any
 
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds, described
-from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, unpack, written_size
 from functions.domain.errors import (
     AlreadySettled,
@@ -107,7 +107,7 @@ class Rescheduler:
         assert due_at is not None  # a retry has an instant
         now = self.clock.now()
         runs_at = max(now, at or now)
-        if row is None and due_at + LEDGER_LIFE < now:
+        if row is None and due_at + ABSENT_IS_OVER < now:
             raise JobNotFound(str(job_id))
         if due_at <= runs_at:
             raise TooLate(str(job_id), f"it is due at {format_instant(due_at)}, and comes as soon as a worker is free")
@@ -147,7 +147,7 @@ class Rescheduler:
             if row is not None and (row.fence or row.state is State.RETRYING):
                 # Its target knows it by its idempotency key, which a new identity would change.
                 raise TooLate(str(job_id), f"attempt {row.attempt} of it has begun before: run it now, or cancel it")
-            if row is None and job_id.due_at + LEDGER_LIFE < now:
+            if row is None and job_id.due_at + ABSENT_IS_OVER < now:
                 raise JobNotFound(str(job_id))
             if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
                 raise TooLate(

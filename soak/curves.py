@@ -83,7 +83,7 @@ GAUGES = (
     Gauge(name="late", unit="%", why="steady jobs more than 2 s late", budget=Budget(0.25, 3), digits=1),
     Gauge(name="dead letters", unit="", why=f"new ones in {WINDOW:g} s", budget=Budget(0.25, 1), digits=1),
     Gauge(name="timers, all rows", unit="rows", why="deleted by their ttl after 14 days", digits=0),
-    Gauge(name="ledger, all rows", unit="rows", why="deleted by their ttl after 15 days", digits=0),
+    Gauge(name="ledger, all rows", unit="rows", why="deleted by their ttl after 22 days", digits=0),
     Gauge(name="rows of minutes", unit="rows", why="of status and top; deleted by their ttl after an hour", digits=0),
     Gauge(name="memory emulator", unit="MiB", why="the emulator keeps every row, message and log line", digits=0),
 )

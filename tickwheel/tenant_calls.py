@@ -121,7 +121,7 @@ class Tenants:
 
         Nothing of it is taken in anywhere from the answer's `in_effect_by` on.
 
-        confirm: its id again. ledger: "scan" looks for its rows in the whole ledger; "ttl" lets them expire, 15 days after
+        confirm: its id again. ledger: "scan" looks for its rows in the whole ledger; "ttl" lets them expire, 22 days after
         they were due.
         """
         query = urlencode({"confirm": confirm, "ledger": ledger})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from functions.api.known_ids import KnownIds
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.errors import JobNotFound
 from functions.domain.job_id import JobId
 from functions.domain.lifecycle import State
@@ -50,7 +50,7 @@ class Finder:
         job_id, row = last_behind(self.ledger, job_id, row)
         if row is not None and (row.state is not State.SCHEDULED or job_id.is_ledgered):
             return Found(job_id=job_id, state=row.state, due_at=row.due_at or job_id.due_at, row=row)
-        if job_id.due_at + LEDGER_LIFE < self.clock.now():
+        if job_id.due_at + ABSENT_IS_OVER < self.clock.now():
             raise JobNotFound(str(job_id))
         now = self.clock.now()
         if not job_id.is_ledgered and job_id.due_at <= now:

@@ -20,7 +20,7 @@ from functions.api.dead_letters import Found, LetterFilter, LetterFinder, obstac
 from functions.api.gate import OPEN, Entry
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
-from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow, awaits_replay, has_gone_on
+from functions.domain.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow, awaits_replay, has_gone_on
 from functions.domain.errors import (
     InvalidInput,
     JobBusy,
@@ -50,7 +50,7 @@ WORKING_TIME = timedelta(seconds=10)
 FARTHEST = timedelta(hours=12)
 """How far ahead a staggered replay may be due."""
 
-ROW_IS_SURE = LEDGER_LIFE - timedelta(days=1)
+ROW_IS_SURE = ABSENT_IS_OVER - timedelta(days=1)
 """How long after the mark of a letter the row of its replay is surely there, whatever the clocks say."""
 
 _CHUNK = 50

@@ -9,7 +9,7 @@ from typing import Any
 
 from functions.api.answers import UNTRACKED
 from functions.api.manage_schedules import Backfill, Difference, Run, Standing
-from functions.domain.claims import LEDGER_LIFE
+from functions.domain.claims import ABSENT_IS_OVER
 from functions.domain.defaults import REQUESTED
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.job import Delivery
@@ -110,7 +110,7 @@ def _run_body(run: Run, schedule: Schedule, *, now: datetime) -> dict[str, Any]:
     row = run.row
     if row is None:
         # Until it is claimed it has no row; an at_least_once run never has one, and no row is kept for ever.
-        is_tracked = schedule.job.delivery is not Delivery.AT_LEAST_ONCE and run.fire_at + LEDGER_LIFE > now
+        is_tracked = schedule.job.delivery is not Delivery.AT_LEAST_ONCE and run.fire_at + ABSENT_IS_OVER > now
         return {**told, "state": State.SCHEDULED.value if is_tracked else UNTRACKED, "attempt": 0}
     told |= {"state": row.state.value, "attempt": row.attempt}
     if row.error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.envelope import INLINE_LIMIT, written_size
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
 from functions.domain.faults import fault_of
@@ -155,7 +155,7 @@ class Submitter:
     def _tell_moved(self, first: JobId) -> Accepted:
         """It was rescheduled or edited since: it goes on under its last id."""
         last, row = last_of(self.ledger, first)
-        is_forgotten = row is None and last.due_at + LEDGER_LIFE < self.clock.now()
+        is_forgotten = row is None and last.due_at + ABSENT_IS_OVER < self.clock.now()
         return Accepted(
             job_id=str(last),
             tenant=last.tenant,

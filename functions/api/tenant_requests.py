@@ -96,7 +96,7 @@ class DeletionQuery(BaseModel):
     ledger: Annotated[
         Literal["scan", "ttl"],
         Field(
-            description="scan: they are looked for in the whole ledger; ttl: they expire, 15 days after they were due"
+            description="scan: they are looked for in the whole ledger; ttl: they expire, 22 days after they were due"
         ),
     ] = "scan"
 

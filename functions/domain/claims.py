@@ -30,12 +30,9 @@ NOT_PROMOTED = "not_promoted"
 LEASE_MARGIN = timedelta(seconds=5)
 """What a lease, and a worker's time, has beyond the timeout of an attempt: to settle in."""
 
-LEDGER_LIFE = timedelta(days=15)
-"""How long a row lives after its last transition, due time or lease: a day longer than any message."""
-
 MOVED_LIFE = timedelta(days=105)
 """How long the row that tells under which id a job goes on lives after that job was due. Its end may come late: retries go on
-for 50 days at most, and its own row lives 15 days after it."""
+for 50 days at most, and its own row lives 22 days after it."""
 
 LONG_OVERDUE = timedelta(minutes=5)
 """After which an attempt that nobody has claimed may have lost its message."""
@@ -51,6 +48,15 @@ RENEW_AFTER = TIMER_LIFE / 2
 
 MESSAGE_LIFE = timedelta(days=14)
 """How long a ready queue or a dead-letter queue keeps a message."""
+
+LEDGER_LIFE = RENEW_AFTER + MESSAGE_LIFE + timedelta(days=1)
+"""How long a row lives after its last transition, due time or lease: longer than any copy of its job. A second far row may
+have waited for a cap or for room until it would have been put anew, which looks at the ledger, and its message as long again
+as a queue keeps one."""
+
+ABSENT_IS_OVER = MESSAGE_LIFE + timedelta(days=1)
+"""A job without a row whose time was so long ago is over, to all who ask for it: rows that older releases wrote live no
+longer, and whatever waits for so long has a row, because putting it anew notes that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

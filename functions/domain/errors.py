@@ -270,7 +270,7 @@ class JobNotFailed(TickwheelError):
     def __init__(self, letter_id: str, *, state: str) -> None:
         super().__init__(
             f"under the name of dead letter {letter_id} there is a job that is {state}: it was submitted again since. Wait for "
-            "its end, or cancel it, and then until its ledger row expires, after 15 days; or submit the job under another "
+            "its end, or cancel it, and then until its ledger row expires, after 22 days; or submit the job under another "
             "idempotency key and purge the letter"
         )
         self.letter_id = letter_id

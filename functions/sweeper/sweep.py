@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import xxhash
 
-from functions.domain.claims import LEDGER_LIFE, NOT_PROMOTED, LedgerRow, may_claim
+from functions.domain.claims import ABSENT_IS_OVER, NOT_PROMOTED, LedgerRow, may_claim
 from functions.domain.conditions import Conditions
 from functions.domain.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
 from functions.domain.errors import NotPlaced
@@ -33,7 +33,7 @@ BACKLOG = 0.001
 """Of what a ready queue may hold, but MIN_BACKLOG at least: with more messages waiting, the audit waits too."""
 
 PAGE = 500
-_OLDEST = LEDGER_LIFE - timedelta(days=1)
+_OLDEST = ABSENT_IS_OVER - timedelta(days=1)
 _CERTAIN = 2**32
 
 _UNPLACED = "could not be placed by the audit"

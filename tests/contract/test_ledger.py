@@ -1216,10 +1216,10 @@ def fence_of(answer: Claimed | Refused) -> int:
 
 
 def lives_until(subject: LedgerSubject, job: Job, instant: datetime) -> bool:
-    """Whether the row's ttl is 15 days after this instant, to the whole second after."""
+    """Whether the row's ttl is 22 days after this instant, to the whole second after."""
     return timedelta(0) <= subject.expires_at(job.key) - (instant + LEDGER_LIFE) <= SECOND
 
 
 def outlives(subject: LedgerSubject, job: Job, instant: datetime) -> bool:
-    """Whether the row lives at least 15 days longer than this instant."""
+    """Whether the row lives at least 22 days longer than this instant."""
     return subject.expires_at(job.key) >= instant + LEDGER_LIFE

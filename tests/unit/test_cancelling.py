@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, NotPlaced, TooLate
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Payload, Timer
@@ -151,7 +151,7 @@ class TestLedgeredJobs:
 
 @pytest.mark.parametrize("delivery", Delivery)
 def test_a_job_whose_row_would_have_expired_is_not_there_to_be_cancelled(world: World, delivery: Delivery):
-    timer = a_timer(due_at=NOON - LEDGER_LIFE - MILLISECOND, delivery=delivery)
+    timer = a_timer(due_at=NOON - ABSENT_IS_OVER - MILLISECOND, delivery=delivery)
 
     with pytest.raises(JobNotFound):
         cancel(world, timer)

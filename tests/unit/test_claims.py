@@ -4,10 +4,12 @@ from typing import Any
 import pytest
 
 from functions.domain.claims import (
+    ABSENT_IS_OVER,
     LEASE_MARGIN,
     LEDGER_LIFE,
     MAX_RESCUES,
     MESSAGE_LIFE,
+    RENEW_AFTER,
     Again,
     Bury,
     Defer,
@@ -130,16 +132,22 @@ def test_a_retry_comes_no_sooner_than_its_failed_attempt_has_settled():
     assert timedelta(seconds=1) <= MIN_BACKOFF < LEASE_MARGIN
 
 
-def test_a_row_lives_15_days_longer_than_the_last_of_its_instants():
+def test_a_row_lives_22_days_longer_than_the_last_of_its_instants():
     day = timedelta(days=1)
 
+    assert timedelta(days=22) == LEDGER_LIFE
     assert expires_at(now=NOON, due_at=None, lease_until=None) == NOON + LEDGER_LIFE
     assert expires_at(now=NOON, due_at=NOON + day, lease_until=None) == NOON + day + LEDGER_LIFE
     assert expires_at(now=NOON, due_at=NOON - day, lease_until=NOON + 2 * day) == NOON + 2 * day + LEDGER_LIFE
 
 
 def test_a_row_outlives_every_message_that_could_meet_it():
-    assert LEDGER_LIFE >= MESSAGE_LIFE + MAX_BACKOFF
+    # Also that of a second far row, which has waited until putting it anew would have met the ledger.
+    assert LEDGER_LIFE >= RENEW_AFTER + MESSAGE_LIFE + MAX_BACKOFF
+
+
+def test_what_is_absent_is_over_only_when_no_message_can_come_any_more():
+    assert MESSAGE_LIFE < ABSENT_IS_OVER <= LEDGER_LIFE
 
 
 def judge(row: LedgerRow | None, *, attempt: int = 1) -> Verdict:

@@ -108,9 +108,9 @@ def line(bill: Bill, what: str, service: str = "") -> tuple[float, float]:
         ("DynamoDB", "reads: look-ups", 3e6, 3 * 0.125),
         # 500,000 rows a day for 14 + 2 days, of 819.2 + 100 bytes
         ("DynamoDB", "storage: far rows", 7.3536, 7.3536 * 0.25),
-        # a million a day for 15 days, of 300 + 100 bytes
-        ("DynamoDB", "storage: ledger", 6.0, 1.5),
-        ("DynamoDB", "point-in-time recovery of all", 13.3536, 13.3536 * 0.2),
+        # a million a day for 22 days, of 300 + 100 bytes
+        ("DynamoDB", "storage: ledger", 8.8, 2.2),
+        ("DynamoDB", "point-in-time recovery of all", 16.1536, 16.1536 * 0.2),
         # near ones in tens; far ones 34.7 a minute and shard, in tens; retries alone
         ("SQS", "sends", 1.5e6 + 1.5e6 + 3e6, 6 * 0.4),
         ("SQS", "receives and deletes", 6.6e6, 6.6 * 0.4),
@@ -232,8 +232,8 @@ def test_an_at_least_once_job_has_no_ledger_row():
         ("receives and deletes", 6.6e6, 2.64),
         ("receives of nothing", 259_200, 0.10368),
         ("writes: an idempotency record put and completed", 66e6, 41.25),
-        ("storage of them", 6.0, 1.5),
-        ("their point-in-time recovery", 6.0, 1.2),
+        ("storage of them", 8.8, 2.2),
+        ("their point-in-time recovery", 8.8, 1.76),
         ("reads: look-ups", 3e6, 0.375),
         ("requests: worker", 3.3e6, 0.66),
         ("GB-s: worker", 429_000, 429_000 * 13.3334e-6),

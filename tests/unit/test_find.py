@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from functions.api.find import Found
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.errors import JobNotFound
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Delivery, Timer
@@ -104,7 +104,7 @@ def test_an_at_least_once_job_is_untracked_after_its_time_although_its_far_row_s
 
 
 def test_a_job_whose_row_would_have_expired_is_not_found(world: World):
-    timer = a_timer(due_at=NOON - LEDGER_LIFE)
+    timer = a_timer(due_at=NOON - ABSENT_IS_OVER)
     assert find(world, timer).state is State.SCHEDULED
 
     world.clock.tick(MILLISECOND)

@@ -262,7 +262,7 @@ class TestRunsThatAreLate:
 
 
 class TestIdempotencyKeys:
-    """A key answers with its first job for as long as that waits or runs, and for 15 days after its end."""
+    """A key answers with its first job for as long as that waits or runs, and for 22 days after its end."""
 
     def test_of_a_job_that_was_moved_twice(self, world: Ages):
         world.fail_first(0)
@@ -295,10 +295,10 @@ class TestIdempotencyKeys:
 
         again = world.submit(order)
         assert (again.job_id, again.state, again.is_replay) == (str(moved.job_id), State.SUCCEEDED, True)
-        world.live(20 * DAY)
+        world.live(24 * DAY)
         again = world.submit(order)
         assert (again.job_id, again.state, again.is_replay) == (str(moved.job_id), None, True)
-        world.live(10 * DAY)
+        world.live(6 * DAY)
         assert not world.submit(replace(order, due_at=world.clock.now() + HOUR)).is_replay
 
     @pytest.mark.parametrize("days", [1, 730])
@@ -306,13 +306,13 @@ class TestIdempotencyKeys:
         world.fail_first(0)
         order = a_submission(due_at=NOON + days * DAY, idempotency_key="order-7")
         first = world.submit(order)
-        assert world.ledger.expiry[world.row_key(first)] == NOON + (days + 15) * DAY
+        assert world.ledger.expiry[world.row_key(first)] == NOON + (days + 22) * DAY
         world.clock.tick((days - 1) * DAY)
         world.ledger.expire(world.clock.now())
         world.live(DAY + HOUR)
 
         assert (world.submit(order).job_id, world.submit(order).state) == (first.job_id, State.SUCCEEDED)
-        world.live(14 * DAY)
+        world.live(21 * DAY)
         assert world.submit(order).is_replay
         world.live(DAY)
         assert not world.submit(replace(order, due_at=world.clock.now() + HOUR)).is_replay
@@ -329,7 +329,7 @@ class TestIdempotencyKeys:
     def test_of_a_job_that_is_replayed_when_its_row_had_expired(self, world: Ages):
         order = a_submission(due_at=NOON, idempotency_key="order-7", retry=ONCE)
         first = world.submit(order)
-        world.live(20 * DAY)
+        world.live(25 * DAY)
         [letter] = world.buried
         world.is_mended = True
 

@@ -22,7 +22,7 @@ from functions.api.schedule_bodies import RULES, ScheduleBody
 from functions.api.schedule_requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
 from functions.api.submit import Accepted
 from functions.api.tenant_requests import TenantsQuery
-from functions.domain.claims import LEDGER_LIFE, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.job import TENANT, Delivery, Payload
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
@@ -252,7 +252,7 @@ def test_what_there_is_not_of_a_schedule_is_left_out():
     ("delivery", "age", "state"),
     [
         (Delivery.EXACTLY_ONCE, timedelta(0), "scheduled"),
-        (Delivery.EXACTLY_ONCE, LEDGER_LIFE, UNTRACKED),
+        (Delivery.EXACTLY_ONCE, ABSENT_IS_OVER, UNTRACKED),
         (Delivery.AT_LEAST_ONCE, timedelta(0), UNTRACKED),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from functions.api.job_requests import patched
 from functions.api.requests import Rules
-from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.claims import ABSENT_IS_OVER, LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import (
     AlreadySettled,
     InvalidJob,
@@ -118,7 +118,7 @@ class TestRunningNow:
 
     def test_a_job_whose_row_would_have_expired_is_not_found(self, world: World):
         with pytest.raises(JobNotFound):
-            run_now(world, a_timer(due_at=NOON - LEDGER_LIFE - MILLISECOND))
+            run_now(world, a_timer(due_at=NOON - ABSENT_IS_OVER - MILLISECOND))
 
     def test_what_the_queue_does_not_take_stays_in_the_far_ring(self, world: World):
         timer = a_placed(world)
