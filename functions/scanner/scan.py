@@ -23,7 +23,7 @@ from functions.domain.pulse import Figure
 from functions.domain.reviving import lost_attempt
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import class_bounds, owner_of
-from functions.domain.wheel import FAR_MARGIN, Wheel
+from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Wheel
 from functions.ends import Ends
 from functions.pacing import Pacer
 from functions.placing import Placer
@@ -259,7 +259,8 @@ class _Tick:
         """As `Tick` promises. An alarm needs no booking: the fires that it rings for do."""
         wheel = self._scanner.wheel
         # Further than what is near is booked: a tenant that hands in all the time must not keep its own rows waiting.
-        until = self._scanner.clock.now() + wheel.guard + wheel.bucket
+        # And no further than a queue delays: what comes early is placed again, and would be held back without its booking.
+        until = self._scanner.clock.now() + min(wheel.guard + wheel.bucket, MAX_DELAY)
         due_ats = [row.timer.due_at for row in rows if row.timer is not None]
         bookings = iter(self._scanner.pacer.bookings(tenant, plan, due_ats, until=until))
         paced: list[StoredTimer] = []

@@ -10,9 +10,9 @@ from functions.domain.envelope import decode_timer, encode_timer
 from functions.domain.instants import SECOND
 from functions.domain.job import Priority, Timer
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.domain.wheel import FAR_MARGIN, Ring
+from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Ring
 from functions.ports import Rejected
-from tests.builders import NOON, a_submission, a_timer
+from tests.builders import NOON, a_submission, a_timer, a_wheel
 from tests.unit.world import World
 
 CAPPED = {"acme": TenantPlan(execution_rate=0.1)}
@@ -49,6 +49,21 @@ def test_near_jobs_of_a_capped_tenant_go_out_with_bookings_and_the_rest_into_the
     assert world.rates.writes == 1
     assert [(timer.wakes_at - NOON) / SECOND for timer in world.ready.sent] == [*range(0, 150, 10)]
     assert {timer.wakes_at for timer in written(world)} == {NOON + world.wheel.guard + FAR_MARGIN}
+
+
+def test_no_booking_of_a_scanner_is_further_ahead_than_a_queue_delays():
+    world = World(wheel=a_wheel(bucket=timedelta(seconds=720), guard=timedelta(seconds=900)))
+    world.plans.plans = {"acme": TenantPlan(execution_rate=0.01)}
+    far = NOON + world.wheel.guard + FAR_MARGIN
+    world.placer.place([a_timer(due_at=far, wheel=world.wheel) for _ in range(30)])
+    world.clock.tick(world.wheel.guard)
+
+    for shard in range(world.wheel.scan_shards):
+        world.scan(shard)
+
+    delays = [timer.wakes_at - world.clock.now() for timer in world.ready.sent]
+    assert len(delays) > 5
+    assert max(delays) <= MAX_DELAY
 
 
 def test_a_held_back_job_is_promoted_with_a_booking_and_runs_late_by_its_first_due_time(world: World):
