@@ -62,8 +62,9 @@ class Operations(Construct):
         self.function.grant(
             "dynamodb:Query", "dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=[tenants.table_arn]
         )
-        # A fire that is cancelled may be what the next one of its schedule waits for.
-        self.function.grant("dynamodb:GetItem", on=[schedules.table_arn])
+        # A fire that is cancelled may be what the next one of its schedule waits for; PutItem: a schedule is paused whose next
+        # fire takes too much to find.
+        self.function.grant("dynamodb:GetItem", "dynamodb:PutItem", on=[schedules.table_arn])
         self.function.grant("dynamodb:UpdateItem", on=[schedule_state.table_arn])
         self._grant_deletions(storage)
         self.function.grant_objects("s3:PutObject", below=["jobs", "exports"], storage=storage)

@@ -10,10 +10,10 @@ from typing import Any
 from functions.domain.alarm import Alarm
 from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position
-from functions.domain.id_check import with_check
+from functions.domain.id_check import check_of
 from functions.domain.instants import to_seconds
 from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job_id import JobId, job_id_of
 from functions.domain.operation import MARK, USUAL_REACH, Action, JobFilter, Operation, Shift
 from functions.domain.planning import occurrence_job, shard_of
 from functions.domain.retry import RetryPolicy, Strategy
@@ -81,7 +81,22 @@ def a_job(*, due_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: A
         scheduled_at=due_at,
         **{**fields, **overrides},
     )
-    return job if given is not None else replace(job, identity=with_check(job_id_of(job), secret=ID_SECRET).identity)
+    return job if given is not None else replace(job, identity=with_check(job_id_of(job)).identity)
+
+
+def with_check(job_id: JobId, *, secret: bytes = ID_SECRET) -> JobId:
+    """The id whose identity ends with its check; `job_id` has the identity without it."""
+    check = check_of(
+        tenant=job_id.tenant,
+        priority=job_id.priority,
+        delivery=job_id.delivery,
+        bucket=job_id.bucket,
+        shard=job_id.shard,
+        due_at=job_id.due_at,
+        identity=job_id.identity,
+        secret=secret,
+    )
+    return replace(job_id, identity=job_id.identity + check)
 
 
 def a_timer(*, due_at: datetime = NOON, attempt: int = 1, backoff: timedelta = timedelta(0), **overrides: Any) -> Timer:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from functions.domain.backlog import MOST_AHEAD, OVERDUE_DAYS, Backlog, backlog_on
+from functions.domain.backlog import MOST_AHEAD, OVERDUE_DAYS, Backlog, backlog_on, backlogs_on
 from functions.domain.errors import BacklogExceeded, QuotaExceeded
 from functions.domain.faults import fault_of
 from functions.domain.tenant_plan import TenantPlan
@@ -29,39 +29,38 @@ class _Known:
 
 @dataclass(slots=True)
 class _Room:
-    """What a tenant may still hand in at one moment."""
+    """What a tenant may still hand in at one moment, for these days."""
 
     tenant: str
     plan: TenantPlan
-    counts: dict[date, int]
+    counts: Mapping[date, int]
     now: datetime
+    days: Collection[date]
     waiting: int = field(init=False)
-    left: dict[date, int] = field(default_factory=dict[date, int])
+    backlogs: Mapping[date, Backlog] = field(init=False)
+    left: dict[date, int] = field(init=False)
 
     def __post_init__(self) -> None:
         today = self.now.date()
         self.waiting = sum(count for day, count in self.counts.items() if day >= today)
+        rate = self.plan.execution_rate
+        # At once: each is a walk over all days that are known.
+        self.backlogs = backlogs_on(self.days, self.counts, rate=rate, now=self.now) if self.plan.has_rate else {}
+        self.left = {day: backlog.room for day, backlog in self.backlogs.items()}
 
     def take(self, day: date) -> QuotaExceeded | BacklogExceeded | None:
         """None when one more comes in that is due on a day; else what keeps it out."""
         if self.waiting >= self.plan.max_pending:
             return QuotaExceeded(self.tenant, count=self.waiting, limit=int(self.plan.max_pending))
-        if self.plan.has_rate:
-            if day not in self.left:
-                self.left[day] = self._backlog(day).room
-            if not self.left[day]:
-                backlog = self._backlog(day)
-                told = {"count": backlog.count, "limit": backlog.limit}
-                return BacklogExceeded(self.tenant, **told, rate=backlog.rate, most=MOST_AHEAD)
+        if self.plan.has_rate and not self.left[day]:
+            backlog = self.backlogs[day]
+            told = {"count": max(backlog.count, backlog.limit), "limit": backlog.limit}
+            return BacklogExceeded(self.tenant, **told, rate=backlog.rate, most=MOST_AHEAD)
         for later in self.left:
             # It may still wait on the days behind it.
             self.left[later] -= day <= later and self.left[later] > 0
-        self.counts[day] = self.counts.get(day, 0) + 1
         self.waiting += 1
         return None
-
-    def _backlog(self, day: date) -> Backlog:
-        return backlog_on(day, self.counts, rate=self.plan.execution_rate, now=self.now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +79,13 @@ class Quota:
 
     def refusals(self, asked: Sequence[Waiting]) -> list[QuotaExceeded | BacklogExceeded | None]:
         """What keeps each job out, in order: the first ones that fit come in. None lets it in."""
-        rooms: dict[str, _Room | None] = {}
-        refusals: list[QuotaExceeded | BacklogExceeded | None] = []
-        for tenant, due_at in asked:
-            if tenant not in rooms:
-                rooms[tenant] = self._room_of(tenant)
-            room = rooms[tenant]
-            refusals.append(room.take(max(due_at, room.now).date()) if room is not None else None)
+        now = self.clock.now()
+        dues = [(tenant, max(due_at, now).date()) for tenant, due_at in asked]
+        days: dict[str, set[date]] = {}
+        for tenant, day in dues:
+            days.setdefault(tenant, set()).add(day)
+        rooms = {tenant: self._room_of(tenant, now=now, days=wanted) for tenant, wanted in days.items()}
+        refusals = [room.take(day) if (room := rooms[tenant]) is not None else None for tenant, day in dues]
         if refused := sum(refusal is not None for refusal in refusals):
             self.journal.count("submissions_over_quota", refused)
         return refusals
@@ -117,11 +116,11 @@ class Quota:
         now = self.clock.now()
         return backlog_on(now.date(), counts, rate=plan.execution_rate, now=now)
 
-    def _room_of(self, tenant: str) -> _Room | None:
+    def _room_of(self, tenant: str, *, now: datetime, days: Collection[date]) -> _Room | None:
         """None where there is no limit, or it cannot be looked up."""
         plan = self.plans.of(tenant)
         counts = self._counts(tenant) if plan.counts_pending else None
-        return _Room(tenant, plan, dict(counts), self.clock.now()) if counts is not None else None
+        return _Room(tenant, plan, counts, now, days) if counts is not None else None
 
     def _counts(self, tenant: str) -> Mapping[date, int] | None:
         """None while it cannot be known: a limit that cannot be looked up must not keep jobs out."""

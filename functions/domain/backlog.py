@@ -6,7 +6,7 @@ a matter of hours any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from math import ceil
@@ -57,14 +57,22 @@ def is_counted(identity: str, *, is_asked_for: bool) -> bool:
 
 def backlog_on(day: date, counts: Mapping[date, int], *, rate: float, now: datetime) -> Backlog:
     """What waits by the end of a day, which is not over. counts: jobs by the day on which they are due, overdue ones among them."""
-    today = now.date()
+    return backlogs_on([day], counts, rate=rate, now=now)[day]
+
+
+def backlogs_on(
+    days: Iterable[date], counts: Mapping[date, int], *, rate: float, now: datetime
+) -> Mapping[date, Backlog]:
+    """As `backlog_on`, of many days: one walk over all of them."""
+    today, asked = now.date(), set(days)
     waiting = sum(count for due, count in counts.items() if due <= today)
-    at = now
-    for due in sorted(due for due in counts if today < due <= day):
-        begins_at = datetime.combine(due, time(), tzinfo=UTC)
-        waiting = max(0, waiting - int((begins_at - at).total_seconds() * rate)) + counts[due]
-        at = begins_at
-    if at.date() < day:
-        served = int((datetime.combine(day, time(), tzinfo=UTC) - at).total_seconds() * rate)
-        waiting = max(0, waiting - served)
-    return Backlog(waiting, rate)
+    found = {day: Backlog(waiting, rate) for day in asked if day <= today}
+    last, at = max(asked, default=today), now
+    for day in sorted({due for due in counts if today < due <= last} | (asked - set(found))):
+        begins_at = datetime.combine(day, time(), tzinfo=UTC)
+        left = max(0, waiting - int((begins_at - at).total_seconds() * rate)) + counts.get(day, 0)
+        if day in asked:
+            found[day] = Backlog(left, rate)
+        if day in counts:
+            waiting, at = left, begins_at
+    return found

@@ -27,8 +27,9 @@ def decides(
     if fire is None or fire[1] is None or fire[2]:
         return False  # it was asked for, and is registered
     at = fire[1]
-    place = (at, wheel.bucket_of(at), wheel.shard_of(job_id.tenant, fire[0], subshards=subshards))
-    if (job_id.due_at, job_id.bucket, job_id.shard) != place:
+    # It may have been placed before its tenant was spread, or while it was.
+    shards = {wheel.shard_of(job_id.tenant, fire[0], subshards=spread) for spread in (1, subshards)}
+    if (job_id.due_at, job_id.bucket) != (at, wheel.bucket_of(at)) or job_id.shard not in shards:
         return False
     if at <= state.changed_at:
         return at in state.recent

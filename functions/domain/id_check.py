@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import replace
 from datetime import datetime
 
 from functions.domain.instants import to_ms
@@ -45,11 +44,6 @@ def check_of(
     # No part has a ~ in it, so no two ids have one text.
     text = f"{tenant}~{priority:d}~{delivery}~{bucket}~{shard}~{to_ms(due_at)}~{identity}"
     return hashlib.blake2b(text.encode(), digest_size=CHECK_BYTES, key=secret, person=_PERSON).hexdigest()
-
-
-def with_check(job_id: JobId, *, secret: bytes) -> JobId:
-    """The id whose identity ends with its check; `job_id` has the identity without it."""
-    return replace(job_id, identity=job_id.identity + _check(job_id, job_id.identity, secret=secret))
 
 
 def has_check(job_id: JobId, *, secret: bytes) -> bool:

@@ -8,7 +8,6 @@ still calls invalid is a fault of Tickwheel's own.
 
 from __future__ import annotations
 
-PARTITION_KEY = 2_048
 SORT_KEY = 1_024
 
 TENANT = 64

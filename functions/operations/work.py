@@ -5,7 +5,7 @@ An operation goes on from its last step when a turn of it dies: what is repeated
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -135,7 +135,7 @@ class _Turn:
     """One turn of an operation: what is recorded of it, and what has been done since.
 
     _met: jobs with several rows that it has met. _fault: why the turn is over. _is_held: it goes on at the same page.
-    _is_throttled: its tenant hands in as much as it may, so the rest of the page waits for the next turn.
+    _is_throttled: its tenant hands in as much as it may, and will for longer than this turn: the rest waits for the next one.
     _done_before: jobs that it had been done to when the turn began.
     """
 
@@ -174,19 +174,20 @@ class _Turn:
             if self._is_ahead():
                 self._record(is_last=True)
                 return
-            self._act(finding)
-            if self._fault:
-                self._note_failure(self._fault)
-                return
+            for part, meant in self._admitted(finding):
+                self._act(part, meant)
+                if self._fault:
+                    self._note_failure(self._fault)
+                    return
+                now = operator.clock.monotonic()
+                is_over = now >= self.ends_at
+                if is_over or self._part.is_full or now - recorded_at >= STEP.total_seconds():
+                    if not self._record(is_last=is_over):
+                        return
+                    recorded_at = now
             if self._is_throttled:
                 self._record(is_last=True)
                 return
-            now = operator.clock.monotonic()
-            is_over = now >= self.ends_at
-            if is_over or self._part.is_full or now - recorded_at >= STEP.total_seconds():
-                if not self._record(is_last=is_over):
-                    return
-                recorded_at = now
         self._end(OperationState.DONE)
 
     def _the_walk(self) -> Walk:
@@ -202,10 +203,8 @@ class _Turn:
             side_by_side=operator.side_by_side,
         )
 
-    def _act(self, finding: Finding) -> None:
-        """Do it to every job of a page that is meant and waits; where not all may come in, to the first ones."""
-        meant = self._meant(finding.rows)
-        finding, meant = self._admitted(finding, meant)
+    def _act(self, finding: Finding, meant: Sequence[Met]) -> None:
+        """Do it to the jobs of a part of a page that are meant and wait."""
         refused: list[Example] = []
         shown: list[Example] = []
         done: list[str] = []
@@ -227,19 +226,32 @@ class _Turn:
             progress = replace(progress, place=finding.place)
         self.operation = replace(self.operation, progress=progress)
 
-    def _admitted(self, finding: Finding, meant: Sequence[Met]) -> tuple[Finding, Sequence[Met]]:
-        """The part of a page that its tenant may hand in now, as far as that makes work."""
-        if self.operation.dry_run or self.operation.action not in MAKING_WORK:
-            return finding, meant
-        count = self.operator.submission_rates.take(self.operation.tenant, len(meant)).count
-        if count == len(meant):
-            return finding, meant
-        self._is_throttled = True
-        end = next(number for number, row in enumerate(finding.rows) if row.timer is meant[count].timer)
-        rows = finding.rows[:end]
-        # Without a row the walk stays where it is.
-        self._is_held = not rows
-        return Finding(rows, finding.place._replace(key=rows[-1].key) if rows else finding.place), meant[:count]
+    def _admitted(self, finding: Finding) -> Iterator[tuple[Finding, Sequence[Met]]]:
+        """A page, with the jobs that are meant; as far as that makes work by the parts that its tenant may hand in, each in its time."""
+        meant = self._meant(finding.rows)
+        takes = not self.operation.dry_run and self.operation.action in MAKING_WORK
+        while takes:
+            taken = self.operator.submission_rates.take(self.operation.tenant, len(meant))
+            if taken.refusal is None:
+                break
+            following, meant = meant[taken.count :], meant[: taken.count]
+            end = next(number for number, row in enumerate(finding.rows) if row.timer is following[0].timer)
+            # Without a row the walk stays where it is.
+            if rows := finding.rows[:end]:
+                yield Finding(rows, finding.place._replace(key=rows[-1].key)), meant
+            if not self._has_waited(taken.refusal.retry_after):
+                self._is_throttled = True
+                return
+            finding, meant = Finding(finding.rows[end:], finding.place), following
+        yield finding, meant
+
+    def _has_waited(self, wait: timedelta) -> bool:
+        """False where that would be longer than this turn, or than its lease surely bears."""
+        clock = self.operator.clock
+        if wait > LEASE / 2 or clock.monotonic() + wait.total_seconds() >= self.ends_at:
+            return False
+        clock.sleep(wait)
+        return True
 
     def _meant(self, rows: Sequence[StoredTimer]) -> list[Met]:
         operation, now = self.operation, self.operator.clock.now()

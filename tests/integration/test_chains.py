@@ -8,10 +8,12 @@ import pytest
 from functions.adapters.tables import SHARDS
 from functions.domain.claims import MAX_RESCUES
 from functions.domain.instants import format_instant
+from functions.pausing import MOST_ASIDES
 from functions.plans import KNOWN_FOR
 from tests.integration.events import Context, an_sqs_event
 from tests.integration.stage import Stage
 from tests.integration.test_whole_way import claim_and_die
+from tests.least_privilege.plugin import recorder
 
 OFTEN = {"every": 20, "job": {"target": "handler:echo"}}
 AFTER_THE_LAST = {"every": {"interval": 200, "from": "end"}, "job": {"target": "handler:echo"}}
@@ -46,6 +48,20 @@ def test_a_sweep_carries_a_lost_chain_on_within_the_rate_of_its_tenant(stage: St
 
     assert stage.module("sweeper").handler({}, Context())["healed"] == 1
     assert waiting_fires(stage) > 1
+
+
+def test_an_operation_that_meets_a_chain_which_takes_too_much_pauses_it_in_the_end(stage: Stage):
+    put(stage, **OFTEN)
+    asides = stage.module("operations").wiring.materialiser.asides
+    _, standing = stage.call("GET", "/v1/schedules/nightly", query={"tenant": "acme"})
+
+    with recorder.acting("operations"):
+        for _ in range(MOST_ASIDES):
+            asides.set_aside("acme#nightly", version=standing["version"], why="it takes too much")
+            stage.travel(timedelta(seconds=1))
+
+    _, told = stage.call("GET", "/v1/schedules/nightly", query={"tenant": "acme"})
+    assert (told["status"], "it takes too much" in told["note"]) == ("paused", True)
 
 
 def test_a_sweep_asks_for_the_end_of_a_run_that_is_awaited(stage: Stage):

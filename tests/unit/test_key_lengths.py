@@ -5,13 +5,15 @@ from functions.domain.key_lengths import (
     DESTINATION,
     IDENTITY,
     LETTER_IDENTITY,
-    PARTITION_KEY,
     SCHEDULE_ID,
     SORT_KEY,
     TENANT,
     cut,
     fits,
 )
+
+PARTITION_KEY = 2_048
+"""Bytes, which no key comes near."""
 
 BUCKET = len("99999999999")
 SHARD = len("9999")

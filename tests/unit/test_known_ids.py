@@ -257,13 +257,22 @@ class TestFires:
         assert world.wheel.shard_of("acme", "b", subshards=2) != world.wheel.shard_of("acme", "b")
         world.store(schedule, link=a_link(FAR))
         shards = {
-            shard: replace(job_id_of(an_occurrence_timer(schedule, fire_at=FAR).job), shard=shard) for shard in (0, 1)
+            shard: replace(job_id_of(an_occurrence_timer(schedule, fire_at=FAR).job), shard=shard) for shard in (0, 1, 2)
         }
         right = world.wheel.shard_of("acme", "b", subshards=2)
 
         assert world.known_ids().check(shards[right]) == shards[right]
         with pytest.raises(JobNotFound):
-            world.known_ids().check(shards[1 - right])
+            world.known_ids().check(shards[2])
+
+    def test_a_fire_is_known_after_its_tenant_was_spread_and_after_it_was_gathered_again(self, world: Api):
+        for number in range(8):
+            world.put(f"s{number}", every=60)
+        near = [job_id_of(timer.job) for timer in world.ready.sent]
+        world.plans.plans["acme"] = TenantPlan(subshards=8)
+
+        assert len({each.shard for each in near}) == 1
+        assert [world.known_ids().check(each) for each in near] == near
 
     def is_known(self, world: Api, at: datetime, *, rule: Any = None, **state: Any) -> bool:
         schedule = a_schedule(rule=rule or every(minutes=1))

@@ -1,5 +1,6 @@
 """How many jobs of a tenant may wait: what is refused, what a count costs, and how it goes down again."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from functions.api.intake import Intake
 from functions.api.problems import problem_of
 from functions.api.quota import KNOWN_FOR, Quota
 from functions.api.submit import Accepted
+from functions.domain.backlog import backlog_on, backlogs_on
 from functions.domain.errors import QuotaExceeded, TickwheelError
 from functions.domain.job import Delivery
 from functions.domain.job_id import job_id_of, parse_job_id
@@ -240,6 +242,20 @@ def test_the_fires_of_a_schedule_do_not_count():
     assert world.waiting.rows == {}
 
 
+class Walked(dict[date, int]):
+    """Counts how often it is walked over."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[date]:
+        type(self).walks += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        type(self).walks += 1
+        return super().items()
+
+
 class TestACapThatCannotServeWhatWaits:
     """A hundredth of a job a second: 864 a day, 6,048 in seven days."""
 
@@ -277,6 +293,16 @@ class TestACapThatCannotServeWhatWaits:
         later = [far(due_at=NOON + days * DAY) for days in (0, 1, 29, 30, 36, 60)]
 
         assert taken(world.hand_in(*later)) == [False, True, True, False, False, True]
+
+    def test_many_days_are_looked_at_in_one_walk(self, world: Limited):
+        days = {NOON.date() + number * DAY: number % 40 for number in range(-14, 400, 3)}
+        asked = [NOON.date() + number * DAY for number in range(0, 300, 7)]
+
+        found = backlogs_on(asked, Walked(days), rate=0.0001, now=NOON)
+
+        assert {day: backlog_on(day, days, rate=0.0001, now=NOON) for day in asked} == found
+        assert Walked.walks == 2
+        assert len({backlog.count for backlog in found.values()}) > 20
 
     def test_an_ended_job_makes_room_also_when_its_day_is_over(self, world: Limited):
         (accepted,) = world.hand_in(far())

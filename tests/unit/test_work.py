@@ -351,13 +351,42 @@ class TestTheRateOfItsTenant:
 
         done: list[int] = []
         while not standing(world, operation).state.is_over:
-            world.operate()
+            world.operate(time_limit=SECOND)
             done.append(standing(world, operation).progress.done)
             world.clock.tick(MINUTE)
 
         assert done == [4, 7, 10, 12]
         progress = standing(world, operation).progress
         assert (progress.matched, progress.examined, progress.refused, progress.failures) == (12, 12, {}, 0)
+
+    @pytest.mark.parametrize(
+        ("action", "asked"),
+        [(Action.RUN_NOW, {"rate": 100}), (Action.RESCHEDULE, {"shift": Shift(by=timedelta(days=1))})],
+    )
+    def test_a_turn_goes_on_as_fast_as_the_rate_lets_it(self, world: World, action: Action, asked: dict[str, Any]):
+        world.plans.plans["acme"] = TenantPlan(submission_rate=10, submission_burst=1)
+        for _ in range(12):
+            placed(world)
+        operation = accepted(world, action, **asked)
+        begun_at = world.clock.now()
+
+        world.operate()
+
+        progress = standing(world, operation).progress
+        assert (progress.done, progress.matched, progress.examined, progress.refused) == (12, 12, 12, {})
+        assert timedelta(seconds=1.1) <= world.clock.now() - begun_at < timedelta(seconds=2)
+
+    def test_a_turn_does_not_wait_longer_than_it_lasts_or_its_lease_bears(self, world: World):
+        world.plans.plans["acme"] = TenantPlan(submission_rate=0.01, submission_burst=1)
+        for _ in range(3):
+            placed(world)
+        operation = accepted(world, Action.RUN_NOW, rate=100)
+        begun_at = world.clock.now()
+
+        world.operate(time_limit=timedelta(minutes=14))
+
+        assert standing(world, operation).progress.done == 1
+        assert world.clock.now() == begun_at
 
     @pytest.mark.parametrize("action", [Action.CANCEL, Action.EXPORT])
     def test_what_makes_none_does_not(self, world: World, action: Action):
