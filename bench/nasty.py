@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from holidays.registry import COUNTRIES
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import track
@@ -37,6 +38,8 @@ SEED = 13
 REQUEST_BYTES = 10_000
 _TRIES = 3
 _MANY = 60
+_MINUTE = timedelta(minutes=1)
+HOLIDAY_SETS = [codes[1] for codes in COUNTRIES.values()]
 
 Definition = dict[str, Any]
 
@@ -96,6 +99,10 @@ NASTY: Mapping[str, Definition] = {
         "cron": "0 * * * *",
         "calendar": {"exclude": A_MONTH, "roll": "before"},
         **BERLIN,
+    },
+    "holidays only, of ten sets": {
+        "cron": "0 9 25 12 *",
+        "calendar": {"holidays": ["TH", "XSHE", "IR", "MV", "VN", "IL", "TR", "SA", "CN", "DE"]},
     },
     "ten sets of holidays": {
         "cron": "0 9 * * *",
@@ -177,11 +184,46 @@ def draw(seed: int, count: int) -> Iterator[Definition]:
 
 
 def requests(definitions: Mapping[str, Definition]) -> dict[str, FireCountsBody]:
-    """Bodies of `:fires` of up to REQUEST_BYTES: the same definition as often as it fits, and all kinds together."""
-    found = {name: [definition] * _MANY for name, definition in definitions.items() if name in NASTY}
+    """Bodies of `:fires` of up to REQUEST_BYTES: of one kind as many as fit, and all kinds together."""
+    found = {
+        name: [varied(definition, number) for number in range(_MANY)]
+        for name, definition in definitions.items()
+        if name in NASTY
+    }
     found["minutely crons"] = [{"cron": "* * * * *"}] * 100
     found["drawn"] = [definition for name, definition in definitions.items() if name not in NASTY]
     return {name: _body(given) for name, given in found.items()}
+
+
+def varied(definition: Definition, number: int) -> Definition:
+    """A definition of the same kind: what a process remembers of the others with smaller numbers is of no use for it."""
+    found = dict(definition)
+    if "rrule" in found:
+        starts_at = datetime.fromisoformat(found["rrule"]["starts_at"]) + number * _MINUTE
+        found["rrule"] = {**found["rrule"], "starts_at": starts_at.isoformat()}
+    minute, _, fields = found.get("cron", "").partition(" ")
+    if minute == "0":
+        found["cron"] = f"{number} {fields}"
+    if "windows" in found:
+        found["windows"] = [
+            {**window, **{name: _later(window[name], number) for name in ("start", "end")}}
+            for window in found["windows"]
+        ]
+    sets = found.get("calendar", {}).get("holidays", ())
+    if number and sets:
+        # The last one stays: it may be what leaves no date.
+        places = range(number * len(sets), (number + 1) * len(sets) - 1)
+        others = [HOLIDAY_SETS[place % len(HOLIDAY_SETS)] for place in places]
+        found["calendar"] = {**found["calendar"], "holidays": [*others, sets[-1]]}
+    elif "calendar" in found:
+        excluded = [*found["calendar"].get("exclude", ()), str(NOW.date() - timedelta(days=number + 1))]
+        found["calendar"] = {**found["calendar"], "exclude": excluded}
+    return found
+
+
+def _later(clock: str, minutes: int) -> str:
+    hour, minute = map(int, clock.split(":"))
+    return _clock((hour * 60 + minute + minutes) % (24 * 60))
 
 
 def _body(definitions: Sequence[Definition]) -> FireCountsBody:

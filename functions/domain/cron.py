@@ -38,9 +38,6 @@ MACROS = {
     "@hourly": "0 * * * *",
 }
 
-REACH_YEARS = 41
-"""29 February is on a given weekday at least once in forty years: what has no match in so many never has one."""
-
 FIELDS = ("minute", "hour", "day of month", "month", "day of week")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -182,10 +179,9 @@ def _understood(expression: str, index: int, item: str) -> str:
             f"{item[:100]!r} in the {FIELDS[index]} is a choice by hash or chance: write a number, and use spread or jitter",
         )
     if index == _DAY_OF_WEEK and item.startswith("7/"):
-        raise _refused(
-            expression,
-            f"{item[:100]!r} in the {FIELDS[index]} could mean Sunday or every day: write 0, or '*{item[1:]}'",
-        )
+        instead = [with_field(expression, index, item, text) for text in ("0", f"*{item[1:]}")]
+        message = f"{item[:100]!r} in the {FIELDS[index]} could mean Sunday or every day"
+        raise _refused(expression, message, instead=instead)
     match = _RANGE.fullmatch(item)
     ends = [_number(index, text) for text in match.groups()[:2]] if match else []
     if match is None or None in ends:
@@ -298,10 +294,12 @@ def _weekdays(expression: str, part: str) -> list[_DaysIn]:
     if not items:
         return [lambda first, length: [day for day in range(1, length + 1) if (first + day) % 7 in every]]
     if every - named and len(every | named) < len(WEEKDAYS):
-        weekday = WEEKDAYS[min(every - named)]
         message = f"{part[:100]!r} in the {FIELDS[_DAY_OF_WEEK]} mixes weekdays of every week with those of a month"
-        each = ",".join(f"{weekday}#{nth}" for nth in range(1, 6))
-        raise _refused(expression, f"{message}: for every {weekday} write {each}")
+        of_every_week = [f"{WEEKDAYS[weekday]}#{nth}" for weekday in sorted(every) for nth in range(1, 6)]
+        of_a_month = [item for item in part.split(",") if item not in plain]
+        written = written_fields(expression)[_DAY_OF_WEEK]
+        instead = with_field(expression, _DAY_OF_WEEK, written, ",".join([*of_every_week, *of_a_month]))
+        raise _refused(expression, message, instead=[instead])
     # As croniter has always read what is stored: only those of a month count.
     return items
 
@@ -378,5 +376,6 @@ def _nth_weekdays(weekdays: Collection[int], nth: int) -> _DaysIn:
     return days
 
 
-def _refused(expression: str, message: str) -> InvalidSchedule:
-    return InvalidSchedule(message, field="cron", value=expression)
+def _refused(expression: str, message: str, *, instead: Sequence[Mapping[str, Any]] = ()) -> InvalidSchedule:
+    said = f": write {' or '.join(map(as_json, instead))}" if instead else ""
+    return InvalidSchedule(message + said, field="cron", value=expression, instead=instead)

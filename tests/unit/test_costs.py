@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.nasty import NASTY, NOW, RULES, Definition, draw
+from bench.nasty import NASTY, NOW, RULES, Definition, draw, requests
 from functions.api.problems import Misshapen
 from functions.api.schedule_bodies import read_schedule
 from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
@@ -285,3 +285,14 @@ def test_local_times_before_the_instant_that_is_asked_for_are_paid_for():
     # The second pass of the hour in which its first has fired.
     assert steps_of(both, after=utc("2027-10-31 01:00")) > 60 * STEPS_OF_NO_INSTANT
     assert steps_of(both, after=utc("2027-10-30 12:00")) < 10
+
+
+def test_a_request_of_one_kind_holds_no_definition_twice():
+    # A cron of each minute has nothing that could differ.
+    names = NASTY.keys() - {"minutes that a clock change skips"}
+
+    for name, body in requests({**NASTY, "drawn": NASTY["holidays only"]}).items():
+        given = body.schedules or ()
+        written = {str({part: each[part] for part in each if part != "id"}) for each in given}
+        is_by_name = any("poisson" in each for each in given)
+        assert name not in names or is_by_name or len(written) == len(given), name

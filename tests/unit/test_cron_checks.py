@@ -12,6 +12,7 @@ from functions.domain.cron import parse_cron
 from functions.domain.cron_checks import check_new_cron
 from functions.domain.cron_dialects import check_cron
 from functions.domain.errors import InvalidSchedule
+from tests.wall_clock import local
 from tickwheel.demo.schedules import NEVER
 from tickwheel.demo.workload import read_rows
 
@@ -128,3 +129,23 @@ def test_what_is_only_read_where_it_is_stored_is_refused_with_what_to_write(
         if "cron" in definition:
             check_new_cron(definition["cron"])
             parse_cron(definition["cron"])
+
+
+@pytest.mark.parametrize(
+    ("expression", "instead"),
+    [
+        ("0 0 * * 7/2", ["0 0 * * 0", "0 0 * * */2"]),
+        ("0 0 L * mon,7/3", ["0 0 L * mon,0", "0 0 L * mon,*/3"]),
+        ("0 9 * * mon,tue#1", ["0 9 * * mon#1,mon#2,mon#3,mon#4,mon#5,tue#1"]),
+        ("0 9 * * mon,tue#1,friL", ["0 9 * * mon#1,mon#2,mon#3,mon#4,mon#5,tue#1,fril"]),
+    ],
+)
+def test_what_no_program_reads_in_one_way_is_refused_with_definitions_to_paste(expression: str, instead: list[str]):
+    with pytest.raises(InvalidSchedule) as refused:
+        parse_cron(expression)
+
+    assert refused.value.instead == tuple({"cron": each} for each in instead)
+    assert all(each in str(refused.value) for each in instead)
+    for each in instead:
+        check_new_cron(each)
+        assert next(parse_cron(each).matches(since=local("2027-01-01 00:00")))
