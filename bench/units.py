@@ -142,7 +142,6 @@ class _Rig:
             wheel=wiring.wheel,
             clock=self.clock,
             ledger=wiring.ledger,
-            timers=wiring.timers,
             payloads=wiring.payloads,
             placer=wiring.placer,
             plans=wiring.plans,

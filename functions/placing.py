@@ -81,6 +81,21 @@ class Placer:
         }
         return [id(alarm) in safe for alarm in alarms]
 
+    def place_registered(self, timer: Timer) -> Placement | None:
+        """Put a far timer of a registered job again, for as long as its ledger row says that it waits; None when it does not.
+
+        Without the ledger nothing would stop a row that is written behind a cancel.
+        """
+        written = self.timers.put_registered(timer)
+        if written is None:
+            return Placement(None, "the timer store did not confirm the write")
+        if not written:
+            return None
+        if self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.wakes_at):
+            # It may lie behind the scanner: it is placed once more, and not accepted if that is refused.
+            return self.place([timer])[0]
+        return Placement(Ring.FAR)
+
     def confirm(self, timer: Timer) -> Placement:
         """Where a timer is that was put into the far ring right before this, by a write that was not the placer's.
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from functions.domain.claims import LONG_OVERDUE
 from functions.domain.errors import NotPlaced
 from functions.domain.job import Job, Timer
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
+from functions.domain.wheel import Ring
 from functions.placing import Placer
 from functions.ports import Applied, Clock, Ledger
 
@@ -63,9 +65,25 @@ class AskedFires:
             return _Registered(Taken(job, is_new=True), needs_place=True)
         assert answer.row is not None  # only an existing row refuses
         row = answer.row
-        # The first request may have died between its two writes. Placing it again overwrites its far row, or the ledger drops it.
+        first = _as_first(job, parse_job_id(row.job_id))
         waits = row.state is State.SCHEDULED and not row.cancel_requested
-        return _Registered(Taken(_as_first(job, parse_job_id(row.job_id)), is_new=False), needs_place=waits)
+        return _Registered(Taken(first, is_new=False), needs_place=waits and self._needs_place(first))
+
+    def _needs_place(self, job: Job) -> bool:
+        """Of one that waits, as far as its row tells: the first request may have died between its two writes.
+
+        Placing it again overwrites its far row, or the ledger drops it. One that keeps no row would run again: near, it
+        is placed for as long as the first request may have died just now; far, only while its row stands.
+        """
+        now = self.clock.now()
+        if job.is_ledgered:
+            return True
+        if self.placer.wheel.place(job.scheduled_at, now=now) is Ring.NEAR:
+            return now <= job.scheduled_at + LONG_OVERDUE
+        placement = self.placer.place_registered(Timer(job=job, due_at=job.scheduled_at))
+        if placement is not None and placement.ring is None:
+            raise NotPlaced([placement.fault])
+        return False
 
 
 def _as_first(job: Job, first: JobId) -> Job:

@@ -99,7 +99,6 @@ submitter = Submitter(
     wheel=wiring.wheel,
     clock=wiring.clock,
     ledger=wiring.ledger,
-    timers=wiring.timers,
     payloads=wiring.payloads,
     placer=wiring.placer,
     plans=wiring.plans,

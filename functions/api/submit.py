@@ -20,7 +20,7 @@ from functions.domain.usage import Usage, submission_units
 from functions.domain.wheel import Ring, Wheel
 from functions.moves import last_of
 from functions.placing import Placer
-from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore, TenantPlans, TimerStore, UsageCounter
+from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore, TenantPlans, UsageCounter
 from functions.tally import UNCOUNTED
 
 
@@ -49,7 +49,6 @@ class Submitter:
     wheel: Wheel
     clock: Clock
     ledger: Ledger
-    timers: TimerStore
     payloads: PayloadStore
     placer: Placer
     plans: TenantPlans
@@ -139,18 +138,13 @@ class Submitter:
         job = self._with_stored_payload(job, submission)
         if job.is_ledgered or self.wheel.place(job.scheduled_at, now=self.clock.now()) is Ring.NEAR:
             return _Prepared(job, is_replay=True)
-        # Without the ledger nothing would stop a row that is written behind a cancel.
-        written = self.timers.put_registered(Timer(job=job, due_at=job.scheduled_at))
-        if written is None:
-            raise NotPlaced(["the timer store did not confirm the write"])
-        if not written:
+        placement = self.placer.place_registered(Timer(job=job, due_at=job.scheduled_at))
+        if placement is None:
             now_row = self.ledger.get(job.key)
             return _accepted(job, state=now_row.state if now_row else State.CANCELLED, is_replay=True)
-        is_skewed = abs(self.clock.offset()) > self.wheel.skew / 2
-        if is_skewed or self.clock.now() > self.wheel.closes_at(job.scheduled_at):
-            # It may lie behind the scanner: it is placed once more, and not accepted if that is refused.
-            return _Prepared(job, is_replay=True)
-        return _accepted(job, ring=Ring.FAR, is_replay=True)
+        if placement.ring is None:
+            raise NotPlaced([placement.fault])
+        return _accepted(job, ring=placement.ring, is_replay=True)
 
     def _tell_moved(self, first: JobId) -> Accepted:
         """It was rescheduled or edited since: it goes on under its last id."""

@@ -16,13 +16,14 @@ from functions.api.requests import Rules
 from functions.api.schedule_routes import CONTEXT, Desk, router
 from functions.domain.errors import ScheduleBusy, TickwheelError
 from functions.domain.instants import SECOND, format_instant
+from functions.domain.job import Job
 from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.rrules import parse_rrule
 from functions.domain.schedule import CronRule, JobTemplate
 from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits
 from functions.domain.tenant_plan import TenantPlan
-from functions.ports import ScheduleStore
+from functions.ports import Rejected, ScheduleStore
 from tests.builders import NOON, a_schedule
 from tests.fakes import InMemoryScheduleStore
 from tests.integration.events import Context, a_request
@@ -483,6 +484,62 @@ def test_triggers_with_the_same_key_are_one_run():
 
     assert identities[0] == identities[1] != identities[2]
     assert all(identity.startswith("nightly:trigger:k") for identity in identities)
+
+
+def test_a_key_that_is_used_again_days_later_runs_nothing_again_whatever_the_delivery():
+    api = Api()
+    api.put(job={**JOB, "delivery": "at_least_once"})
+
+    answers = []
+    for _ in range(3):
+        answers.append(
+            api.call("POST", "/v1/schedules/nightly:trigger", headers={"idempotency-key": "deploy 7"})[1]["job"]
+        )
+        api.receive_and_work()
+        api.clock.tick(timedelta(days=3))
+
+    assert answers == [answers[0]] * 3
+    assert len(api.calls) == 1
+
+
+def test_a_trigger_that_died_before_its_message_is_placed_by_its_repeat():
+    api = Api()
+    api.put(job={**JOB, "delivery": "at_least_once"})
+    headers = {"idempotency-key": "deploy 7"}
+    api.ready.refuses = lambda timer: Rejected(timer, "it is down", is_permanent=False)
+    assert api.call("POST", "/v1/schedules/nightly:trigger", headers=headers)[0] == 503
+    api.ready.refuses = lambda _: None
+    api.clock.tick(timedelta(minutes=4))
+
+    assert api.call("POST", "/v1/schedules/nightly:trigger", headers=headers)[0] == 202
+
+    api.receive_and_work()
+    assert len(api.calls) == 1
+
+
+def test_a_fire_that_is_cancelled_while_its_backfill_is_repeated_does_not_run(monkeypatch: pytest.MonkeyPatch):
+    api = Api()
+    api.put(job={**JOB, "delivery": "at_least_once"})
+    body = {"start": "2027-03-01T09:00:00Z", "end": "2027-03-01T12:00:00Z", "per_minute": 0.05}
+    jobs = api.call("POST", "/v1/schedules/nightly:backfill", body, headers={"idempotency-key": "k"})[1]["jobs"]
+    api.clock.tick(timedelta(minutes=5))
+    last = parse_job_id(jobs[-1])
+    register = api.ledger.register
+
+    def register_and_cancel(job: Job, **options: Any) -> Any:
+        answer = register(job, **options)
+        if job.identity == last.identity:
+            assert api.canceller().cancel(last)
+        return answer
+
+    monkeypatch.setattr(api.ledger, "register", register_and_cancel)
+
+    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body, headers={"idempotency-key": "k"})
+
+    assert (status, told["jobs"]) == (202, jobs)
+    assert api.timers.stored(last) is None
+    others = [parse_job_id(job_id) for job_id in jobs[1:-1]]
+    assert all(api.timers.stored(job_id) is not None for job_id in others)
 
 
 def test_a_backfill_runs_the_fires_of_its_range_so_many_a_minute():

@@ -560,7 +560,6 @@ class World:
             wheel=self.wheel,
             clock=self.clock,
             ledger=self.ledger,
-            timers=self.timers,
             payloads=self.payloads,
             placer=self.placer,
             plans=self.plans,
