@@ -22,7 +22,7 @@ from datetime import datetime
 
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Ending, told_again
-from functions.domain.claims import LedgerRow
+from functions.domain.claims import LedgerRow, is_unchanged
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId, job_id_of
 from functions.domain.lifecycle import State
@@ -45,6 +45,7 @@ from functions.ports import (
     UsageCounter,
 )
 from functions.run_ends import RunEnds
+from functions.skips import Skips
 from functions.tally import UNCOUNTED
 
 RETRIED = "retried"
@@ -106,21 +107,9 @@ class Ends:
 
     def skipped(self, timer: Timer, reason: SkipReason | str) -> None:
         """A fire does not run. reason: a text where its schedule, which may be another by now, is not to count it."""
-        job_id = job_id_of(timer.job)
-        self.journal.event("fire_skipped", job_id=str(job_id), reason=str(reason))
+        skips = Skips(clock=self.clock, journal=self.journal, pending=self.pending, audit=self.audit)
+        skips.tell(timer, str(reason))
         self.journal.count(State.SKIPPED.value)
-        self.pending.leave(job_id, asked_for=timer.asked_for)
-        self.audit.note(
-            Ending(
-                job_id=job_id,
-                outcome=State.SKIPPED,
-                attempt=0,
-                ended_at=self.clock.now(),
-                due_at=job_id.due_at,
-                target=timer.job.target,
-                reason=str(reason),
-            )
-        )
         if isinstance(reason, SkipReason):
             self.runs.skipped(timer, reason)
 
@@ -133,8 +122,7 @@ class Ends:
         start; whoever chose that gets no second start, and so no letter to replay.
         """
         job = timer.job
-        if job.delivery is Delivery.EXACTLY_ONCE and job.occurrence is not None and job.occurrence.pause_after:
-            # A schedule is not to be paused for a run that its target has completed, or another worker has.
+        if self._pauses(timer) and job.delivery is Delivery.EXACTLY_ONCE:
             row = self.ledger.get(job.key)
             if row is None or (row.state, row.fence) != (State.RUNNING, fence):
                 return Refused(row)
@@ -167,6 +155,10 @@ class Ends:
         False when its row is not the one that was seen any more: then nothing has ended. dead_at: now, where it is not
         said. raw: the row or the message that it was met in.
         """
+        if row is not None and row.is_settled:
+            return False
+        if self._pauses(timer) and not is_unchanged(self.ledger.get(timer.job.key), row):
+            return False
         self.runs.failing(timer)
         now = self.clock.now()
         letter = _letter(timer, failure, dead_at=dead_at or now, fence=row.fence if row is not None else 0, raw=raw)
@@ -194,6 +186,11 @@ class Ends:
         again = told_again(job_id, row, now=self.clock.now(), attempt=attempt, target=target) if row else None
         if again is not None:
             self.audit.note(again)
+
+    def _pauses(self, timer: Timer) -> bool:
+        """Whether its row is looked at first: no schedule is to be paused for a run that has ended, or that another worker has."""
+        occurrence = timer.job.occurrence
+        return timer.job.is_ledgered and occurrence is not None and occurrence.pause_after > 0
 
     def _kept(
         self, timer: Timer, failure: Failed, *, began_at: datetime | None = None, ended_at: datetime | None = None

@@ -32,6 +32,7 @@ from functions.domain.wheel import Wheel
 from functions.pausing import Asides
 from functions.placing import Placement, Placer
 from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule, TenantPlans
+from functions.skips import Skips
 
 MOST_AT_ONCE = 2_000
 """Fires that are placed before the advances of their schedules: what a death in between repeats."""
@@ -121,6 +122,7 @@ class Materialiser:
     plans: TenantPlans
     journal: Journal
     asides: Asides
+    skips: Skips
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
     def revive(self, key: str) -> Carried:
@@ -172,9 +174,9 @@ class Materialiser:
         ]
         if placed:
             self.journal.event("fires_placed", job_ids=placed)
-        for (step, link, _), placement in zip(fires, placements, strict=True):
+        for (step, link, timer), placement in zip(fires, placements, strict=True):
             with self._apart(step, allowance):
-                self._note_placement(step, link, placement, allowance)
+                self._note_placement(step, link, timer, placement, allowance)
         if fires:
             self.journal.count("occurrences", len(fires))
 
@@ -216,7 +218,9 @@ class Materialiser:
             self.journal.event("chain_broken", schedule=stored.key, error=fault_of(error))
             self.journal.count("chains_broken")
 
-    def _note_placement(self, step: _Step, link: Link, placement: Placement, allowance: _Allowance) -> None:
+    def _note_placement(
+        self, step: _Step, link: Link, timer: Timer, placement: Placement, allowance: _Allowance
+    ) -> None:
         if placement.ring is not None:
             self._observe(step.chain.stored.schedule, link)
             return
@@ -227,6 +231,7 @@ class Materialiser:
                 # There is no run whose end could be awaited: it is taken for one without length.
                 step.planned.link = link_after_run(step.chain.stored.schedule, link, ended_at=link.at)
             self.journal.event("fire_refused", schedule=step.chain.stored.key, fault=placement.fault)
+            self.skips.tell(timer, SkipReason.REFUSED)
         else:
             step.is_refused = True
 

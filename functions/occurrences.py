@@ -75,11 +75,12 @@ class Occurrences:
         self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState
     ) -> Admission:
         """Dropped without a trace: a later version may decide the same fire, and under the same name it must run."""
-        if occurrence.version <= UNBOUND and timer.job.is_ledgered:
+        if occurrence.version <= UNBOUND:
             # None decides it: it was asked of a schedule that has been deleted. What has begun comes to its end.
-            answer = self.ledger.skip(timer, reason=_DELETED, owner=self.token(), now=self.clock.now())
-            if isinstance(answer, Refused):
-                return Admission.MAY_RUN
+            if timer.job.is_ledgered:
+                answer = self.ledger.skip(timer, reason=_DELETED, owner=self.token(), now=self.clock.now())
+                if isinstance(answer, Refused):
+                    return Admission.MAY_RUN
             # A schedule of its name that there may be by now is not to count it.
             self.ends.skipped(timer, _DELETED)
             return Admission.IS_OVER

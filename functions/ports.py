@@ -278,6 +278,13 @@ class Ledger(Protocol):
         """Note until when an attempt that nobody has claimed waits on in the wheel. Nothing but that changes."""
         ...
 
+    def renew_first(self, timer: Timer, *, now: datetime) -> None:
+        """Let the row of the job that was submitted live on, which says that it goes on as this timer's job.
+
+        Nothing happens when it says something else, or lives longer.
+        """
+        ...
+
     def replay(
         self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:

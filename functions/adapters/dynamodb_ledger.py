@@ -17,7 +17,7 @@ from functions.domain.errors import Busy, JobBusy
 from functions.domain.http_answers import RESULT_LIMIT
 from functions.domain.instants import from_ms, to_ms, to_seconds
 from functions.domain.job import Job, Timer
-from functions.domain.job_id import JobId, job_id_of
+from functions.domain.job_id import JobId, first_identity, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.domain.retry import MAX_BACKOFF
 from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
@@ -328,6 +328,21 @@ class DynamoDBLedger:
             },
         )
         return _applied(self._send(request))
+
+    def renew_first(self, timer: Timer, *, now: datetime) -> None:
+        """One write unit, refused or not."""
+        job = timer.job
+        request = self._conditional(
+            f"{job.tenant}#{first_identity(job.identity)}",
+            update="SET x = :ttl",
+            condition="s = :state AND m = :moved_to AND x < :ttl",
+            values={
+                ":state": {"S": State.MOVED},
+                ":moved_to": {"S": str(job_id_of(job))},
+                ":ttl": _moved_ttl(job_id_of(job), timer, now=now),
+            },
+        )
+        self._send(request)
 
     def replay(
         self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False

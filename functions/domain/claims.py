@@ -235,6 +235,13 @@ def is_of(row: LedgerRow, job_id: str) -> bool:
     return not (row.job_id and job_id) or row.job_id == job_id
 
 
+def is_unchanged(row: LedgerRow | None, seen: LedgerRow | None) -> bool:
+    """Whether a row is still the one that was seen, as far as conditions of the ledger tell."""
+    if row is None or seen is None:
+        return row is seen
+    return (row.state, row.fence) == (seen.state, seen.fence)
+
+
 def lease_of(timeout: timedelta, *, now: datetime) -> datetime:
     """Until when an attempt with this timeout belongs to a worker that claims it now."""
     return now + timeout + LEASE_MARGIN

@@ -60,6 +60,7 @@ from functions.runtime.settings import Settings
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.skips import Skips
 from functions.submission_rates import SubmissionRates
 from functions.tally import Tally
 
@@ -316,6 +317,7 @@ class Wiring:
             plans=self.plans,
             journal=self.journal,
             asides=self.asides,
+            skips=Skips(clock=self.clock, journal=self.journal, pending=self.tally, audit=self.audit),
             side_by_side=self.map_side_by_side,
         )
 

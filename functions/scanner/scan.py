@@ -17,7 +17,7 @@ from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursor
 from functions.domain.fairness import budgets_of
 from functions.domain.instants import from_seconds
 from functions.domain.job import Priority, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job_id import first_identity, job_id_of
 from functions.domain.key_lengths import LETTER_IDENTITY, cut
 from functions.domain.pulse import Figure
 from functions.domain.reviving import lost_attempt
@@ -299,6 +299,9 @@ class _Tick:
             return timer
         answer = self._scanner.ledger.park(timer, until=until, now=now)
         if not isinstance(answer, Refused):
+            if first_identity(timer.job.identity) != timer.job.identity:
+                # Whoever asks by its first id, or by its key, is told for as long as it waits.
+                self._scanner.ledger.renew_first(timer, now=now)
             return timer
         lost = lost_attempt(timer, answer.row, now=now)
         if lost is not None:

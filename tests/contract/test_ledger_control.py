@@ -9,7 +9,7 @@ import pytest
 from functions.domain.claims import LEDGER_LIFE, MOVED_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job_id import job_id_of, moved_identity
 from functions.domain.lifecycle import Event, State
 from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
 from tests.builders import NOON, a_timer
@@ -255,6 +255,38 @@ class TestMoves:
         move(ledger, second, third, first=job_id_of(first.job))
 
         assert ledger_subject.expires_at(first.job.key) >= NOON + YEAR + MOVED_LIFE
+
+    def test_the_row_of_the_first_job_is_renewed_for_the_job_that_it_points_to(self, ledger_subject: LedgerSubject):
+        ledger = ledger_subject.ledger
+        first = a_timer(due_at=NOON + HOUR)
+        second = a_timer(due_at=NOON + 2 * HOUR, identity=moved_identity(first.job.identity, unique="2"))
+        move(ledger, first, second)
+        before = row_of(ledger, first)
+
+        ledger.renew_first(second, now=NOON + YEAR)
+
+        assert row_of(ledger, first) == before
+        assert ledger_subject.expires_at(first.job.key) >= NOON + YEAR + MOVED_LIFE
+        ledger.renew_first(second, now=NOON)
+        assert ledger_subject.expires_at(first.job.key) >= NOON + YEAR + MOVED_LIFE
+
+    @pytest.mark.parametrize("is_there", [False, True])
+    def test_no_row_is_renewed_that_points_elsewhere(self, ledger_subject: LedgerSubject, is_there: bool):
+        ledger = ledger_subject.ledger
+        first = a_timer(due_at=NOON + HOUR)
+        second, third = (
+            a_timer(due_at=NOON + 2 * HOUR, identity=moved_identity(first.job.identity, unique=unique))
+            for unique in ("2", "3")
+        )
+        if is_there:
+            move(ledger, first, third)
+        before = ledger_subject.expires_at(first.job.key) if is_there else None
+
+        ledger.renew_first(second, now=NOON + YEAR)
+
+        assert (ledger.get(first.job.key) is not None) is is_there
+        if is_there:
+            assert ledger_subject.expires_at(first.job.key) == before
 
     @pytest.mark.parametrize("is_there", [False, True])
     def test_nothing_is_moved_when_the_first_job_s_row_is_another_s_by_now(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.claims import MOVED_LIFE, LedgerRow, deaths_of, expires_at, is_of, is_own, may_claim
+from functions.domain.claims import MOVED_LIFE, LedgerRow, deaths_of, expires_at, is_of, is_own, is_unchanged, may_claim
 from functions.domain.envelope import encode_timer
 from functions.domain.job import Job, Timer
-from functions.domain.job_id import JobId, job_id_of
+from functions.domain.job_id import JobId, first_identity, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
 from tests.fakes.dead_letters import InMemoryDeadLetters
@@ -163,6 +163,12 @@ class InMemoryLedger:
         self.expiry[timer.job.key] = expires_at(now=now, due_at=max(until, timer.job.scheduled_at), lease_until=None)
         return Applied()
 
+    def renew_first(self, timer: Timer, *, now: datetime) -> None:
+        key = f"{timer.job.tenant}#{first_identity(timer.job.identity)}"
+        row = self.rows.get(key)
+        if row is not None and (row.state, row.moved_to) == (State.MOVED, str(job_id_of(timer.job))):
+            self.expiry[key] = max(self.expiry[key], max(now, timer.due_at) + MOVED_LIFE)
+
     def replay(
         self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
@@ -186,7 +192,7 @@ class InMemoryLedger:
         seen, row = row, self.rows.get(job_id.key)
         if _state(row) not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
             return Refused(row)
-        if seen is not None and not _is_unchanged(row, seen) and _state(row) is not target(Event.CANCEL):
+        if seen is not None and not is_unchanged(row, seen) and _state(row) is not target(Event.CANCEL):
             return Refused(row)
         before, row = row, row or LedgerRow(state=State.ABSENT, due_at=job_id.due_at, job_id=str(job_id))
         self._write(job_id.key, replace(row, state=target(Event.CANCEL), owner=owner), now=now)
@@ -194,7 +200,7 @@ class InMemoryLedger:
 
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
         met = self.rows.get(job_id.key)
-        if met is None or not _is_unchanged(met, row):
+        if met is None or not is_unchanged(met, row):
             return Refused(met)
         self.rows[job_id.key] = replace(met, cancel_requested=True, updated_at=kept(now))
         return Applied()
@@ -219,9 +225,7 @@ class InMemoryLedger:
         met = self.rows.get(job.key)
         if row is not None and row.state not in sources(Event.BURY):
             return Refused(row)
-        return self._end_with_letter(
-            letter, job, Event.BURY, met, may_end=_is_unchanged(met, row), owner=owner, now=now
-        )
+        return self._end_with_letter(letter, job, Event.BURY, met, may_end=is_unchanged(met, row), owner=owner, now=now)
 
     def get(self, key: str) -> LedgerRow | None:
         return self.rows.get(key)
@@ -293,12 +297,6 @@ class InMemoryLedger:
 
 def _no_far_ring(_: Timer) -> None:
     """What is moved or replayed without a timer store is not kept."""
-
-
-def _is_unchanged(met: LedgerRow | None, seen: LedgerRow | None) -> bool:
-    if met is None or seen is None:
-        return met is seen
-    return met.state is seen.state and met.fence == seen.fence
 
 
 def _state(row: LedgerRow | None) -> State:

@@ -11,7 +11,7 @@ from functions.domain.job import Delivery, Job, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.schedule_state import Status
-from functions.ports import Applied, DeadLetter, Refused, Rejected
+from functions.ports import Applied, DeadLetter, Failed, Refused, Rejected
 from tests.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from tests.fakes import InMemoryLedger
 from tests.unit.world import World
@@ -291,6 +291,19 @@ class TestOccurrences:
         assert bury(world, timer)
 
         assert world.state(schedule).link == a_link(NOON + timedelta(hours=1, minutes=5), index=1, previous_at=NOON)
+
+    def test_a_run_that_somebody_else_has_by_now_is_no_failure(self, world: World):
+        schedule = a_schedule(pause_after_failures=1)
+        world.store(schedule)
+        timer = an_occurrence_timer(schedule)
+        seen = a_running_row()
+        world.ledger.rows[timer.job.key] = replace(seen, fence=seen.fence + 1)
+
+        assert not world.ends().bury(timer, Failed("died", "worker_died"), row=seen, owner="consumer")
+
+        assert world.buried == []
+        assert world.state(schedule).failures == frozenset()
+        assert world.state(schedule).status is Status.ACTIVE
 
     def test_a_run_that_is_placed_again_is_no_failure(self, world: World):
         schedule = a_schedule(pause_after_failures=1)

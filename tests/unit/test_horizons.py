@@ -10,7 +10,7 @@ import pytest
 
 from functions.api.replay import Replayed
 from functions.api.submit import Accepted
-from functions.domain.claims import MESSAGE_LIFE, TIMER_LIFE
+from functions.domain.claims import MESSAGE_LIFE, MOVED_LIFE, TIMER_LIFE
 from functions.domain.instants import EPOCH, format_instant, from_seconds, to_seconds
 from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import State
@@ -298,8 +298,23 @@ class TestIdempotencyKeys:
         world.live(24 * DAY)
         again = world.submit(order)
         assert (again.job_id, again.state, again.is_replay) == (str(moved.job_id), None, True)
-        world.live(6 * DAY)
+        world.live(MOVED_LIFE - 20 * DAY)
         assert not world.submit(replace(order, due_at=world.clock.now() + HOUR)).is_replay
+
+    def test_of_a_job_that_was_moved_and_waits_through_a_pause_of_months(self, world: Ages):
+        world.fail_first(0)
+        order = a_submission(due_at=NOON + DAY, idempotency_key="order-7")
+        first = parse_job_id(world.submit(order).job_id)
+        moved = world.rescheduler().change(first, moving(world, to=NOON + 2 * DAY))
+        world.pause()
+        world.live(MOVED_LIFE + 10 * DAY)
+
+        again = world.submit(replace(order, due_at=world.clock.now() + HOUR))
+
+        assert (again.job_id, again.state, again.is_replay) == (str(moved.job_id), State.SCHEDULED, True)
+        world.resume()
+        world.live(DAY)
+        assert len(world.calls) == 1
 
     @pytest.mark.parametrize("days", [1, 730])
     def test_of_a_job_whenever_it_is_due(self, world: Ages, days: int):

@@ -305,6 +305,10 @@ class TestRefusals:
         assert state.link.at == NOON + 3 * MINUTE
         assert fire_times(world) == [NOON, NOON + 2 * MINUTE]
         assert world.events("fire_refused") == [{"schedule": "acme#nightly", "fault": "too long"}]
+        assert [(ending.due_at, ending.outcome, ending.reason) for ending in world.trail.endings] == [
+            (NOON + MINUTE, State.SKIPPED, SkipReason.REFUSED)
+        ]
+        assert world.journal.counts["skipped"] == 1
 
     def test_an_alarm_that_is_not_written_is_tried_again_in_the_same_step(self, world: World):
         begun(world, MINUTELY)

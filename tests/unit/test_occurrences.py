@@ -173,6 +173,19 @@ class TestVersions:
         assert world.row(fire.job).state is State.SKIPPED
         assert world.state(ALLOWING).skips == {}
 
+    def test_such_a_run_is_told_as_skipped_where_it_keeps_no_row_too(self, world: World):
+        schedule = a_schedule(job=replace(a_schedule().job, delivery=Delivery.AT_LEAST_ONCE))
+        world.store(schedule, version=5, born=4)
+
+        assert admit(world, a_fire(schedule, version=-3)) is Admission.IS_OVER
+
+        assert [(ending.outcome, ending.reason) for ending in world.trail.endings] == [
+            (State.SKIPPED, "its schedule was deleted")
+        ]
+        assert world.journal.counts == {"skipped": 1}
+        assert world.ledger.rows == {}
+        assert world.state(schedule).skips == {}
+
     @pytest.mark.parametrize("version", [UNBOUND, -2, 1, 2])
     def test_nothing_of_a_deleted_schedule_runs(self, world: World, version: int):
         world.store(ALLOWING, version=2, born=1, status=Status.DELETED, cuts=(Cut(1, NOON - HOUR), Cut(2, NOON)))

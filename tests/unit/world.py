@@ -61,6 +61,7 @@ from functions.scanner.scan import Scanner, ScanReport
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.skips import Skips
 from functions.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
@@ -315,6 +316,7 @@ class World:
             plans=self.plans,
             journal=self.journal,
             asides=self.asides,
+            skips=Skips(clock=self.clock, journal=self.journal, pending=self.tally, audit=self.trail),
             side_by_side=lambda rule, items: [rule(item) for item in items],
         )
 

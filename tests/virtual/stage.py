@@ -34,6 +34,7 @@ from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.skips import Skips
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
@@ -111,6 +112,7 @@ class VirtualStage:
             plans=GivenPlans(),
             journal=self.journal,
             asides=Asides(clock=self.clock, schedules=self.schedules, pauser=pauser, journal=self.journal),
+            skips=Skips(clock=self.clock, journal=self.journal),
             side_by_side=_one_after_another,
         )
         self.manager = ScheduleManager(
