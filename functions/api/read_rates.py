@@ -1,4 +1,4 @@
-"""How fast callers read: each has a rate for each tenant, in each process that answers him.
+"""How fast callers read: each has a rate for each tenant, and one for all of them, in each process that answers him.
 
 What a read takes from the rate follows from what it costs the stage: rows, queries, or walks over time. Nothing is written for it,
 and a bounded number of callers is kept: a rate that all processes shared would cost a write a read.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from math import isfinite
+from datetime import datetime, timedelta
+from math import ceil, isfinite
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,10 +21,14 @@ from functions.api.access import TABLE, named
 from functions.api.reading import body_of, identity_of, query_of
 from functions.domain.errors import InvalidInput, ReadRateExceeded
 from functions.domain.gcra import interval_of, tolerance_of
+from functions.domain.tenant_plan import BURST_SECONDS
 from functions.ports import Clock, Journal, TenantPlans
 
 MOST_CALLERS = 1_000
 """With one tenant each. Whoever has not been heard of for longest is forgotten first, and begins anew."""
+
+OVER_ALL = 5
+"""Times the rate of the default plan, at least, for all tenants together: whoever asks for one after the other has no rate for each."""
 
 A_PREVIEW = 10
 """Fires are worked out: many steps."""
@@ -34,6 +38,9 @@ COSTS: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/schedules"): 10,
     ("POST", "/v1/schedules:fires"): 20,
     ("GET", "/v1/dead-letters"): 20,
+    # Both look as far for what is meant as a list does, and may find nothing to change.
+    ("POST", "/v1/dead-letters:replay"): 20,
+    ("POST", "/v1/dead-letters:purge"): 20,
     ("GET", "/v1/breakers"): 5,
     ("GET", "/v1/operations"): 5,
     ("GET", "/v1/tenants"): 5,
@@ -41,7 +48,7 @@ COSTS: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/health"): 10,
     ("GET", "/openapi.json"): 5,
 }
-"""Reads that a route takes. Any other GET takes one, and what changes something none."""
+"""Reads that a route takes. Any other GET takes one, and what changes something without looking for it none."""
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 """As pydantic reads a query: https://docs.pydantic.dev/latest/api/standard_library_types/#booleans"""
@@ -50,23 +57,25 @@ _DRY_RUNS: Mapping[tuple[str, str], int] = {
     ("PUT", "/v1/schedules/<schedule_id>"): A_PREVIEW,
     ("PATCH", "/v1/schedules/<schedule_id>"): A_PREVIEW,
     ("POST", "/v1/schedules/<path>"): A_PREVIEW,
-    ("POST", "/v1/dead-letters:replay"): 20,
-    ("POST", "/v1/dead-letters:purge"): 20,
 }
 """Reads that a route takes that changes nothing where its `dry_run` is said, in the query or the body."""
+
+
+_Key = tuple[str, str | None]
+"""A caller, and the tenant that he asks about, which is empty for what is of none; None: over all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRates:
     """Stands behind the guard: a request that it lets through has a caller who may ask.
 
-    For each caller and tenant the instant is kept at which the next read would come were they spaced evenly.
+    For each caller and tenant, and for each caller, the instant is kept at which the next read would come were they spaced evenly.
     """
 
     clock: Clock
     plans: TenantPlans
     journal: Journal
-    _next_at: OrderedDict[tuple[str, str], datetime] = field(default_factory=OrderedDict[tuple[str, str], datetime])
+    _next_at: OrderedDict[_Key, datetime] = field(default_factory=OrderedDict[_Key, datetime])
 
     def admit(self, app: APIGatewayHttpResolver, next_middleware: Callable[..., Response]) -> Response:
         """The answer of the route. Raises ReadRateExceeded."""
@@ -83,18 +92,29 @@ class ReadRates:
         plan = self.plans.of(tenant) if tenant else self.plans.of_everybody()
         if not isfinite(plan.read_rate):
             return
-        now, interval, key = self.clock.now(), interval_of(plan.read_rate), (caller, tenant)
-        next_at = max(now, self._next_at.pop(key, now))
-        # What takes more than may be saved up is let through when all of that has been.
-        ahead = (min(reads, plan.read_burst) - 1) * interval
-        wait = next_at + ahead - tolerance_of(plan.read_burst, interval) - now
-        is_refused = wait.total_seconds() > 0
-        self._next_at[key] = next_at if is_refused else next_at + reads * interval
-        if len(self._next_at) > MOST_CALLERS:
+        now = self.clock.now()
+        rates: dict[_Key, float] = {(caller, tenant): plan.read_rate}
+        over_all = OVER_ALL * self.plans.of_everybody().read_rate
+        if isfinite(over_all):
+            rates[caller, None] = max(over_all, plan.read_rate)
+        next_ats = {key: max(now, self._next_at.pop(key, now)) for key in rates}
+        waits = {key: _wait(next_ats[key], rate, reads, now=now) for key, rate in rates.items()}
+        is_refused = any(wait.total_seconds() > 0 for wait in waits.values())
+        for key, rate in rates.items():
+            self._next_at[key] = next_ats[key] + (0 if is_refused else reads) * interval_of(rate)
+        while len(self._next_at) > 2 * MOST_CALLERS:
             self._next_at.popitem(last=False)
         if is_refused:
             self.journal.count("reads_throttled")
-            raise ReadRateExceeded(caller, tenant, rate=plan.read_rate, retry_after=wait)
+            key = max(waits, key=lambda key: waits[key])
+            raise ReadRateExceeded(caller, key[1] or "", rate=rates[key], retry_after=waits[key])
+
+
+def _wait(next_at: datetime, rate: float, reads: int, *, now: datetime) -> timedelta:
+    """When so many reads may come at a rate; none or less where they may at once."""
+    interval, burst = interval_of(rate), ceil(rate * BURST_SECONDS)
+    # What takes more than may be saved up is let through when all of that has been.
+    return next_at + (min(reads, burst) - 1) * interval - tolerance_of(burst, interval) - now
 
 
 def reads_of(method: str, route: str, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> int:

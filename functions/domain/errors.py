@@ -223,10 +223,10 @@ class ReadRateExceeded(TickwheelError):
     """A caller reads faster than it may. tenant: empty for what is of none. retry_after: when there is room for this one."""
 
     def __init__(self, caller: str, tenant: str, *, rate: float, retry_after: timedelta) -> None:
-        of_whom = f" of tenant {tenant}" if tenant else ""
+        of_whom, whose = (f" of tenant {tenant}", "the tenant's") if tenant else ("", "the default plan's")
         super().__init__(
             f"{caller} may ask for {rate:g} reads{of_whom} a second, of which lists, previews and the like take several: ask "
-            "later, for fewer at once, or less often; an operator may raise the tenant's read_rate"
+            f"later, for fewer at once, or less often; an operator may raise {whose} read_rate"
         )
         self.caller = caller
         self.tenant = tenant

@@ -175,11 +175,6 @@ class TenantPlan:
         """Jobs that it may submit at once, where its submission rate is limited."""
         return int(self.submission_burst) or max(1, ceil(self.submission_rate * BURST_SECONDS))
 
-    @property
-    def read_burst(self) -> int:
-        """Reads that a caller may ask for at once, where its read rate is limited."""
-        return ceil(self.read_rate * BURST_SECONDS)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:

@@ -257,7 +257,8 @@ class TestFires:
         assert world.wheel.shard_of("acme", "b", subshards=2) != world.wheel.shard_of("acme", "b")
         world.store(schedule, link=a_link(FAR))
         shards = {
-            shard: replace(job_id_of(an_occurrence_timer(schedule, fire_at=FAR).job), shard=shard) for shard in (0, 1, 2)
+            shard: replace(job_id_of(an_occurrence_timer(schedule, fire_at=FAR).job), shard=shard)
+            for shard in (0, 1, 2)
         }
         right = world.wheel.shard_of("acme", "b", subshards=2)
 

@@ -13,7 +13,7 @@ from functions.api import read_rates
 from functions.api.access import TABLE, Guard
 from functions.api.answers import problem_answer
 from functions.api.problems import problem_of
-from functions.api.read_rates import COSTS, ReadRates, reads_of
+from functions.api.read_rates import COSTS, OVER_ALL, ReadRates, reads_of
 from functions.domain.errors import ReadRateExceeded, TickwheelError
 from functions.domain.instants import SECOND
 from functions.domain.tenant_plan import TenantPlan
@@ -91,6 +91,35 @@ def test_each_caller_has_a_rate_of_his_own_for_each_tenant(rates: Rates):
     assert rates.use_up(tenant="globex") == 20
 
 
+def test_who_asks_for_one_tenant_after_the_other_has_a_rate_for_all_of_them(rates: Rates):
+    rates.plans.everybody = TenantPlan(read_rate=2)
+    rates.plans.plans = {f"t{number}": SLOW for number in range(2_000)}
+
+    taken = [number for number in range(20_000) if rates.refused(20, tenant=f"t{number % 2_000}") is None]
+
+    assert len(taken) == OVER_ALL
+    assert rates.refused(20, caller="token of ann", tenant="t7") is None
+    # It is refused as what is of no tenant, and comes again.
+    with pytest.raises(ReadRateExceeded, match="may ask for 10 reads a second"):
+        rates.rates.take(BILLING, "t1999", 20)
+    rates.clock.tick(2 * SECOND)
+    assert rates.refused(20, tenant="t1999") is None
+
+
+def test_a_tenant_that_has_a_higher_rate_than_all_of_them_by_default_has_that(rates: Rates):
+    rates.plans.everybody = TenantPlan(read_rate=1)
+    rates.plans.plans["acme"] = TenantPlan(read_rate=40)
+
+    assert rates.use_up() == 400
+
+
+def test_where_nobody_has_a_rate_by_default_there_is_none_for_all_of_them(rates: Rates):
+    rates.plans.everybody = TenantPlan(read_rate=inf)
+
+    assert rates.use_up() == 20
+    assert all(rates.refused(20, tenant=f"t{number}") is None for number in range(100))
+
+
 def test_what_names_no_tenant_has_the_rate_of_everybody(rates: Rates):
     rates.plans.everybody = TenantPlan(read_rate=1)
 
@@ -113,7 +142,7 @@ def test_a_bounded_number_of_callers_is_kept_those_who_were_heard_of_last(
     rates.refused(caller="caller 0")
 
     assert rates.refused(caller="caller 3") is None
-    assert len(rates.rates._next_at) == 3
+    assert len(rates.rates._next_at) == 2 * 3
     assert rates.refused(caller="caller 0") is not None
     assert rates.refused(caller="caller 1") is None
 
@@ -147,10 +176,12 @@ def test_a_rate_that_is_raised_counts_for_those_who_had_used_theirs_up(rates: Ra
         ("POST", "/v1/schedules/<path>", {"path": "nightly:backfill", "body": {"dry_run": "yes"}}, 0),
         ("POST", "/v1/schedules/<path>", {"path": "nightly:trigger", "body": None}, 0),
         ("POST", "/v1/dead-letters:replay", {"body": {"tenant": "acme", "dry_run": True}}, 20),
-        ("POST", "/v1/dead-letters:purge", {"body": [1]}, 0),
+        ("POST", "/v1/dead-letters:replay", {"body": {"tenant": "acme"}}, 20),
+        ("POST", "/v1/dead-letters:purge", {"body": [1]}, 20),
+        ("POST", "/v1/dead-letters/<path>", {"path": "d1:replay"}, 0),
     ],
 )
-def test_a_read_takes_what_it_costs_and_what_changes_something_takes_nothing(
+def test_a_read_takes_what_it_costs_and_what_changes_something_that_it_names_takes_nothing(
     method: str, route: str, asked: dict[str, Any], reads: int
 ):
     assert (method, route) in TABLE
@@ -163,7 +194,7 @@ def test_a_read_takes_what_it_costs_and_what_changes_something_takes_nothing(
 def test_a_body_that_is_no_json_is_for_its_route_to_refuse():
     event = a_request("POST", "/") | {"body": "{"}
 
-    assert reads_of("POST", "/v1/dead-letters:purge", APIGatewayProxyEventV2(event), {}) == 0
+    assert reads_of("POST", "/v1/schedules/<path>", APIGatewayProxyEventV2(event), {}) == 0
 
 
 def test_every_route_with_a_cost_is_one_of_the_api():
