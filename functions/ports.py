@@ -249,11 +249,18 @@ class Ledger(Protocol):
         ...
 
     def extend(
-        self, key: str, *, fence: int, lease_until: datetime, now: datetime, scheduled_at: datetime | None = None
+        self,
+        key: str,
+        *,
+        fence: int,
+        lease_until: datetime,
+        now: datetime,
+        scheduled_at: datetime | None = None,
+        job_id: JobId | None = None,
     ) -> LedgerRow | Refused:
         """Prolong the lease of a running attempt with this fence; its row, with the longer of both leases.
 
-        scheduled_at: when its job was to run, where that may be later.
+        scheduled_at: when its job was to run, where that may be later. job_id: only if the row has this id; None for whichever.
         """
         ...
 

@@ -204,14 +204,22 @@ class DynamoDBLedger:
         return self.hold(timer, fence=fence, owner=owner, lease_until=met.lease_until, now=now)
 
     def extend(
-        self, key: str, *, fence: int, lease_until: datetime, now: datetime, scheduled_at: datetime | None = None
+        self,
+        key: str,
+        *,
+        fence: int,
+        lease_until: datetime,
+        now: datetime,
+        scheduled_at: datetime | None = None,
+        job_id: JobId | None = None,
     ) -> LedgerRow | Refused:
         """One write unit, and one more for each 1,024 bytes of the record. A lease only grows."""
         request = self._conditional(
             key,
             update="SET l = :lease, u = :now, x = :ttl",
-            condition="f = :fence AND s = :running AND l <= :lease",
+            condition="f = :fence AND s = :running AND l <= :lease" + (" AND i = :id" if job_id is not None else ""),
             values={
+                **({":id": {"S": str(job_id)}} if job_id is not None else {}),
                 ":fence": {"N": str(fence)},
                 ":running": {"S": State.RUNNING},
                 ":lease": _ms(lease_until),
@@ -223,8 +231,9 @@ class DynamoDBLedger:
         if not isinstance(answer, Refused):
             return _read(answer)
         row = answer.row
-        is_mine = row is not None and row.state is State.RUNNING and row.fence == fence
-        return row if is_mine and row is not None else answer
+        if row is None or (row.state, row.fence) != (State.RUNNING, fence):
+            return answer
+        return row if job_id is None or row.job_id == str(job_id) else answer
 
     def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
         """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""

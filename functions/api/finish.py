@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from functions.api.known_ids import KnownIds
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
 from functions.domain.claims import LEASE_MARGIN, LedgerRow
@@ -38,37 +39,45 @@ class Finisher:
     """Takes the words of targets. Repeating any of them is safe, and is answered as the first was.
 
     token: a fresh owner token: of two requests that say the same at once, one ends the attempt. caller: who says it,
-    for the audit.
+    for the audit. known: which ids Tickwheel gave, which is told from the row that is read or written anyway.
 
     Raises NotHeld, StaleFence, AlreadySettled, JobNotFound, JobBusy.
     """
 
     clock: Clock
     ledger: Ledger
+    known: KnownIds
     settler: Settler
     token: Callable[[], str]
     audit: Audit = UNAUDITED
 
     def heartbeat(self, job_id: JobId, *, fence: int, lease: timedelta | None = None) -> LedgerRow:
         """Prolong the lease; the row, which says until when, and whether a cancel was requested meanwhile."""
-        _check_kind(job_id)
+        self._check_kind(job_id)
         if lease is None:
             row = self.ledger.get(job_id.key)
             is_held = row is not None and bool(row.held)
             lease = _timer_of(job_id, row).job.timeout + LEASE_MARGIN if is_held and row else USUAL_LEASE
         now = self.clock.now()
         answer = self.ledger.extend(
-            job_id.key, fence=fence, lease_until=now + lease, now=now, scheduled_at=max(now, job_id.due_at)
+            job_id.key,
+            fence=fence,
+            lease_until=now + lease,
+            now=now,
+            scheduled_at=max(now, job_id.due_at),
+            job_id=None if self.known.has_check(job_id) else job_id,
         )
         if isinstance(answer, Refused):
+            self._check(job_id, answer.row)
             raise _objection(job_id, answer.row, fence=fence)
         return answer
 
     def complete(self, job_id: JobId, *, fence: int, result: str, caller: str = "") -> None:
         """The target has taken the job. result: a JSON text, of which the row keeps the beginning."""
-        _check_kind(job_id)
+        self._check_kind(job_id)
         for _ in range(_TRIES):
             row = self.ledger.get(job_id.key)
+            self._check(job_id, row)
             if row is not None and (row.state, row.fence) == (State.SUCCEEDED, fence):
                 # Whoever said it first may have got no answer, and its line may be lost.
                 self.settler.ends.told_again(job_id, row)
@@ -88,9 +97,10 @@ class Finisher:
 
     def fail(self, job_id: JobId, *, fence: int, failure: Failed, caller: str = "") -> State:
         """The target has failed: it is tried again as the policy says, or is a dead letter. The state that follows."""
-        _check_kind(job_id)
+        self._check_kind(job_id)
         for _ in range(_TRIES):
             row = self.ledger.get(job_id.key)
+            self._check(job_id, row)
             if row is not None and row.state in _FAILED and row.fence == fence:
                 self.settler.ends.told_again(job_id, row)
                 self._note(Deeds.JOB_FAIL, job_id, row.state, row.state, fence=fence, caller=caller)
@@ -110,6 +120,19 @@ class Finisher:
                 return state
         raise JobBusy(str(job_id))
 
+    def _check(self, job_id: JobId, row: LedgerRow | None) -> None:
+        """The id is that of its row. Raises JobNotFound. Without a row there is no attempt to speak for, whoever gave the id."""
+        if row is not None:
+            self.known.check_with(job_id, row)
+
+    def _check_kind(self, job_id: JobId) -> None:
+        if job_id.delivery is not Delivery.EXACTLY_ONCE:
+            self.known.check(job_id)
+            raise NotHeld(
+                str(job_id),
+                f"is {job_id.delivery}: only an exactly_once job is told how it ended by its target later",
+            )
+
     def _claim_of(self, row: LedgerRow) -> Claim:
         """The attempt as this request ends it: with the worker's token it would take another's write for its own."""
         assert row.lease_until is not None  # a running row has one
@@ -125,13 +148,6 @@ class Finisher:
                 before={"state": before.value, "fence": fence},
                 after={"state": after.value},
             )
-        )
-
-
-def _check_kind(job_id: JobId) -> None:
-    if job_id.delivery is not Delivery.EXACTLY_ONCE:
-        raise NotHeld(
-            str(job_id), f"is {job_id.delivery}: only an exactly_once job is told how it ended by its target later"
         )
 
 

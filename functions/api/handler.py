@@ -183,7 +183,14 @@ letter_desk = LetterDesk(
         audit=wiring.audit,
     ),
 )
-finisher = Finisher(clock=wiring.clock, ledger=wiring.ledger, settler=wiring.settler, token=token, audit=wiring.audit)
+finisher = Finisher(
+    clock=wiring.clock,
+    ledger=wiring.ledger,
+    known=known_ids,
+    settler=wiring.settler,
+    token=token,
+    audit=wiring.audit,
+)
 explainer = Explainer(
     wheel=wiring.wheel,
     clock=wiring.clock,

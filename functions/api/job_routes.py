@@ -91,7 +91,6 @@ def explain_job(job_id: str) -> Response[str]:
 def heartbeat(job_id: str) -> Response[str]:
     """Prolong the lease of an attempt whose target goes on by itself."""
     parsed, body = _parsed(job_id), read_as(HeartbeatBody, body_of(router.current_event))
-    _desk().known.check(parsed)
     row = _desk().finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, heartbeat_body(parsed, row))
 
@@ -100,7 +99,6 @@ def heartbeat(job_id: str) -> Response[str]:
 def complete(job_id: str) -> Response[str]:
     """Settle an attempt as succeeded."""
     parsed, body = _parsed(job_id), read_as(CompleteBody, body_of(router.current_event))
-    _desk().known.check(parsed)
     _desk().finisher.complete(parsed, fence=body.fence, result=body.text, caller=caller_of(router.current_event))
     return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
 
@@ -109,7 +107,6 @@ def complete(job_id: str) -> Response[str]:
 def fail(job_id: str) -> Response[str]:
     """Settle an attempt as failed."""
     parsed, body = _parsed(job_id), read_as(FailBody, body_of(router.current_event))
-    _desk().known.check(parsed)
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
     caller = caller_of(router.current_event)
     state = _desk().finisher.fail(parsed, fence=body.fence, failure=failure, caller=caller)

@@ -34,16 +34,17 @@ class KnownIds:
 
     def check(self, job_id: JobId) -> JobId:
         """The id itself: no read where it has a check, else one to four. Raises JobNotFound, and nothing was written."""
-        if not self._has_check(job_id) and not self._is_stored(job_id, self.ledger.get(job_id.key)):
+        if not self.has_check(job_id) and not self._is_stored(job_id, self.ledger.get(job_id.key)):
             raise JobNotFound(str(job_id))
         return job_id
 
     def check_with(self, job_id: JobId, row: LedgerRow | None) -> None:
         """As `check`, for whoever has read its ledger row: None where there is none."""
-        if not self._has_check(job_id) and not self._is_stored(job_id, row):
+        if not self.has_check(job_id) and not self._is_stored(job_id, row):
             raise JobNotFound(str(job_id))
 
-    def _has_check(self, job_id: JobId) -> bool:
+    def has_check(self, job_id: JobId) -> bool:
+        """Whether the id alone tells that it was given."""
         return has_check(job_id, secret=self.id_secret())
 
     def _is_stored(self, job_id: JobId, row: LedgerRow | None) -> bool:

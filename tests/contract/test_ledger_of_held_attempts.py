@@ -89,6 +89,17 @@ def test_a_settled_attempt_has_no_lease_to_prolong(ledger: Ledger):
     assert isinstance(extend(ledger, a_timer()), Refused)
 
 
+@pytest.mark.parametrize("lease_until", [NOON + 2 * HOUR, NOON + HOUR / 2])
+def test_who_names_another_id_of_the_same_key_prolongs_nothing(ledger: Ledger, lease_until: datetime):
+    timer = a_held_timer(ledger)
+    job_id = job_id_of(timer.job)
+    other = replace(job_id, due_at=job_id.due_at + HOUR)
+
+    assert isinstance(extend(ledger, timer, lease_until=lease_until, job_id=other), Refused)
+    assert row_of(ledger, timer).lease_until == NOON + HOUR
+    assert isinstance(extend(ledger, timer, lease_until=lease_until, job_id=job_id), LedgerRow)
+
+
 def test_a_heartbeat_is_told_of_a_requested_cancel(ledger: Ledger):
     timer = a_held_timer(ledger)
     ledger.request_cancel(job_id_of(timer.job), row=row_of(ledger, timer), now=NOON)

@@ -103,10 +103,19 @@ class InMemoryLedger:
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def extend(
-        self, key: str, *, fence: int, lease_until: datetime, now: datetime, scheduled_at: datetime | None = None
+        self,
+        key: str,
+        *,
+        fence: int,
+        lease_until: datetime,
+        now: datetime,
+        scheduled_at: datetime | None = None,
+        job_id: JobId | None = None,
     ) -> LedgerRow | Refused:
         row = self.rows.get(key)
         if row is None or (row.fence, row.state) != (fence, State.RUNNING) or row.lease_until is None:
+            return Refused(row)
+        if job_id is not None and row.job_id != str(job_id):
             return Refused(row)
         if row.lease_until <= lease_until:
             self._write(key, replace(row, lease_until=kept(lease_until)), now=now, scheduled_at=scheduled_at)

@@ -14,11 +14,11 @@ from functions.domain.claims import LEASE_MARGIN, LedgerRow
 from functions.domain.errors import AlreadySettled, JobBusy, JobNotFound, NotHeld, StaleFence, TickwheelError
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Payload, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import Event, State
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
-from tests.builders import NOON, a_timer
+from tests.builders import NOON, a_submission, a_timer
 from tests.unit.test_execute import a_message
 from tests.unit.world import DeathError, Watched, World
 
@@ -72,6 +72,28 @@ class TestHeartbeats:
         assert told == [NOON + USUAL_LEASE]
         row = world.row(timer.job)
         assert (row.lease_until, bool(row.held)) == (NOON + USUAL_LEASE, True)
+
+    @pytest.mark.parametrize("word", ["heartbeat", "complete", "fail"])
+    def test_the_id_of_a_job_with_a_key_is_told_from_the_row_that_is_read_anyway(self, world: World, word: str):
+        job_id, reads = a_keyed_one(world), list[str]()
+        before = world.ledger.rows[job_id.key]
+        watched = watch(world, before=lambda call: reads.append(call) if call == "ledger.get" else None)
+        finisher = world.finisher(ledger=watched)
+        finisher = replace(finisher, known=replace(finisher.known, ledger=watched))
+        words: Any = {
+            "heartbeat": partial(finisher.heartbeat, lease=MINUTE),
+            "complete": partial(finisher.complete, result=""),
+            "fail": partial(finisher.fail, failure=Failed("no stock", TARGET_FAILED)),
+        }
+
+        with pytest.raises(JobNotFound):
+            words[word](replace(job_id, due_at=job_id.due_at + SECOND), fence=1)
+        assert world.ledger.rows[job_id.key] == before
+
+        reads.clear()
+        words[word](job_id, fence=1)
+        # A failure looks what became of it.
+        assert len(reads) == {"heartbeat": 0, "complete": 1, "fail": 2}[word]
 
     def test_a_heartbeat_tells_that_a_cancel_was_requested(self, world: World):
         timer = a_held(world)
@@ -469,6 +491,13 @@ def a_held(world: World, **overrides: Any) -> Timer:
     assert world.work(a_message(timer)) == []
     assert world.row(timer.job).held
     return timer
+
+
+def a_keyed_one(world: World) -> JobId:
+    """A job with an idempotency key whose target has answered that it goes on by itself."""
+    accepted = world.submit(a_submission(due_at=NOON, idempotency_key="order-7"))
+    world.receive_and_work()
+    return parse_job_id(accepted.job_id)
 
 
 def complete(world: World, timer: Timer, *, result: str = "") -> None:

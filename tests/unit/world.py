@@ -611,6 +611,7 @@ class World:
         return Finisher(
             clock=self.clock,
             ledger=ledger or self.ledger,
+            known=self.known_ids(),
             settler=self.settler(ledger=ledger),
             token=self.token,
             audit=self.trail,
