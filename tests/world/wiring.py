@@ -10,6 +10,7 @@ from typing import Any
 from functions.api.admission import Admission
 from functions.api.asked_fires import AskedFires
 from functions.api.dead_letters import LetterFinder
+from functions.api.known_ids import KnownIds
 from functions.ends import Ends
 from functions.materialising import Materialiser
 from functions.occurrences import Occurrences
@@ -22,6 +23,7 @@ from functions.scanner.ring import Ringer
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.skips import Skips
 from functions.submission_rates import SubmissionRates
 from tests.world.port import Port
 from tests.world.process import Process
@@ -39,6 +41,8 @@ _PARTS: dict[str, type] = {
     "settler": Settler,
     "usher": Usher,
     "finder": LetterFinder,
+    "known": KnownIds,
+    "skips": Skips,
     "asked": AskedFires,
     "alarms": Ringer,
     "rescheduler": Rescheduler,
