@@ -153,11 +153,11 @@ def cancels_without_a_tombstone(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 def records_a_step_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     act = work._Turn._act
 
-    def record_and_act(turn: Any, finding: Any) -> None:
+    def record_and_act(turn: Any, finding: Any, meant: Any) -> None:
         progress = replace(turn.operation.progress, place=finding.place)
         turn.operation = replace(turn.operation, progress=progress)
         turn._record(is_last=False)
-        act(turn, finding)
+        act(turn, finding, meant)
 
     monkeypatch.setattr(work._Turn, "_act", record_and_act)
     return {}
