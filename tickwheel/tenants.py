@@ -73,6 +73,24 @@ class ScheduleLoad:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cap:
+    """What waits for a tenant's `execution_rate`, about: None where that cannot be known just now.
+
+    waiting_days: how long it takes to serve them. is_exceeded_by_schedules: they fire more than it serves.
+    """
+
+    execution_rate: float
+    waiting: int | None
+    waiting_days: float | None
+    is_exceeded_by_schedules: bool
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """Reads what the API told."""
+        return cls(**{field.name: body[field.name] for field in fields(cls)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tenant(StageStatus):
     """A tenant as it stands.
 
@@ -123,7 +141,8 @@ class Figures:
 class Usage:
     """What a tenant has used by UTC days, from first until last. days: those on which there was anything, in order.
 
-    schedules: what they come to now; None where the stage is of a version that does not tell.
+    schedules: what they come to now; None where the stage is of a version that does not tell. cap: what waits for its
+    `execution_rate`; None where it has none.
     """
 
     tenant: str
@@ -132,6 +151,7 @@ class Usage:
     days: Mapping[date, Figures]
     total: Figures
     schedules: ScheduleLoad | None = None
+    cap: Cap | None = None
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
@@ -143,6 +163,7 @@ class Usage:
             days={date.fromisoformat(day["day"]): _figures_of(day) for day in body["days"]},
             total=_figures_of(body["total"]),
             schedules=_load_of(body),
+            cap=Cap.from_json(body["cap"]) if "cap" in body else None,
         )
 
 

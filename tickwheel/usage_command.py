@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tickwheel.client import Client
 from tickwheel.options import EndpointOption, JsonOption, RegionOption
-from tickwheel.tenants import Figures, ScheduleLoad, Usage
+from tickwheel.tenants import Cap, Figures, ScheduleLoad, Usage
 from tickwheel.terminal import failing_politely
 
 _FIGURES = tuple(field.name for field in fields(Figures))
@@ -34,6 +34,8 @@ def show_usage(
         Console().print(_table(found))
         if found.schedules is not None:
             typer.echo(_told(found.schedules))
+        if found.cap is not None:
+            typer.echo(_told_of_cap(found.cap))
 
 
 def _told(load: ScheduleLoad) -> str:
@@ -41,6 +43,16 @@ def _told(load: ScheduleLoad) -> str:
         f"now: {load.count:,} schedules of {_limit(load.max_schedules)}, "
         f"{load.fires_per_minute:,g} fires a minute of {_limit(load.max_fires_per_minute)}"
     )
+
+
+def _told_of_cap(cap: Cap) -> str:
+    waiting = (
+        f"{cap.waiting:,} jobs wait for it, which take {cap.waiting_days:g} days"
+        if cap.waiting is not None
+        else "what waits for it is not known just now"
+    )
+    never = "; the schedules fire more than it serves, so what waits only grows" if cap.is_exceeded_by_schedules else ""
+    return f"cap: {cap.execution_rate:g} executions a second; {waiting}{never}"
 
 
 def _limit(limit: float | str) -> str:
@@ -65,4 +77,5 @@ def _as_json(found: Usage) -> dict[str, Any]:
         "days": [{"day": day.isoformat(), **asdict(figures)} for day, figures in found.days.items()],
         "total": asdict(found.total),
         **({"schedules": asdict(found.schedules)} if found.schedules is not None else {}),
+        **({"cap": asdict(found.cap)} if found.cap is not None else {}),
     }

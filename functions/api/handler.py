@@ -223,6 +223,7 @@ tenant_manager = TenantManager(
     journal=wiring.journal,
     plans=settings.PLANS,
     audit=wiring.audit,
+    backlogs=quota.backlog,
 )
 
 health_reader = HealthReader(

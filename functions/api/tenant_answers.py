@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from functions.api.tenants import TenantStanding, UsageStanding
@@ -61,6 +62,18 @@ def usage_body(standing: UsageStanding) -> dict[str, Any]:
         "days": [{"day": day.isoformat(), **asdict(usage)} for day, usage in standing.used.items()],
         "total": asdict(sum(standing.used.values(), Usage())),
         "schedules": _load_body(standing.load, standing.plan),
+        **({"cap": _cap_body(standing)} if standing.plan.has_rate else {}),
+    }
+
+
+def _cap_body(standing: UsageStanding) -> dict[str, Any]:
+    """What waits for the cap of its rate, and whether its schedules alone fire more than that serves."""
+    backlog, rate = standing.backlog, standing.plan.execution_rate
+    return {
+        "execution_rate": rate,
+        "waiting": backlog.count if backlog is not None else None,
+        "waiting_days": round(backlog.takes / timedelta(days=1), 1) if backlog is not None else None,
+        "is_exceeded_by_schedules": standing.load.exceeds(rate),
     }
 
 

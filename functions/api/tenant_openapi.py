@@ -70,6 +70,21 @@ _LOAD = object_of(
     },
     description="what its schedules come to, and what they may",
 )
+_CAP = object_of(
+    {
+        "execution_rate": {"type": "number", "description": "a second"},
+        "waiting": {
+            "type": ["integer", "null"],
+            "description": "jobs that wait for it by the end of this day, about; null where that cannot be known just now",
+        },
+        "waiting_days": {"type": ["number", "null"], "description": "how long it takes to serve them"},
+        "is_exceeded_by_schedules": {
+            "type": "boolean",
+            "description": "whether the schedules fire more than it serves: then what waits only grows, and they do not count in `waiting`",
+        },
+    },
+    description="of a tenant with an `execution_rate`",
+)
 _DELETION = object_of(
     {
         "part": {"description": "what is being deleted", "enum": [*(part.value for part in Part), None]},
@@ -113,7 +128,9 @@ SCHEMAS: dict[str, Any] = {
             },
             "total": object_of(_FIGURES),
             "schedules": _LOAD,
-        }
+            "cap": _CAP,
+        },
+        required=["tenant", "from", "until", "days", "total", "schedules"],
     ),
 }
 

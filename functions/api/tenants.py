@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from functions.auditing import UNAUDITED
 from functions.domain.audit import Deed, Deeds
+from functions.domain.backlog import Backlog
 from functions.domain.deletion import Deletion
 from functions.domain.errors import InvalidInput, TenantBusy
 from functions.domain.instants import from_ms, to_ms
@@ -65,19 +66,24 @@ class LoadReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageStanding:
-    """What a tenant has used on each of some days on which there was anything, and what its schedules come to now."""
+    """What a tenant has used on each of some days on which there was anything, and what its schedules come to now.
+
+    backlog: what waits for its cap; None where it has none, or that cannot be known.
+    """
 
     name: str
     days: Days
     used: Mapping[date, Usage]
     plan: TenantPlan
     load: Load
+    backlog: Backlog | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantManager:
     """The verbs of tenants. plans: the limits of the stage's plans by their names. caller: who asks, for the audit line.
 
+    backlogs: what of a tenant waits for its cap.
     seen: the version that somebody changes; None for whichever there is. Changes raise TenantChanged where it is another
     by now, and TenantBusy.
     """
@@ -90,6 +96,7 @@ class TenantManager:
     journal: Journal
     plans: Mapping[str, Limits]
     audit: Audit = UNAUDITED
+    backlogs: Callable[[str], Backlog | None] = lambda _: None
 
     def get(self, name: str) -> TenantStanding:
         """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
@@ -113,6 +120,7 @@ class TenantManager:
             used=self.usage.days(name, days),
             plan=tenant.plan_among(self.plans),
             load=self.schedules.load(name),
+            backlog=self.backlogs(name),
         )
 
     def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantStanding:

@@ -34,6 +34,10 @@ class Load:
         """As a plan limits them."""
         return self.fires / MINUTES
 
+    def exceeds(self, rate: float) -> bool:
+        """Whether so many executions a second serve fewer than fire in an hour in which all fire most."""
+        return self.fires > rate * MINUTES * MINUTES
+
     @staticmethod
     def of(share: Share | None) -> Load:
         """What a schedule adds; nothing for one that is not counted."""

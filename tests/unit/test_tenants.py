@@ -11,8 +11,10 @@ from functions.api.openapi import document
 from functions.api.problems import Misshapen, problem_of
 from functions.api.tenant_routes import CONTEXT, router
 from functions.api.tenants import TenantManager
+from functions.domain.backlog import Backlog
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import format_instant
+from functions.domain.schedule_load import Load
 from functions.domain.tenant_change import EFFECTIVE_AFTER
 from functions.domain.tenant_plan import Tenant, TenantStatus
 from functions.ports import EVERYBODY
@@ -20,7 +22,6 @@ from tests.builders import NOON
 from tests.fakes import (
     FakeClock,
     InMemoryDeletionStore,
-    InMemoryScheduleStore,
     InMemoryTenantStore,
     InMemoryUsageStore,
     RecordingJournal,
@@ -69,9 +70,15 @@ class Api:
         self.store = store or InMemoryTenantStore()
         self.journal = RecordingJournal()
         self.clock = FakeClock()
+        self.backlog: Backlog | None = None
+        self.load_told = Load()
         self.app = APIGatewayHttpResolver()
         self.app.include_router(router)
         self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
+
+    def load(self, tenant: str) -> Load:
+        """As a store of schedules."""
+        return self.load_told
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, Any]:
         manager = TenantManager(
@@ -79,9 +86,10 @@ class Api:
             store=self.store,
             usage=InMemoryUsageStore(),
             deletions=InMemoryDeletionStore(),
-            schedules=InMemoryScheduleStore(),
+            schedules=self,
             journal=self.journal,
             plans=PLANS,
+            backlogs=lambda _: self.backlog,
         )
         self.app.append_context(**{CONTEXT: manager})
         context: Any = Context()
@@ -99,6 +107,42 @@ class Api:
 
 def _refuse(error: Exception) -> Response[str]:
     return problem_answer(problem_of(error))
+
+
+class TestWhatACapCanNeverServe:
+    @pytest.fixture
+    def api(self) -> Api:
+        api = Api(InMemoryTenantStore())
+        api.told("PUT", "/v1/tenants/acme", {"limits": {"execution_rate": 0.5}})
+        return api
+
+    def test_usage_tells_what_waits_for_it_and_for_how_long(self, api: Api):
+        api.backlog = Backlog(count=108_000, rate=0.5)
+
+        told = api.told("GET", "/v1/tenants/acme/usage")
+
+        assert told["cap"] == {
+            "execution_rate": 0.5,
+            "waiting": 108_000,
+            "waiting_days": 2.5,
+            "is_exceeded_by_schedules": False,
+        }
+
+    @pytest.mark.parametrize(("fires", "is_exceeded"), [(1_800, False), (1_801, True)])
+    def test_usage_tells_whether_the_schedules_alone_fire_more_than_it_serves(
+        self, api: Api, fires: int, is_exceeded: bool
+    ):
+        api.load_told = Load(schedules=1, fires=fires)
+
+        assert api.told("GET", "/v1/tenants/acme/usage")["cap"]["is_exceeded_by_schedules"] is is_exceeded
+
+    def test_what_cannot_be_known_just_now_is_said_so(self, api: Api):
+        cap = api.told("GET", "/v1/tenants/acme/usage")["cap"]
+
+        assert (cap["waiting"], cap["waiting_days"]) == (None, None)
+
+    def test_a_tenant_without_one_is_told_nothing_of_it(self):
+        assert "cap" not in Api().told("GET", "/v1/tenants/acme/usage")
 
 
 def test_a_tenant_without_a_row_is_told_with_what_everybody_has():

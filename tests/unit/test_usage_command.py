@@ -11,7 +11,7 @@ from tests.api_server import Answer, ApiServer
 from tests.unit.test_cli import wide_terminal
 from tickwheel.cli import app
 from tickwheel.client import Client
-from tickwheel.tenants import Figures, ScheduleLoad, Usage
+from tickwheel.tenants import Cap, Figures, ScheduleLoad, Usage
 
 __all__ = ["wide_terminal"]
 
@@ -91,3 +91,20 @@ def test_what_its_schedules_come_to_is_read_and_shown_beside_the_days() -> None:
     assert found.schedules == ScheduleLoad(**LOAD)
     assert shown.splitlines()[-1] == "now: 1,234 schedules of 10,000, 20.57 fires a minute of unlimited"
     assert told["schedules"] == LOAD
+
+
+def test_what_waits_for_a_cap_is_told_and_what_it_can_never_serve() -> None:
+    cap = {"execution_rate": 0.5, "waiting": 108000, "waiting_days": 2.5, "is_exceeded_by_schedules": True}
+    answer = Answer(200, {**TOLD, "cap": cap})
+    with ApiServer(answer, answer, answer) as server:
+        result = run("acme", server=server)
+        as_json = run("acme", "--json", server=server)
+        with Client(server.url, region="us-east-1") as client:
+            found = client.tenants.usage("acme")
+
+    assert result.stdout.splitlines()[-1] == (
+        "cap: 0.5 executions a second; 108,000 jobs wait for it, which take 2.5 days; "
+        "the schedules fire more than it serves, so what waits only grows"
+    )
+    assert json.loads(as_json.stdout)["cap"] == cap
+    assert found.cap == Cap(execution_rate=0.5, waiting=108_000, waiting_days=2.5, is_exceeded_by_schedules=True)
