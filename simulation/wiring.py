@@ -24,6 +24,7 @@ from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
+from functions.skips import Skips
 from functions.worker.execute import Message, Worker
 from simulation.calls import Calls
 from simulation.limits import Limits
@@ -130,6 +131,7 @@ class Components:
             plans=around.plans,
             journal=around.counts,
             asides=Asides(clock=clock, schedules=self.schedules, pauser=self.pauser, journal=around.counts),
+            skips=Skips(clock=clock, journal=around.counts),
             side_by_side=self.map_side_by_side,
         )
         self.ends = Ends(
