@@ -33,6 +33,8 @@ Read = TypeVar("Read")
 _BATCH = 100
 _SKIP = "x_"
 _AWAITED = "~"
+_FIRST_WAY = 1
+"""How shares were counted that do not say it."""
 
 
 class DynamoDBScheduleStore:
@@ -463,14 +465,17 @@ def _share_condition(update: _Update, seen: ScheduleState) -> str:
 
 
 def _write_share(share: Share | None) -> Any:
-    return {"S": f"{share.version}@{share.fires}"} if share is not None else None
+    if share is None:
+        return None
+    way = f"@{share.counted_by}" if share.counted_by != _FIRST_WAY else ""
+    return {"S": f"{share.version}@{share.fires}{way}"}
 
 
 def _read_share(text: str) -> Share | None:
     if not text:
         return None
-    version, _, fires = text.partition("@")
-    return Share(int(version), int(fires))
+    version, fires, *way = map(int, text.split("@"))
+    return Share(version, fires, counted_by=way[0] if way else _FIRST_WAY)
 
 
 def _sum_key(tenant: str) -> dict[str, Any]:

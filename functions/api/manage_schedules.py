@@ -188,7 +188,7 @@ class ScheduleManager:
             if state.status is Status.PAUSED and state.note == note:
                 return None
             after = stopped(Status.PAUSED, before=found.schedule, state=state, now=now, note=note)
-            return self._counted(found.schedule, after, stored=found, state=state, now=now)
+            return self._counted(found.schedule, after, stored=found, state=state)
 
         return self._standing(
             *self._tell(Deeds.SCHEDULE_PAUSE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
@@ -204,7 +204,7 @@ class ScheduleManager:
             schedule = _with_counted_rule(found.schedule, found.schedule)
             check_fires(schedule, now=now)
             after = activated(schedule, before=found.schedule, state=state, now=now, note=note)
-            return self._counted(schedule, _with_a_fire(schedule, after), stored=found, state=state, now=now)
+            return self._counted(schedule, _with_a_fire(schedule, after), stored=found, state=state)
 
         return self._revived(
             *self._tell(Deeds.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
@@ -219,7 +219,7 @@ class ScheduleManager:
             found = _found(stored, tenant, schedule_id)
             assert state is not None
             after = stopped(Status.DELETED, before=found.schedule, state=state, now=now)
-            return self._counted(found.schedule, after, stored=found, state=state, now=now)
+            return self._counted(found.schedule, after, stored=found, state=state)
 
         self._tell(Deeds.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
 
@@ -446,7 +446,7 @@ class ScheduleManager:
             after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=state.note)
         else:
             after = activated(schedule, before=before, state=state, now=now)
-        return self._counted(schedule, _with_a_fire(schedule, after), stored=stored, state=state, now=now)
+        return self._counted(schedule, _with_a_fire(schedule, after), stored=stored, state=state)
 
     def _counted(
         self,
@@ -455,10 +455,9 @@ class ScheduleManager:
         *,
         stored: StoredSchedule | None,
         state: ScheduleState | None,
-        now: datetime,
     ) -> Change:
         """A change that says what the schedule counts for from then on. stored, state: what stands there until then."""
-        share = share_of(schedule, after, before=stored.schedule if stored else None, seen=state, now=now)
+        share = share_of(schedule, after, before=stored.schedule if stored else None, seen=state)
         return Change(schedule, replace(after, share=share), limits=self.limits(schedule.tenant))
 
     def _revived(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:

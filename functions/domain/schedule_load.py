@@ -13,13 +13,20 @@ from functions.domain.errors import FiresExceeded, SchedulesExceeded
 
 MINUTES = 60
 
+COUNTED_BY = 2
+"""The way in which fires are counted: raised whenever a schedule may count for another figure than before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one schedule counts for. version: of it, for which that was found. fires: an hour; 0 where none follows."""
+    """What one schedule counts for. version: of it, for which that was found. fires: an hour; 0 where none follows.
+
+    counted_by: the way in which they were counted. The sweep counts again what was counted by another.
+    """
 
     version: int
     fires: int
+    counted_by: int = COUNTED_BY
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from functions.domain.instants import to_seconds
 from functions.domain.occurrence import UNBOUND, Occurrence
-from functions.domain.schedule_load import Share
+from functions.domain.schedule_load import COUNTED_BY, Share
 
 ASIDES_COUNT_FOR = timedelta(days=7)
 """How long after it was set aside a chain is not taken for sound again. The sweep tries it every few minutes."""
@@ -121,7 +121,8 @@ class ScheduleState:
         """Whether its share is that of the version that counts, as far as can be told without its definition."""
         if self.status is Status.DELETED or self.share is None:
             return self.status is Status.DELETED and self.share is None
-        return self.share.version == self.version if self.goes_on else not self.share.fires
+        found_for = (self.share.version, self.share.counted_by)
+        return found_for == (self.version, COUNTED_BY) if self.goes_on else not self.share.fires
 
     def is_costly(self, now: datetime) -> bool:
         """Whether its chain was set aside not long ago."""

@@ -6,7 +6,7 @@ that a clock change shortens, repeats or cuts in two has the length that really 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -52,6 +52,10 @@ class OpenHours:
     def never_opens(self) -> bool:
         """Whether no day of the week has a window."""
         return not any(self._week)
+
+    def of_weekday(self, weekday: Weekday) -> Sequence[tuple[timedelta, timedelta]]:
+        """What is open on a weekday that nothing else excludes, as times since its midnight, in order and joined."""
+        return self._week[weekday]
 
     def meets(self, times: TimesOfWeek) -> bool:
         """Whether any of these times falls into a window, on a date that nothing but its weekday excludes."""

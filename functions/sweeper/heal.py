@@ -119,8 +119,7 @@ class Healer:
         """Whether what a schedule counts for was put right. Never raises: a sum that is off must not hold up the chains."""
         try:
             with self.clock.limited(SHARE):
-                now = self.clock.now()
-                share = idle_share_of(state) if definition is None else share_of(definition.schedule, state, now=now)
+                share = idle_share_of(state) if definition is None else share_of(definition.schedule, state)
             return self.schedules.recount(key, share, seen=state)
         except Exception as error:  # noqa: BLE001  as said
             self.journal.event("schedule_not_counted", schedule=key, error=fault_of(error))

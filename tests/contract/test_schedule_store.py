@@ -138,6 +138,17 @@ class TestSums:
         assert schedules.load("acme") == Load(1, 0)
         assert schedules.state(KEY) == replace(ended, share=Share(1, 0))
 
+    def test_a_share_that_was_counted_in_another_way_is_put_right_once(self, schedules: ScheduleStore):
+        first = self.put(schedules, fires=12)
+        assert schedules.recount(KEY, Share(1, 1, counted_by=1), seen=first)
+        otherwise = replace(first, share=Share(1, 1, counted_by=1))
+        assert schedules.state(KEY) == otherwise
+
+        assert schedules.recount(KEY, Share(1, 60), seen=otherwise)
+        assert not schedules.recount(KEY, Share(1, 60), seen=otherwise)
+
+        assert schedules.load("acme") == Load(1, 60)
+
     def test_a_share_that_was_never_counted_is_counted_once(self, schedules: ScheduleStore):
         uncounted = a_state()
         assert schedules.change(a_stored_schedule(), uncounted, seen=None)

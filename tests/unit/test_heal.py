@@ -287,8 +287,15 @@ class TestSums:
             ({"status": Status.PAUSED}, Load(1, 0)),
             ({"status": Status.DELETED, "link": None}, Load()),
             ({"share": Share(0, 7), "rings_at": NOON + HOUR}, Load(1, 60)),
+            ({"share": Share(1, 7, counted_by=1), "rings_at": NOON + HOUR}, Load(1, 60)),
         ],
-        ids=["ended", "paused by itself", "deleted by another version", "changed by another version"],
+        ids=[
+            "ended",
+            "paused by itself",
+            "deleted by another version",
+            "changed by another version",
+            "counted otherwise",
+        ],
     )
     def test_what_a_schedule_does_not_count_for_any_more_is_given_back(
         self, world: World, state: dict[str, Any], load: Load

@@ -385,7 +385,7 @@ class World(Clients, Controls, Passing):
                 stored, _ = self.schedules.get(key)
                 if stored is None:
                     continue
-                fires = fires_an_hour(stored.schedule, after=self.clock.instant)
+                fires = fires_an_hour(stored.schedule)
                 is_fired = state.status is Status.ACTIVE and state.link is not None
                 expected[tenant] += Load(1, fires if is_fired else 0)
         found = {tenant: self.schedules.load(tenant) for tenant in expected}
