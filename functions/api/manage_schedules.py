@@ -33,7 +33,7 @@ from functions.domain.job import Job, Payload
 from functions.domain.job_id import job_id_of
 from functions.domain.occurrence import UNBOUND, Overlap, identity_of
 from functions.domain.planning import occurrence_job
-from functions.domain.preview import Page, Preview, preview
+from functions.domain.preview import Page, Place, Preview, preview
 from functions.domain.rrules import counted
 from functions.domain.schedule import Fire, RecurrenceRule, Schedule
 from functions.domain.schedule_load import NO_LIMITS, LoadLimits
@@ -250,13 +250,16 @@ class ScheduleManager:
         active = [stored.schedule for stored in found if stored.status is Status.ACTIVE]
         return active, found[-1].schedule.schedule_id if has_more and found else None
 
-    def preview(self, tenant: str, schedule_id: str, *, count: int, after: datetime | None = None) -> Page:
-        """The next fires, as they stand."""
+    def preview(self, tenant: str, schedule_id: str, *, count: int, begins: Place | None = None) -> Page:
+        """The next fires, as they stand, from now on or where the page before has left off."""
         stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
         found = _found(stored, tenant, schedule_id)
         assert state is not None
         budget = Budget(STEPS_OF_A_REQUEST)
-        return self._upcoming(found, state, count=count, now=after or self.clock.now(), budget=budget)
+        if begins is not None and begins.fired is not None:
+            return preview(found.schedule, after=begins.after, count=count, index=begins.fired, budget=budget)
+        now = self.clock.now() if begins is None else begins.after
+        return self._upcoming(found, state, count=count, now=now, budget=budget)
 
     def trigger(
         self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None, caller: str = ""
@@ -300,10 +303,11 @@ class ScheduleManager:
         """
         stored = _found(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
-        first_at = now
+        first_at, first_index = now, 0
         if after:
             left_off = parse_bookmark(after)
             start, token, first_at = max(start, left_off.start), left_off.token, left_off.first_at(now=now)
+            first_index = left_off.index
         found = self._range(stored.schedule, start=start, end=end, now=now)
         gap = timedelta(minutes=1) / per_minute
         jobs = [
@@ -311,7 +315,7 @@ class ScheduleManager:
                 stored,
                 fire_at=fire.at,
                 due_at=first_at + gap * number,
-                index=number,
+                index=first_index + number,
                 suffix=f"backfill-{token}",
                 overlap=overlap,
                 nominal_at=fire.nominal_at,
@@ -322,7 +326,9 @@ class ScheduleManager:
         if not is_dry_run:
             count = self.gate.admit(tenant, [job.scheduled_at for job in jobs])
             if count < len(jobs):
-                goes_on = Bookmark(start=found[count].at, due_at=first_at + gap * count, token=token)
+                goes_on = Bookmark(
+                    start=found[count].at, due_at=first_at + gap * count, token=token, index=first_index + count
+                )
             found, jobs = found[:count], jobs[:count]
             taken = self.asked.take_in(jobs)
             jobs = [each.job for each in taken]

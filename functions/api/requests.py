@@ -63,7 +63,8 @@ class Rules(BaseModel):
     """The request has an Idempotency-Key header: a repeat may come after its time, and is told its first job."""
 
 
-def _instant(value: Any) -> datetime:
+def read_instant(value: Any) -> datetime:
+    """For fields of other types that hold one. Raises what pydantic tells as an error of the field."""
     if not isinstance(value, str):
         raise PydanticCustomError("instant", "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00")
     instant = checked(parse_instant, value)
@@ -107,7 +108,7 @@ NewTenant = Annotated[Tenant, WithJsonSchema({"type": "string", "pattern": rf"^(
 IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_key)]
 Instant = Annotated[
     datetime,
-    BeforeValidator(_instant),
+    BeforeValidator(read_instant),
     PlainSerializer(format_instant, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2027-01-31T09:00:00+01:00"]}),
 ]

@@ -58,8 +58,7 @@ def schedule_body(standing: Standing, *, now: datetime, stored_payload: str | No
 
 def fires_body(page: Page) -> dict[str, Any]:
     """A page of fires that are to come; next: the `after` of the page behind it."""
-    after = page.goes_on_after
-    return {"fires": previews_body(page.previews), "next": format_instant(after) if after is not None else None}
+    return {"fires": previews_body(page.previews), "next": None if page.goes_on is None else str(page.goes_on)}
 
 
 def previews_body(previews: Sequence[Preview]) -> list[dict[str, Any]]:

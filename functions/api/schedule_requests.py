@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema
 
-from functions.api.requests import Instant, Tenant
+from functions.api.requests import Instant, Tenant, read_instant
 from functions.domain.occurrence import Overlap
+from functions.domain.preview import Place
 from functions.domain.schedule import SCHEDULE_ID
 
 MAX_NOTE = 500
 MOST_SHOWN = 100
 """Fires of one preview."""
+_GOES_ON = re.compile(r"(.{1,40})~([0-9]{1,9})", re.ASCII)
 
 
 After = Annotated[
@@ -69,11 +72,29 @@ class ChangeQuery(TenantQuery):
     count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
 
 
+def _place(value: Any) -> Place:
+    found = _GOES_ON.fullmatch(value) if isinstance(value, str) else None
+    return Place(read_instant(found[1]), int(found[2])) if found else Place(read_instant(value))
+
+
 class PreviewQuery(TenantQuery):
     """The next `count` fires, from now or after an instant."""
 
     count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
-    after: Instant | None = None
+    after: (
+        Annotated[
+            InstanceOf[Place],
+            BeforeValidator(_place),
+            WithJsonSchema(
+                {
+                    "type": "string",
+                    "description": "an instant, or the `next` of the answer before",
+                    "examples": ["2027-01-31T09:00:00+01:00"],
+                }
+            ),
+        ]
+        | None
+    ) = None
 
 
 class PageQuery(TenantQuery):

@@ -98,7 +98,7 @@ def get_schedule(path: str) -> Response[str]:
     if verb == "preview":
         query = _query(PreviewQuery)
         schedule_id = check_schedule_id(schedule_id)
-        found = _desk().manager.preview(query.tenant, schedule_id, count=query.count, after=query.after)
+        found = _desk().manager.preview(query.tenant, schedule_id, count=query.count, begins=query.after)
         return answer(HTTPStatus.OK, fires_body(found))
     if verb:
         return _no_verb(verb, "preview")

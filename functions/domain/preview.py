@@ -12,7 +12,7 @@ from functions.domain.budget import Budget
 from functions.domain.calendars import why_excluded
 from functions.domain.errors import TooCostly
 from functions.domain.firing import MOST_GATHERED, Gathered, gather
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import MILLISECOND, format_instant
 from functions.domain.moving import Move, course_of, jitter_of, spread_of
 from functions.domain.schedule import Fire, Fold, Gap, Mover, Schedule
 from functions.domain.zones import Nominal, instants_of, local_of, zone_of
@@ -41,11 +41,22 @@ class Preview:
     marks: tuple[Mark, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instant behind which a preview goes on. fired: how many fires there are up to it, of a schedule that has a last run."""
+
+    after: datetime
+    fired: int | None = None
+
+    def __str__(self) -> str:
+        return format_instant(self.after) + ("" if self.fired is None else f"~{self.fired}")
+
+
 class Page(NamedTuple):
-    """Some of the next fires. goes_on_after: behind which instant there may be more; None where there are none."""
+    """Some of the next fires. goes_on: where there may be more; None where there are none."""
 
     previews: list[Preview]
-    goes_on_after: datetime | None
+    goes_on: Place | None
 
 
 def preview(schedule: Schedule, *, after: datetime, count: int, index: int = 0, budget: Budget | None = None) -> Page:
@@ -53,7 +64,8 @@ def preview(schedule: Schedule, *, after: datetime, count: int, index: int = 0, 
 
     budget: see `fires`; where it is spent, those that were found. Raises TooCostly when none was.
     """
-    most = count if schedule.max_runs is None else min(count, schedule.max_runs - index)
+    left = None if schedule.max_runs is None else max(0, schedule.max_runs - index)
+    most = count if left is None else min(count, left)
     found: list[Preview] = []
     is_cut = False
     try:
@@ -63,8 +75,9 @@ def preview(schedule: Schedule, *, after: datetime, count: int, index: int = 0, 
         if not found:
             raise
         is_cut = True
-    goes_on = is_cut or len(found) == count
-    return Page(found, found[-1].fire.at if found and goes_on else None)
+    goes_on = bool(found) and (is_cut or len(found) == count) and len(found) != left
+    fired = None if left is None else index + len(found)
+    return Page(found, Place(found[-1].fire.at, fired) if goes_on else None)
 
 
 def explain(schedule: Schedule, fire: Fire) -> list[str]:

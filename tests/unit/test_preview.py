@@ -7,7 +7,7 @@ import pytest
 
 from functions.domain.budget import Budget
 from functions.domain.firing import fires, next_fire
-from functions.domain.preview import Preview, explain, preview
+from functions.domain.preview import Place, Preview, explain, preview
 from functions.domain.schedule import (
     Calendar,
     CronRule,
@@ -60,12 +60,12 @@ def test_a_preview_goes_on_where_a_page_of_it_was_full():
     schedule = a_schedule(max_runs=5)
     first = preview(schedule, after=NOON, count=3)
     last_at = first.previews[-1].fire.at
-    assert first.goes_on_after == last_at
+    assert first.goes_on == Place(last_at, fired=3)
 
     second = preview(schedule, after=last_at, count=3, index=3)
 
     assert [found.fire for found in (*first.previews, *second.previews)] == list(islice(fires(schedule, after=NOON), 5))
-    assert second.goes_on_after is None
+    assert second.goes_on is None
 
 
 def test_a_preview_goes_on_where_its_budget_was_spent():
@@ -75,8 +75,8 @@ def test_a_preview_goes_on_where_its_budget_was_spent():
 
     while len(found) < 100:
         page = preview(schedule, after=after, count=100 - len(found), budget=Budget(100))
-        assert page.goes_on_after is not None
-        found, after, pages = [*found, *page.previews], page.goes_on_after, pages + 1
+        assert page.goes_on is not None
+        found, after, pages = [*found, *page.previews], page.goes_on.after, pages + 1
 
     assert found == whole.previews
     assert 2 <= pages < 50

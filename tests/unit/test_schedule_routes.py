@@ -308,6 +308,9 @@ def test_every_request_names_its_tenant(method: str, path: str, body: Any):
         ("/v1/schedules/nightly", {"verbose": "1"}, "verbose"),
         ("/v1/schedules/nightly:preview", {"count": 101}, "count"),
         ("/v1/schedules/nightly:preview", {"after": "2027-03-01T12:00:00"}, "after"),
+        ("/v1/schedules/nightly:preview", {"after": "2027-03-01T12:00:00~3"}, "after"),
+        ("/v1/schedules/nightly:preview", {"after": "2027-03-01T12:00:00Z~"}, "after"),
+        ("/v1/schedules/nightly:preview", {"after": "2027-03-01T12:00:00Z~-1"}, "after"),
     ],
 )
 def test_a_bad_query_is_refused_with_its_field(path: str, query: dict[str, Any], field: str):
@@ -438,6 +441,31 @@ def test_schedules_are_told_page_by_page_and_for_one_tenant_only():
 
     assert [schedule["id"] for schedule in first["schedules"]] == ["a", "b", "c"]
     assert ([schedule["id"] for schedule in second["schedules"]], second["next"]) == (["d"], None)
+
+
+def test_pages_of_a_preview_show_no_more_fires_than_a_schedule_has():
+    api = Api()
+    api.put(every=60, max_runs=15)
+    shown, query = [], {"count": 6}
+    while True:
+        _, told = api.call("GET", "/v1/schedules/nightly:preview", query=query)
+        shown += [fire["at"] for fire in told["fires"]]
+        if told["next"] is None:
+            break
+        query = {"count": 6, "after": told["next"]}
+        api.clock.tick(timedelta(seconds=100))  # what fires between two pages was shown on the first
+
+    assert len(shown) == len(set(shown)) == 15
+    assert shown == sorted(shown)
+
+
+def test_a_preview_that_shows_the_last_fire_is_the_last_page():
+    api = Api()
+    api.put(every=60, max_runs=10)
+
+    _, told = api.call("GET", "/v1/schedules/nightly:preview", query={"count": 10})
+
+    assert (len(told["fires"]), told["next"]) == (10, None)
 
 
 def test_a_preview_tells_both_clocks_and_why_a_fire_is_moved():
@@ -657,6 +685,23 @@ class TestWhatATenantMayHandIn:
         due_ats = [parse_job_id(job_id).due_at - NOON for part in parts for job_id in part["jobs"]]
         assert due_ats == [timedelta(seconds=10 * number) for number in range(10)]
         assert len({timer.job.identity for timer in api.ready.sent}) == len(api.ready.sent) == 10
+
+    def test_fires_of_a_backfill_are_counted_over_all_its_parts(self):
+        api = Api()
+        api.put(job={**JOB, "payload": "{{tickwheel.index}}"})
+        api.plans.plans["acme"] = TenantPlan(max_pending=4)
+        _, told = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE)
+        api.plans.plans["acme"] = TenantPlan()
+        _, rest = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": told["next"]})
+
+        assert (told["count"], rest["count"]) == (4, 6)
+        occurrences = [timer.job.occurrence for timer in api.ready.sent]
+        assert sorted(each.index for each in occurrences if each is not None) == list(range(10))
+        # Of a release whose bookmarks had no index.
+        _, again = api.call(
+            "POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": told["next"].rpartition("~")[0]}
+        )
+        assert again["count"] == 6
 
     def test_a_backfill_is_taken_as_far_as_its_quota_goes(self):
         api = Api()
