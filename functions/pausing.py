@@ -13,7 +13,7 @@ from functions.domain.schedule_state import ScheduleState, Status
 from functions.ports import Audit, Clock, Journal, ScheduleStore, StoredSchedule
 from functions.schedule_changes import Change, ScheduleChanger
 
-MOST_ASIDES = 3
+PAUSED_AFTER = 3
 """How often a chain is set aside before its schedule is paused."""
 
 ASIDE_PAUSE = "paused after its next fire could not be found {count} times: {why}"
@@ -71,7 +71,7 @@ class Asides:
         count = 0
         try:
             count = self.schedules.note_aside(key, version=version, now=self.clock.now())
-            if count >= MOST_ASIDES:
+            if count >= PAUSED_AFTER:
                 self.pauser.pause(key, ASIDE_PAUSE.format(count=count, why=why), version=version)
         except Exception as error:  # noqa: BLE001  whoever comes by wants to go on with the others
             self.journal.event("aside_not_noted", schedule=key, error=fault_of(error))

@@ -66,11 +66,18 @@ def operation(texts):
     record = domain("operation_record").OperationRecord(*texts)
     return domain("operation_record").decode_operation(record, tenant="acme", operation_id="o1")
 
+def left_open(text):
+    # What a definition means where it says nothing, decided by its rule.
+    schedule = READ["definition"](text)
+    gap, fold = domain("nominals").clock_policy(schedule)
+    return {"outside its windows": schedule.mode, "gap": gap, "fold": fold}
+
 READ = {
     "timer": lambda text: domain("envelope").decode_timer(text, tenant="acme"),
     "alarm": lambda text: domain("envelope").decode_alarm(text, tenant="acme"),
     "message": lambda text: domain("envelope").decode_envelope(text),
     "definition": lambda text: domain("schedule_record").decode_schedule(text, tenant="acme", schedule_id="nightly"),
+    "what a definition leaves open": left_open,
     "cursors": lambda text: domain("cursor").decode_cursors(text),
     "tenant": lambda text: domain("tenant_plan").decode_tenant(text),
     "operation": operation,

@@ -102,6 +102,16 @@ IN_PLACE = {
         ('said.get("plan", DEFAULT_PLAN)', 'said.get("plan", "gold")'),
         ('said.get("status", TenantStatus.ACTIVE)', 'said.get("status", TenantStatus.PAUSED)'),
     ],
+    "functions.domain.schedule": [
+        ("else WindowMode.SKIP)", "else WindowMode.DEFER)"),
+        ("(WindowMode.SCALE if isinstance", "(WindowMode.SKIP if isinstance"),
+    ],
+    "functions.domain.nominals": [
+        ("schedule.gap or Gap.NEXT_VALID", "schedule.gap or Gap.SKIP"),
+        ("schedule.fold or Fold.FIRST", "schedule.fold or Fold.SECOND"),
+        ("schedule.gap or Gap.SKIP", "schedule.gap or Gap.NEXT_VALID"),
+        ("schedule.fold or Fold.BOTH", "schedule.fold or Fold.FIRST"),
+    ],
     "functions.domain.operation_record": [("_STORED_RATE = 50.0", "_STORED_RATE = 10.0")],
     "functions.domain.envelope": [
         ('record.get("a", 1)', 'record.get("a", 2)'),

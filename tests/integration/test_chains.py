@@ -8,7 +8,7 @@ import pytest
 from functions.adapters.tables import SHARDS
 from functions.domain.claims import MAX_RESCUES
 from functions.domain.instants import format_instant
-from functions.pausing import MOST_ASIDES
+from functions.pausing import PAUSED_AFTER
 from functions.plans import KNOWN_FOR
 from tests.integration.events import Context, an_sqs_event
 from tests.integration.stage import Stage
@@ -56,7 +56,7 @@ def test_an_operation_that_meets_a_chain_which_takes_too_much_pauses_it_in_the_e
     _, standing = stage.call("GET", "/v1/schedules/nightly", query={"tenant": "acme"})
 
     with recorder.acting("operations"):
-        for _ in range(MOST_ASIDES):
+        for _ in range(PAUSED_AFTER):
             asides.set_aside("acme#nightly", version=standing["version"], why="it takes too much")
             stage.travel(timedelta(seconds=1))
 
