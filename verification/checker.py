@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from functions.domain.instants import MILLISECOND, parse_instant
-from functions.domain.job import Delivery
+from functions.domain.job import MAX_PARKED, Delivery
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.occurrence import identity_of
 from verification.history import Call, Cancel, Fires, History, Job, Row
@@ -177,7 +177,7 @@ class _Judge:
             Invariant.DEAD_LETTERS_ACCOUNTED, key, count == int(has_failed), f"is {state}, with {count} dead letters"
         )
         if row is not None:
-            self._check_agreement(key, taken, row)
+            self._check_agreement(key, taken, row, asked)
 
     def _check_exactly_once(self, key: str, taken: Sequence[Call], row: Row | None) -> None:
         settled_at = row.settled_at if row else None
@@ -192,14 +192,16 @@ class _Judge:
             grows = call.fence > before.fence and call.attempt >= before.attempt
             self._expect(Invariant.FENCES_GROW, key, grows, _told([before, call]))
 
-    def _check_agreement(self, key: str, taken: Sequence[Call], row: Row) -> None:
+    def _check_agreement(self, key: str, taken: Sequence[Call], row: Row, asked: _Asked) -> None:
         is_disturbed = key in self._history.disturbed
         successes = [call for call in taken if call.is_success]
         match row.state:
             case State.SUCCEEDED:
                 agrees = any(call.attempt == row.attempt for call in successes)
             case State.ATTEMPTED:
-                agrees = is_disturbed or len(taken) == 1
+                # After so long it fails where its destination is left alone just then, and keeps no letter.
+                has_waited_for_long = row.settled_at is not None and row.settled_at >= asked.due_at + MAX_PARKED
+                agrees = is_disturbed or len(taken) == 1 or (has_waited_for_long and not taken)
             case State.FAILED:
                 classes = {letter.error_class for letter in self._history.letters if letter.key == key}
                 agrees = is_disturbed or (bool(taken) and not successes) or bool(classes & _NO_CALL_NEEDED)

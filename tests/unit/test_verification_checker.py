@@ -109,6 +109,9 @@ GOOD = {
     "is started by a worker that dies": a_history(
         a_job(AT_MOST), [], a_row(State.ATTEMPTED, fence=0), disturbed=frozenset({KEY})
     ),
+    "is started two weeks late, while its destination is left alone": a_history(
+        a_job(AT_MOST), [], a_row(State.ATTEMPTED, fence=0, settled_at=NOON + timedelta(days=14))
+    ),
     "is run before its time by its owner": a_history(
         a_job(hastened_at=NOON - MINUTE), [a_call(called_at=NOON - SECOND)], a_row()
     ),
