@@ -76,7 +76,7 @@ def _live(
         audits=chance.random() < 0.5,
         lambdas=dict(lambdas),
         make_stores=stores,
-        chaos=Chaos(tuple(struck), chance, pace.wheel.skew),
+        chaos=Chaos(tuple(struck), chance, pace.wheel.skew, rate=pace.fault_rate, most=pace.most_faults),
         pace=pace,
     )
     acts = [act for act in Act if chance.random() < pace.acts]

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from math import inf
 
 from tests.world.process import Fate
 
@@ -89,13 +90,17 @@ _STALLS_OF_REQUESTS = (12, 28, 28)
 
 @dataclass
 class Chaos:
-    """Draws what goes wrong. struck: how often each fault did. is_over: nothing goes wrong any more."""
+    """Draws what goes wrong. struck: how often each fault did. is_over: nothing goes wrong any more. rate: how much of the usual
+    goes wrong. most: strikes of each fault.
+    """
 
     faults: Collection[Fault]
     random: random.Random
     skew: timedelta
     struck: Counter[Fault] = field(default_factory=Counter)
     is_over: bool = False
+    rate: float = 1
+    most: float = inf
     _refusals: int = 0
 
     def strikes(self, fault: Fault, chance: float) -> bool:
@@ -107,7 +112,8 @@ class Chaos:
 
     def draws(self, fault: Fault, chance: float) -> bool:
         """Whether a fault is going to strike; whoever lets it strike counts it."""
-        return not self.is_over and fault in self.faults and self.random.random() < chance
+        may_strike = not self.is_over and fault in self.faults and self.struck[fault] < self.most
+        return may_strike and self.random.random() < chance * self.rate
 
     def ahead(self) -> timedelta:
         """How far the clock of a new process is off."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 
 from functions.domain.instants import SECOND
 from functions.domain.schedule import CronRule, Rule
@@ -18,7 +19,8 @@ _DAY = 24 * _HOUR
 class Pace:
     """All of it in seconds, but for what is of a type of its own.
 
-    acts: how probable each kind of act is. asked_within: while somebody asks for something. beyond: how long the episode
+    fault_rate, most_faults: how much of what goes wrong in minutes does, and how often each fault strikes. acts: how
+    probable each kind of act is. asked_within: while somebody asks for something. beyond: how long the episode
     goes on after that. far: how far beyond GUARD a job is due. targets: their kinds. attempts, retries, longest_retry: of
     policies, with their bases and the cap of these. often: rules that no broken target may have; seldom: those that any
     may. expires_after: of some jobs. later, again_within: for when, and how long after its first use, a key is used again.
@@ -29,6 +31,8 @@ class Pace:
     """
 
     wheel: Wheel
+    fault_rate: float
+    most_faults: float
     acts: float
     asked_within: float
     beyond: float
@@ -58,6 +62,8 @@ class Pace:
 
 MINUTES = Pace(
     wheel=LOCAL_WHEEL,
+    fault_rate=1,
+    most_faults=inf,
     acts=0.3,
     asked_within=600,
     beyond=300,
@@ -99,6 +105,9 @@ DAYS = Pace(
         write_shards=2,
         scan_shards=2,
     ),
+    # Whatever copies messages would fill the queue behind a breaker that stays open for days.
+    fault_rate=0.25,
+    most_faults=60,
     acts=0.75,
     asked_within=30 * _DAY,
     beyond=45 * _DAY,
