@@ -113,8 +113,8 @@ DAYS = Pace(
     beyond=45 * _DAY,
     far=25 * _DAY,
     # Many go on for days.
-    targets=(*["fine"] * 20, *["flaky"] * 8, *["stubborn"] * 8, *["broken"] * 10, "poison"),
-    attempts=(1, 2, 4, 8, 12),
+    targets=(*["fine"] * 14, *["flaky"] * 8, *["stubborn"] * 10, *["broken"] * 14, "poison"),
+    attempts=(1, 4, 8, 12, 12),
     retries=(600, 6 * _HOUR, 12 * _HOUR, 12 * _HOUR),
     longest_retry=12 * _HOUR,
     often=(CronRule("0 0,12 * * *"), CronRule("30 9 * * *"), every(hours=8), every(days=2)),
@@ -132,7 +132,7 @@ DAYS = Pace(
     rates=(0.01, 0.01, 0.05),
     leases=(60, _HOUR, 6 * _HOUR),
     took=(5, 600, _HOUR, 10 * _HOUR),
-    tenant_pause=50 * _DAY,
-    stage_pause=30 * _DAY,
+    tenant_pause=120 * _DAY,
+    stage_pause=60 * _DAY,
     lateness=timedelta(hours=2),
 )
