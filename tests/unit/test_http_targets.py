@@ -337,8 +337,10 @@ def test_a_body_that_drips_is_cut_off_after_a_moment_and_changes_nothing(
         request.wfile.write(f"HTTP/1.1 200 OK\r\n{framing}\r\n\r\n".encode())
         try:
             # Never a pause that a socket's own timeout would see.
-            while not sink.released.wait(SHORT.total_seconds() / 10):
+            is_over = False
+            while not is_over:
                 request.wfile.write(b"1\r\n.\r\n" if "chunked" in framing else b".")
+                is_over = sink.released.wait(SHORT.total_seconds() / 10)
         except ConnectionError:
             cut_off.set()
 
