@@ -45,7 +45,7 @@ from functions.ports import (
     UsageCounter,
 )
 from functions.run_ends import RunEnds
-from functions.skips import Skips
+from functions.stops import Stops
 from functions.tally import UNCOUNTED
 
 RETRIED = "retried"
@@ -62,6 +62,7 @@ class Ends:
     ledger: Ledger
     dead_letters: DeadLetters
     runs: RunEnds
+    stops: Stops
     journal: Journal
     usage: UsageCounter = UNCOUNTED
     pending: PendingCounter = UNCOUNTED
@@ -85,30 +86,17 @@ class Ends:
 
         spares_schedule: its schedule asks, and needs not be told.
         """
-        if not answer.is_repeated:
-            self.journal.event(
-                "job_settled", job_id=str(job_id), tenant=job_id.tenant, outcome=State.CANCELLED.value, attempt=0
-            )
-            self.journal.count(State.CANCELLED.value)
-            self.pending.leave(job_id, asked_for=answer.asked_for)
-        self.audit.note(
-            Ending(
-                job_id=job_id,
-                outcome=State.CANCELLED,
-                attempt=0,
-                ended_at=self.clock.now(),
-                due_at=job_id.due_at,
-                reason=reason,
-                is_repeated=answer.is_repeated,
-            )
-        )
+        self.stops.cancelled(job_id, answer, reason=reason)
         if not (spares_schedule or answer.is_repeated):
             self.runs.cancelled(job_id)
 
+    def given_up(self, job_id: JobId, row: LedgerRow) -> bool:
+        """Nobody carries on a run that its schedule waits for; False when somebody has touched its row since it was seen."""
+        return self.stops.give_up(job_id, row)
+
     def skipped(self, timer: Timer, reason: SkipReason | str) -> None:
         """A fire does not run. reason: a text where its schedule, which may be another by now, is not to count it."""
-        skips = Skips(clock=self.clock, journal=self.journal, pending=self.pending, audit=self.audit)
-        skips.tell(timer, str(reason))
+        self.stops.skipped(timer, str(reason))
         self.journal.count(State.SKIPPED.value)
         if isinstance(reason, SkipReason):
             self.runs.skipped(timer, reason)

@@ -21,18 +21,18 @@ from functions.domain.claims import LedgerRow
 from functions.domain.errors import TooCostly
 from functions.domain.faults import fault_of
 from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.moving import waited_for_opening
 from functions.domain.occurrence import identity_of
 from functions.domain.planning import Plan, link_after_run, occurrence_job, plan, rings_at, shard_of
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Link, SkipReason, Status
-from functions.domain.slots import given_up_at
+from functions.domain.slots import given_up_at, is_abandoned
 from functions.domain.wheel import Wheel
 from functions.pausing import Asides
 from functions.placing import Placement, Placer
 from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule, TenantPlans
-from functions.skips import Skips
+from functions.stops import Stops
 
 MOST_AT_ONCE = 2_000
 """Fires that are placed before the advances of their schedules: what a death in between repeats."""
@@ -122,7 +122,7 @@ class Materialiser:
     plans: TenantPlans
     journal: Journal
     asides: Asides
-    skips: Skips
+    stops: Stops
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
     def revive(self, key: str) -> Carried:
@@ -158,7 +158,7 @@ class Materialiser:
     def _plan(self, steps: Sequence[_Step], allowance: _Allowance) -> None:
         """Place the fires of each step that are near."""
         now = self.clock.now()
-        ends = self._ends_of(steps)
+        ends = self._ends_of(steps, now=now)
         fires: list[tuple[_Step, Link, Timer]] = []
         for number, step in enumerate(steps):
             if len(fires) >= MOST_AT_ONCE or not allowance.covers(step, is_first=not number):
@@ -180,11 +180,11 @@ class Materialiser:
         if fires:
             self.journal.count("occurrences", len(fires))
 
-    def _decide(self, step: _Step, ends: Mapping[str, LedgerRow], *, now: datetime) -> Sequence[Link]:
+    def _decide(self, step: _Step, ends: Mapping[str, datetime], *, now: datetime) -> Sequence[Link]:
         """The fires to place now."""
         schedule, link = step.chain.stored.schedule, step.planned.link
         if link is not None and link.is_awaited:
-            ended_at = _ended_at(ends.get(self._run_key(step, link)), link, now=now)
+            ended_at = ends.get(self._run_key(step, link))
             if ended_at is None:
                 return ()
             link = step.planned.link = link_after_run(
@@ -231,7 +231,7 @@ class Materialiser:
                 # There is no run whose end could be awaited: it is taken for one without length.
                 step.planned.link = link_after_run(step.chain.stored.schedule, link, ended_at=link.at)
             self.journal.event("fire_refused", schedule=step.chain.stored.key, fault=placement.fault)
-            self.skips.tell(timer, SkipReason.REFUSED)
+            self.stops.skipped(timer, SkipReason.REFUSED)
         else:
             step.is_refused = True
 
@@ -317,17 +317,28 @@ class Materialiser:
         schedule = step.chain.stored.schedule
         return f"{schedule.tenant}#{identity_of(schedule.schedule_id, link.at)}"
 
-    def _ends_of(self, steps: Sequence[_Step]) -> dict[str, LedgerRow]:
-        """The ledger rows of the runs that are awaited."""
-        awaited = [step.planned.link for step in steps]
-        keys = [
-            self._run_key(step, link) for step, link in zip(steps, awaited, strict=True) if link and link.is_awaited
-        ]
-        if len(keys) > _FEW:
-            return self.ledger.get_many(keys)
-        # As of all writes before: a run that has just been settled is the usual reason to ask.
-        rows = {key: self.ledger.get(key) for key in keys}
-        return {key: row for key, row in rows.items() if row is not None}
+    def _ends_of(self, steps: Sequence[_Step], *, now: datetime) -> dict[str, datetime]:
+        """When the runs that are awaited came to their ends, those that have. One that nobody carries on is brought to it."""
+        links = [(step, step.planned.link) for step in steps]
+        awaited = {self._run_key(step, link): link for step, link in links if link is not None and link.is_awaited}
+        # Of a few as of all writes before: a run that has just been settled is the usual reason to ask.
+        many = self.ledger.get_many(list(awaited)) if len(awaited) > _FEW else None
+        ends: dict[str, datetime] = {}
+        for key, link in awaited.items():
+            row = self.ledger.get(key) if many is None else many.get(key)
+            ended_at = self._ended_at(row, link, now=now)
+            if ended_at is not None:
+                ends[key] = ended_at
+        return ends
+
+    def _ended_at(self, row: LedgerRow | None, link: Link, *, now: datetime) -> datetime | None:
+        if row is not None and row.is_settled:
+            return row.updated_at
+        if not is_abandoned(row, since=link.at, now=now, skew=self.wheel.skew):
+            return None
+        if row is not None and not self.stops.give_up(parse_job_id(row.job_id), row):
+            return None
+        return given_up_at(row, since=link.at)
 
     def _observe(self, schedule: Schedule, link: Link) -> None:
         if link.previous_at is not None:
@@ -341,12 +352,3 @@ class Materialiser:
             self.journal.count("misfires", planned.misfire_count)
         if planned.skips:
             self.journal.count("skipped", sum(planned.skips.values()))
-
-
-def _ended_at(row: LedgerRow | None, link: Link, *, now: datetime) -> datetime | None:
-    """When the run of an awaited link came to its end; None while it has not."""
-    if row is not None and row.is_settled:
-        return row.updated_at
-    # No message of it is left: it will never end.
-    given_up = given_up_at(row, since=link.at)
-    return given_up if given_up is not None and given_up < now else None

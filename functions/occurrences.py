@@ -183,10 +183,7 @@ class Occurrences:
             # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would tell of
             # what has ended otherwise.
             return True
-        self._cancel(job_id, now=now, reason="abandoned")
-        self.journal.event("run_abandoned", job_id=job_id)
-        self.journal.count("runs_abandoned")
-        return True
+        return self.ends.given_up(parse_job_id(job_id), row)
 
     def _evict(self, job_id: str, key: str) -> None:
         """Stop a run: it is not tried again, and if it has not begun it does not."""

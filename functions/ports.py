@@ -316,6 +316,10 @@ class Ledger(Protocol):
         """
         ...
 
+    def give_up(self, job_id: JobId, *, row: LedgerRow, owner: str, now: datetime) -> Cancelled | Refused:
+        """Write the tombstone of what nobody carries on, running or not, if no transition has touched it since it was seen."""
+        ...
+
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
         """Ask that nothing follows what the row says, if it is still the one that was seen."""
         ...

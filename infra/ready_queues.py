@@ -13,7 +13,7 @@ from infra.acknowledge import acknowledge
 from infra.stage import PRIORITIES, Stage
 
 RETENTION = cdk.Duration.days(MESSAGE_LIFE.days)
-"""SQS's longest. A ledger row lives a day longer than any message that could meet it."""
+"""SQS's longest. A ledger row outlives any message that could meet it."""
 
 MAX_RECEIVES = 10
 

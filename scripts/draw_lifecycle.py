@@ -45,6 +45,7 @@ CAUSE = {
     Event.EXPIRE: "claimed after its `expires_after`: settled without running",
     Event.CANCEL: "the tombstone: conditional on the job neither running nor settled",
     Event.WITHDRAW: "a running job with a requested cancel fails, or is rescued: no attempt follows",
+    Event.ABANDON: "a schedule waits no longer for a run that nobody has heard of for 14 days, or whose cancel was requested and whose lease is over",
     Event.SKIP: "a fire comes due while its schedule is paused or deleted, or while a run is in its way; never once it has begun",
     Event.BURY: "the attempt's workers died 4 times, or no queue will ever take it: this and the dead letter are one transaction",
 }

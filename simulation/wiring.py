@@ -24,7 +24,7 @@ from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
-from functions.skips import Skips
+from functions.stops import Stops
 from functions.worker.execute import Message, Worker
 from simulation.calls import Calls
 from simulation.limits import Limits
@@ -122,6 +122,7 @@ class Components:
         self.placer = Placer(wheel=wheel, clock=clock, timers=self.timers, ready=self.ready, pacer=self.pacer)
         changer = ScheduleChanger(clock=clock, schedules=self.schedules)
         self.pauser = Pauser(changer=changer, journal=around.counts)
+        stops = Stops(clock=clock, ledger=self.ledger, journal=around.counts, token=around.dice.token)
         self.materialiser = Materialiser(
             wheel=wheel,
             clock=clock,
@@ -131,7 +132,7 @@ class Components:
             plans=around.plans,
             journal=around.counts,
             asides=Asides(clock=clock, schedules=self.schedules, pauser=self.pauser, journal=around.counts),
-            skips=Skips(clock=clock, journal=around.counts),
+            stops=stops,
             side_by_side=self.map_side_by_side,
         )
         self.ends = Ends(
@@ -143,6 +144,7 @@ class Components:
                 pauser=self.pauser,
                 materialiser=self.materialiser,
             ),
+            stops=stops,
             journal=around.counts,
         )
 

@@ -87,7 +87,8 @@ def is_refused(error: Exception) -> bool:
 def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
     """Make a call again that met a transaction on its row: the SDK does not. Raises Busy after so many tries.
 
-    Between them with full jitter (Brooker, "Exponential Backoff And Jitter", 2015): those that met would meet again.
+    Between them with full jitter (Brooker, "Exponential Backoff And Jitter", 2015,
+    https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/): those that met would meet again.
     """
     for attempt in range(tries):
         if attempt:

@@ -26,7 +26,7 @@ DELETED_LIFE = timedelta(days=30)
 """How long the state of a deleted schedule is kept: longer than any message of it."""
 
 TRIES_OF_SUMS = 24
-"""Of a change that meets all others of its tenant in one row: six seconds of pauses or so, which a request has."""
+"""Of a change that a request waits for, which meets all others of its tenant in one row: six seconds of pauses or so."""
 
 Read = TypeVar("Read")
 
@@ -46,13 +46,16 @@ class DynamoDBScheduleStore:
     a, aa: how often it was set aside lately, and when last, e: its share, x: ttl}; instants
     in ms, the ttl in s. l is a ring: a fire's index says which place it takes.
 
+    tries_of_sums: how often a change is made that meets others of its tenant in their sum.
+
     Sums of shares {k: `{tenant}#`, c: schedules, e: fires an hour}, among the states: no schedule has an empty id.
     """
 
-    def __init__(self, client: DynamoDBClient, *, definitions: str, states: str) -> None:
+    def __init__(self, client: DynamoDBClient, *, definitions: str, states: str, tries_of_sums: int = TRIES) -> None:
         self._client = client
         self._definitions = definitions
         self._states = states
+        self._tries_of_sums = tries_of_sums
 
     def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
         """Four read units or more: a transaction, because the two rows must be of one version."""
@@ -132,7 +135,7 @@ class DynamoDBScheduleStore:
             self._state_request(stored.key, state, seen, history=history),
             *([self._sum_request(tenant, added, limits)] if added != Load() else ()),
         ]
-        tries = TRIES_OF_SUMS if added != Load() else TRIES
+        tries = self._tries_of_sums if added != Load() else TRIES
         try:
             patiently(lambda: self._client.transact_write_items(TransactItems=items), tries=tries)
         except Busy:

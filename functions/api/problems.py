@@ -175,8 +175,9 @@ def _members_of(error: Exception) -> dict[str, Any]:
             return {**{name: round(figure, 2) for name, figure in told.items()}, "limit": error.limit}
         case SchedulesExceeded() | QuotaExceeded() | BacklogExceeded():
             told = {"count": error.count, "limit": error.limit}
-            after = None if isinstance(error, SchedulesExceeded) else int(error.retry_after.total_seconds())
-            return told if after is None else {**told, RETRY_AFTER: after}
+            if not isinstance(error, SchedulesExceeded):
+                told[RETRY_AFTER] = int(error.retry_after.total_seconds())
+            return told
         case TooManyOperations() | RateExceeded() | ReadRateExceeded() | Shed() | Busy():
             return {RETRY_AFTER: max(1, ceil(error.retry_after.total_seconds()))}
         case NotHeld(is_soon=True):

@@ -56,6 +56,8 @@ class Event(StrEnum):
     CANCEL = "cancel"
     WITHDRAW = "withdraw"
     """A running job that was asked to cancel fails: it is not tried again."""
+    ABANDON = "abandon"
+    """Nobody carries a run on any more: its schedule waits for it no longer."""
     SKIP = "skip"
     """An occurrence does not run: its schedule is paused, or another of its runs is in the way."""
     MOVE = "move"
@@ -83,6 +85,7 @@ TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
     Event.EXPIRE: ((State.RUNNING,), State.EXPIRED),
     Event.CANCEL: (_STARTABLE, State.CANCELLED),
     Event.WITHDRAW: ((State.RUNNING,), State.CANCELLED),
+    Event.ABANDON: ((State.SCHEDULED, State.RETRYING, State.RUNNING), State.CANCELLED),
     Event.SKIP: ((State.ABSENT, State.SCHEDULED), State.SKIPPED),
     Event.MOVE: ((State.ABSENT, State.SCHEDULED), State.MOVED),
     Event.REPLAY: ((State.ABSENT, State.FAILED, State.RETRYING), State.RETRYING),

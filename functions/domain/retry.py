@@ -60,7 +60,8 @@ class RetryPolicy:
     def backoff(self, *, attempt: int, previous: timedelta, jitter: float) -> timedelta:
         """The gap after this attempt (from 1) failed; `jitter` is a number from 0 up to 1.
 
-        Decorrelated jitter is `min(cap, uniform(base, 3 * previous))` (Brooker, "Exponential Backoff And Jitter", 2015).
+        Decorrelated jitter is `min(cap, uniform(base, 3 * previous))` (Brooker, "Exponential Backoff And Jitter", 2015,
+        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
         """
         match self.strategy:
             case Strategy.FIXED:

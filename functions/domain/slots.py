@@ -9,7 +9,7 @@ from functions.domain.instants import SECOND
 
 SILENCE = MESSAGE_LIFE
 """So long after the last that was heard of a run no message of it can be left. Until then it is late: for an outage, a
-queue that is behind, or a pause. A ledger row lives a day longer, so that a run that had begun still has its row."""
+queue that is behind, or a pause. A ledger row lives for days longer, so that a run that had begun still has its row."""
 
 SAID_AGAIN = timedelta(hours=8)
 """So often whoever waits for the slot, or has it and has not begun, says so again."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from functions.adapters import clients
+from functions.adapters.clients import TRIES
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
@@ -21,7 +22,7 @@ from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.adapters.dynamodb_pending import DynamoDBPendingStore
 from functions.adapters.dynamodb_pulses import SPREAD, DynamoDBPulseStore
 from functions.adapters.dynamodb_rates import DynamoDBRateStore
-from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
+from functions.adapters.dynamodb_schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
 from functions.adapters.dynamodb_seats import DynamoDBSeatStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
 from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
@@ -56,11 +57,11 @@ from functions.pulse_tally import PulseTally
 from functions.rescheduling import Rescheduler
 from functions.run_ends import RunEnds
 from functions.runtime.observability import PowertoolsJournal
-from functions.runtime.settings import Settings
+from functions.runtime.settings import ApiSettings, Settings
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
-from functions.skips import Skips
+from functions.stops import Stops
 from functions.submission_rates import SubmissionRates
 from functions.tally import Tally
 
@@ -288,6 +289,8 @@ class Wiring:
             self._dynamodb,
             definitions=self._setting("SCHEDULES_TABLE"),
             states=self._setting("SCHEDULE_STATE_TABLE"),
+            # A tick, a sweep or a batch of messages is everybody's: nobody's changes may hold it up for seconds.
+            tries_of_sums=TRIES_OF_SUMS if isinstance(self.settings, ApiSettings) else TRIES,
         )
 
     @cached_property
@@ -306,6 +309,18 @@ class Wiring:
         return Asides(clock=self.clock, schedules=self.schedules, pauser=self.pauser, journal=self.journal)
 
     @cached_property
+    def stops(self) -> Stops:
+        """How executions are stopped."""
+        return Stops(
+            clock=self.clock,
+            ledger=self.ledger,
+            journal=self.journal,
+            token=token,
+            pending=self.tally,
+            audit=self.audit,
+        )
+
+    @cached_property
     def materialiser(self) -> Materialiser:
         """The one way in which a schedule's chain goes on."""
         return Materialiser(
@@ -317,7 +332,7 @@ class Wiring:
             plans=self.plans,
             journal=self.journal,
             asides=self.asides,
-            skips=Skips(clock=self.clock, journal=self.journal, pending=self.tally, audit=self.audit),
+            stops=self.stops,
             side_by_side=self.map_side_by_side,
         )
 
@@ -333,6 +348,7 @@ class Wiring:
                 pauser=self.pauser,
                 materialiser=self.materialiser,
             ),
+            stops=self.stops,
             journal=self.journal,
             usage=self.tally,
             pending=self.tally,

@@ -31,6 +31,7 @@ sweeper = Sweeper(
     token=token,
     sample=settings.AUDIT_SAMPLE,
     capacity=settings.READY_CAPACITY,
+    audit=wiring.audit,
 )
 healer = Healer(
     wheel=wiring.wheel,

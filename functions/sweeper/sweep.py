@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 import xxhash
 
+from functions.auditing import UNAUDITED
 from functions.domain.claims import ABSENT_IS_OVER, NOT_PROMOTED, LedgerRow, may_claim
 from functions.domain.conditions import Conditions
 from functions.domain.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
@@ -23,7 +24,7 @@ from functions.domain.occurrence import Overlap
 from functions.domain.wheel import Wheel
 from functions.ends import Ends
 from functions.placing import Placer
-from functions.ports import Clock, Failed, Journal, Ledger, ShardStore, TenantPlans, TimerStore
+from functions.ports import Audit, Clock, Failed, Journal, Ledger, ShardStore, TenantPlans, TimerStore
 
 SETTLING = timedelta(minutes=5)
 """How long after its end a bucket is audited: its messages have been claimed by then, unless they wait for a worker."""
@@ -74,6 +75,7 @@ class Sweeper:
     token: Callable[[], str]
     sample: float
     capacity: int
+    audit: Audit = UNAUDITED
 
     def sweep(self, *, time_limit: timedelta) -> SweepReport:
         """Audit the buckets that are ripe, oldest first, for at most 80 % of the time limit."""
@@ -210,7 +212,7 @@ class _Audit:
 
     def _advance(self, to: AuditPosition) -> None:
         # What is passed is not met again: should this sweep die, nobody else tells how it ended.
-        self._sweeper.ends.audit.flush()
+        self._sweeper.audit.flush()
         if to != self._recorded:
             if not self._sweeper.shards.advance_audit(before=self._recorded, to=to):
                 raise _Stopped("another sweep is at it")

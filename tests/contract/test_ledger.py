@@ -532,6 +532,58 @@ def test_a_cancel_of_a_running_job_is_refused_with_its_row(ledger: Ledger):
     assert (answer.row.state, answer.row.fence) == (State.RUNNING, 1)
 
 
+@pytest.mark.parametrize("is_asked", [False, True], ids=["silent", "asked to cancel"])
+def test_a_run_that_is_given_up_is_cancelled_with_its_fence_and_nobody_goes_on_with_it(ledger: Ledger, is_asked: bool):
+    timer = a_timer()
+    claim(ledger, timer, owner="dead")
+    ledger.hold(timer, fence=1, owner="dead", lease_until=NOON + LEASE, now=NOON)
+    if is_asked:
+        request_cancel(ledger, timer.job)
+    seen = row_of(ledger, timer.job)
+    later = NOON + timedelta(days=15)
+
+    assert give_up(ledger, timer.job, row=seen, owner="me", now=later) == Cancelled()
+
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.fence, row.attempt, row.held, row.updated_at) == (State.CANCELLED, 1, 1, "", later)
+    assert isinstance(claim(ledger, a_next(timer, attempt=2), owner="you", now=later), Refused)
+    assert isinstance(rescue(ledger, timer, row=seen, owner="you", now=later), Refused)
+    assert isinstance(settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="dead"), Refused)
+    assert isinstance(ledger.complete(job_id_of(timer.job), fence=1, result="", now=later), Refused)
+
+
+def test_giving_up_whose_answer_was_lost_is_no_second_and_another_s_is_refused(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="dead")
+    seen = row_of(ledger, timer.job)
+    give_up(ledger, timer.job, row=seen, owner="first")
+
+    assert give_up(ledger, timer.job, row=seen, owner="first") == Cancelled()
+    assert isinstance(give_up(ledger, timer.job, row=seen, owner="second"), Refused)
+
+
+@pytest.mark.parametrize("what", ["extended", "rescued", "parked", "succeeded", "asked to cancel"])
+def test_a_run_is_not_given_up_by_whoever_saw_it_before_it_was_heard_of_again(ledger: Ledger, what: str):
+    timer, later = a_timer(), NOON + timedelta(hours=1)
+    claim(ledger, timer, owner="dead")
+    seen = row_of(ledger, timer.job)
+    match what:
+        case "extended":
+            ledger.extend(timer.job.key, fence=1, lease_until=later + LEASE, now=later)
+        case "rescued":
+            rescue(ledger, timer, owner="you", now=later)
+        case "parked":
+            ledger.park(timer, until=later, now=later)
+        case "succeeded":
+            settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="dead")
+        case _:
+            request_cancel(ledger, timer.job, now=later)
+    left = ledger.get(timer.job.key)
+
+    assert give_up(ledger, timer.job, row=seen, owner="me", now=later) == Refused(left)
+    assert ledger.get(timer.job.key) == left
+
+
 def test_a_second_cancel_finds_the_job_cancelled_and_one_whose_answer_was_lost_is_no_second(ledger: Ledger):
     job = a_job()
     ledger.cancel(job_id_of(job), owner="first", now=NOON)
@@ -1169,6 +1221,10 @@ def request_cancel(
 ) -> Applied | Refused:
     """Of the row that was seen, or the row as it is now."""
     return ledger.request_cancel(job_id_of(job), row=row or row_of(ledger, job), now=now)
+
+
+def give_up(ledger: Ledger, job: Job, *, row: LedgerRow, owner: str, now: datetime = NOON) -> Cancelled | Refused:
+    return ledger.give_up(job_id_of(job), row=row, owner=owner, now=now)
 
 
 def a_letter(timer: Timer) -> DeadLetter:

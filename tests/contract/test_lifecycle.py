@@ -161,6 +161,12 @@ def _cancel(ledger: Ledger, timer: Timer) -> Applied | Refused:
     return ledger.cancel(job_id_of(timer.job), owner="performer", now=LONG_AFTER)
 
 
+def _give_up(ledger: Ledger, timer: Timer) -> Applied | Refused:
+    # Of one that is gone by now.
+    seen = ledger.get(timer.job.key) or LedgerRow(state=State.RUNNING, fence=1, updated_at=NOON)
+    return ledger.give_up(job_id_of(timer.job), row=seen, owner="performer", now=LONG_AFTER)
+
+
 def _bury(ledger: Ledger, timer: Timer) -> Applied | Refused:
     seen = ledger.get(timer.job.key)
     return ledger.bury(_a_letter(timer, dead_at=LONG_AFTER), timer.job, row=seen, owner="performer", now=LONG_AFTER)
@@ -213,6 +219,7 @@ PERFORM: dict[Event, Step] = {
     Event.EXPIRE: _settle(Event.EXPIRE),
     Event.WITHDRAW: _settle(Event.WITHDRAW),
     Event.CANCEL: _cancel,
+    Event.ABANDON: _give_up,
     Event.SKIP: _skip,
     Event.BURY: _bury,
     Event.HOLD: _hold,

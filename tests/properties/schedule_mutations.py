@@ -147,7 +147,7 @@ def waits_without_a_message(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 def takes_each_run_for_ended(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    monkeypatch.setattr(materialising, "_ended_at", lambda _, link, **__: link.at)
+    monkeypatch.setattr(materialising.Materialiser, "_ended_at", lambda _, __, link, **___: link.at)
     return {}
 
 

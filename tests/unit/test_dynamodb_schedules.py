@@ -38,7 +38,7 @@ def client() -> ConflictingDynamoDB:
 
 @pytest.fixture
 def schedules(client: ConflictingDynamoDB) -> DynamoDBScheduleStore:
-    return DynamoDBScheduleStore(cast("Any", client), definitions="schedules", states="schedule_state")
+    return a_store(client)
 
 
 CALLS: dict[str, tuple[Callable[[DynamoDBScheduleStore], Any], Any]] = {
@@ -82,8 +82,9 @@ def test_a_call_that_meets_one_transaction_after_the_other_fails(
 
 
 def test_a_change_of_what_a_tenant_comes_to_waits_for_its_turn_as_long_as_a_request_may(
-    schedules: DynamoDBScheduleStore, client: ConflictingDynamoDB, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+    client: ConflictingDynamoDB, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ):
+    schedules = a_store(client, tries_of_sums=TRIES_OF_SUMS)
     monkeypatch.setattr(random, "uniform", lambda _least, most: most)
     counted = replace(a_state(), share=Share(a_state().version, 60))
     client.conflicts = TRIES_OF_SUMS - 1
@@ -96,6 +97,17 @@ def test_a_change_of_what_a_tenant_comes_to_waits_for_its_turn_as_long_as_a_requ
     with pytest.raises(ScheduleBusy, match="nightly"):
         schedules.change(a_stored_schedule(), counted, seen=None)
     assert len(client.calls) == 2 * TRIES_OF_SUMS
+
+
+def test_a_change_that_no_request_waits_for_holds_nobody_up(
+    schedules: DynamoDBScheduleStore, client: ConflictingDynamoDB, pauses: list[float]
+):
+    client.conflicts = TRIES_OF_SUMS
+
+    with pytest.raises(ScheduleBusy, match="nightly"):
+        schedules.change(a_stored_schedule(), replace(a_state(), share=Share(a_state().version, 60)), seen=None)
+
+    assert sum(pauses) < 1
 
 
 def test_those_that_met_do_not_meet_again_at_the_same_moment(
@@ -128,3 +140,7 @@ def test_a_change_that_is_refused_beside_a_conflict_is_refused(
 
     assert not schedules.change(a_stored_schedule(), a_state(), seen=None)
     assert pauses == []
+
+
+def a_store(client: ConflictingDynamoDB, **options: Any) -> DynamoDBScheduleStore:
+    return DynamoDBScheduleStore(cast("Any", client), definitions="schedules", states="schedule_state", **options)

@@ -25,9 +25,9 @@ from functions.domain.schedule_state import Status
 from functions.domain.slots import SILENCE
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.usage import Usage
-from functions.ports import DeadLetter, Failed, Invocation, Outcome, Pending, Rejected
+from functions.ports import Claimed, DeadLetter, Failed, Invocation, Outcome, Pending, Rejected
 from functions.run_ends import RunEnds
-from tests.builders import NOON, a_schedule, a_timer, an_occurrence_timer, an_operation
+from tests.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, an_operation, every
 from tests.unit.test_execute import a_message
 from tests.unit.test_sweep import scanned as scanned_up_to
 from tests.unit.world import World
@@ -126,7 +126,7 @@ class AnswersLost:
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._ledger, name)
-        if name not in ("attempt", "settle", "complete", "fail", "bury", "cancel", "skip"):
+        if name not in ("attempt", "settle", "complete", "fail", "bury", "cancel", "skip", "give_up"):
             return call
 
         def twice(*given: Any, **named: Any) -> Any:
@@ -164,6 +164,15 @@ def a_run(*, delivery: Delivery = Delivery.EXACTLY_ONCE, **options: Any) -> Call
 
 def a_fire(_: World) -> Timer:
     return an_occurrence_timer(a_schedule())
+
+
+def an_awaited_run(world: World) -> Timer:
+    """Of a schedule whose next fire waits for its end; its worker died."""
+    schedule = a_schedule(rule=every(minutes=10, from_end=True))
+    world.store(schedule, link=a_link(is_awaited=True), fire_count=1)
+    timer = an_occurrence_timer(schedule)
+    world.ledger.claim(timer, owner="dead", lease_until=NOON + HOUR, now=NOON)
+    return timer
 
 
 def work(world: World, timer: Timer) -> None:
@@ -310,6 +319,23 @@ def abandoned(world: World, timer: Timer) -> None:
     world.occurrences().admit(*of(an_occurrence_timer(schedule, fire_at=NOON + HOUR)))
 
 
+def given_up(world: World, timer: Timer) -> None:
+    """By the next fire, long after its worker died and its message was lost."""
+    schedule = a_schedule(overlap=Overlap.FORBID)
+    world.store(schedule, holder=str(job_id_of(timer.job)), holder_since=NOON)
+    assert isinstance(world.ledger.claim(timer, owner="dead", lease_until=NOON + HOUR, now=NOON), Claimed)
+    world.clock.tick(2 * SILENCE)
+    world.occurrences().admit(*of(an_occurrence_timer(schedule, fire_at=world.clock.now())))
+
+
+def given_up_by_its_chain(world: World, timer: Timer) -> None:
+    """Of a schedule whose next fire waits for its end."""
+    world.clock.tick(2 * SILENCE)
+    occurrence = timer.job.occurrence
+    assert occurrence is not None
+    world.materialiser.revive(f"acme#{occurrence.schedule_id}")
+
+
 def purged(world: World, timer: Timer) -> None:
     letter = DeadLetter(
         tenant="acme",
@@ -416,6 +442,8 @@ CALLERS: Mapping[str, Caller] = {
     "an operation": Caller(State.CANCELLED, a_plain(due_at=SOON), operated, cancel),
     "the next fire, which replaces it": Caller(State.CANCELLED, a_fire, replaced, cancel),
     "the next fire, which finds it abandoned": Caller(State.CANCELLED, a_fire, abandoned, cancel),
+    "the next fire, which finds that it is not running any more": Caller(State.CANCELLED, a_fire, given_up, cancel),
+    "the chain that waits for its end": Caller(State.CANCELLED, an_awaited_run, given_up_by_its_chain, cancel),
     "the purge of a letter whose replay had not come": Caller(State.CANCELLED, a_plain(), purged, cancel),
     "the worker, of a fire of a paused schedule": Caller(State.SKIPPED, a_run(status=Status.PAUSED), work, work),
     "the worker, of a fire that was asked of a deleted schedule": Caller(
@@ -426,6 +454,8 @@ CALLERS: Mapping[str, Caller] = {
 SPARED = (
     "the next fire, which replaces it",
     "the next fire, which finds it abandoned",
+    "the next fire, which finds that it is not running any more",
+    "the chain that waits for its end",
     "the worker, of a fire that was asked of a deleted schedule",
 )
 """The schedule has ended it, or is another one by now."""
@@ -463,7 +493,7 @@ def test_nobody_else_writes_ends_into_the_trail():
         if re.search(r"\bEnding\(", file.read_text())
     }
 
-    assert writers == {"domain/audit.py", "ends.py", "skips.py"}
+    assert writers == {"domain/audit.py", "ends.py", "stops.py"}
 
 
 @pytest.mark.parametrize("name", CALLERS)

@@ -9,6 +9,7 @@ import pytest
 from functions.domain.claims import MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery
+from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.occurrence import identity_of
 from functions.domain.planning import ALARM_MARGIN, MOST_MISSED
@@ -16,7 +17,7 @@ from functions.domain.schedule import CronRule, Every, Misfire, Schedule
 from functions.domain.schedule_state import Link, SkipReason, Status
 from functions.materialising import Carried, Chain
 from functions.ports import Rejected
-from tests.builders import NOON, a_link, a_schedule, a_template, every
+from tests.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
 from tests.unit.world import CrashError, DeathError, Watched, World
 
 ON, REFUSED, BROKEN = Carried.ON, Carried.REFUSED, Carried.BROKEN
@@ -542,7 +543,7 @@ class TestEndToStart:
 
     def test_a_run_of_which_no_message_can_be_left_is_awaited_no_longer(self, world: World):
         begun(world, WAITING, link=a_link(is_awaited=True), fire_count=1)
-        world.clock.tick(MESSAGE_LIFE)
+        world.clock.tick(MESSAGE_LIFE + world.wheel.skew)
         assert revive(world, WAITING)
         assert world.state(WAITING).link == a_link(is_awaited=True)
 
@@ -550,6 +551,45 @@ class TestEndToStart:
         assert revive(world, WAITING)
 
         assert world.state(WAITING).link == a_link(NOON + MESSAGE_LIFE + 10 * MINUTE, index=1, previous_at=NOON)
+
+    @pytest.mark.parametrize("many", [1, 9], ids=["read one by one", "read together"])
+    def test_a_run_of_which_no_message_can_be_left_is_brought_to_its_end(self, world: World, many: int):
+        schedules = [replace(WAITING, schedule_id=f"s{number}") for number in range(many)]
+        chains = [begun(world, schedule, link=a_link(is_awaited=True), fire_count=1) for schedule in schedules]
+        runs = [an_occurrence_timer(schedule) for schedule in schedules]
+        for run in runs:
+            world.ledger.claim(run, owner="dead", lease_until=NOON + MINUTE, now=NOON)
+        world.clock.tick(MESSAGE_LIFE + MINUTE + world.wheel.skew)
+        world.materialiser.materialise(chains)
+        assert {row.state for row in world.ledger.rows.values()} == {State.RUNNING}
+
+        world.clock.tick(MILLISECOND)
+        world.materialiser.materialise(chains)
+
+        assert {row.state for row in world.ledger.rows.values()} == {State.CANCELLED}
+        assert {ending.job_id: (ending.outcome, ending.reason) for ending in world.trail.endings} == {
+            job_id_of(run.job): (State.CANCELLED, "abandoned") for run in runs
+        }
+        follow = a_link(NOON + MESSAGE_LIFE + 11 * MINUTE, index=1, previous_at=NOON)
+        assert [world.state(schedule).link for schedule in schedules] == [follow] * many
+
+    def test_a_run_that_is_heard_of_just_then_is_awaited_on(self, world: World):
+        chain = begun(world, WAITING, link=a_link(is_awaited=True), fire_count=1)
+        run = an_occurrence_timer(WAITING)
+        world.ledger.claim(run, owner="dead", lease_until=NOON + MINUTE, now=NOON)
+        world.clock.tick(2 * MESSAGE_LIFE)
+
+        class HeardOf(type(world.ledger)):
+            def give_up(self, job_id: Any, **options: Any) -> Any:
+                self.extend(run.job.key, fence=1, lease_until=world.clock.now() + HOUR, now=world.clock.now())
+                return super().give_up(job_id, **options)
+
+        ledger = HeardOf(skew=world.wheel.skew)
+        ledger.rows = world.ledger.rows
+        world.ledger = ledger
+        world.materialiser.materialise([chain])
+
+        assert (world.state(WAITING).link, world.trail.endings) == (chain.link, [])
 
     def test_the_last_run_ends_the_chain(self, world: World):
         schedule = replace(WAITING, max_runs=1)

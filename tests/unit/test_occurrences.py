@@ -277,17 +277,17 @@ class TestSlots:
         assert world.state(ALLOWING).holder == name(an_other(ALLOWING))
 
     @pytest.mark.parametrize(
-        ("row", "left"),
+        "row",
         [
-            (LedgerRow(state=State.SCHEDULED, attempt=1, updated_at=NOON, due_at=NOON), State.CANCELLED),
-            (LedgerRow(state=State.RETRYING, attempt=1, updated_at=NOON, due_at=NOON), State.CANCELLED),
-            (LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON), State.RUNNING),
+            LedgerRow(state=State.SCHEDULED, attempt=1, updated_at=NOON, due_at=NOON),
+            LedgerRow(state=State.RETRYING, attempt=1, updated_at=NOON, due_at=NOON),
+            LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON, held="record"),
         ],
         ids=["released", "retrying", "running"],
     )
     @pytest.mark.parametrize("schedule", [FORBIDDING, BUFFERING], ids=lambda schedule: schedule.overlap)
     def test_a_run_that_nobody_carries_on_is_brought_to_its_end_and_its_slot_taken(
-        self, world: World, schedule: Schedule, row: LedgerRow, left: State
+        self, world: World, schedule: Schedule, row: LedgerRow
     ):
         world.store(schedule)
         other = an_other(schedule)
@@ -299,8 +299,31 @@ class TestSlots:
 
         assert world.state(schedule).holder == name(fire)
         met = world.row(other.job)
-        assert met.state is left
-        assert met.cancel_requested is (left is State.RUNNING)
+        assert (met.state, met.fence, met.held) == (State.CANCELLED, row.fence, "")
+        [ending] = world.trail.endings
+        assert (str(ending.job_id), ending.outcome, ending.reason) == (name(other), State.CANCELLED, "abandoned")
+        assert world.journal.counts["runs_abandoned"] == 1
+
+    @pytest.mark.parametrize("schedule", [FORBIDDING, BUFFERING], ids=lambda schedule: schedule.overlap)
+    def test_a_run_whose_target_is_heard_of_just_then_is_not_given_up(self, world: World, schedule: Schedule):
+        world.store(schedule)
+        other = an_other(schedule)
+        holds_slot(world, schedule, other, row=LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON))
+        world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
+
+        class HeardOf(type(world.ledger)):
+            def give_up(self, job_id: Any, **options: Any) -> Any:
+                self.extend(other.job.key, fence=1, lease_until=world.clock.now() + HOUR, now=world.clock.now())
+                return super().give_up(job_id, **options)
+
+        ledger = HeardOf(skew=world.wheel.skew)
+        ledger.rows = world.ledger.rows
+        fire = a_fire(schedule)
+        assert fire.job.occurrence is not None
+
+        assert world.occurrences(ledger=ledger).admit(fire, fire.job.occurrence) is Admission.IS_OVER
+        assert (world.state(schedule).holder, world.row(other.job).state) == (name(other), State.RUNNING)
+        assert (world.events("run_abandoned"), world.trail.endings[:-1]) == ([], [])
 
     @pytest.mark.parametrize("schedule", OVERLAPPING, ids=lambda schedule: schedule.overlap)
     def test_the_slot_of_a_run_whose_row_is_gone_is_free_and_nothing_is_written_of_it(

@@ -61,7 +61,7 @@ from functions.scanner.scan import Scanner, ScanReport
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
-from functions.skips import Skips
+from functions.stops import Stops
 from functions.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
@@ -316,7 +316,7 @@ class World:
             plans=self.plans,
             journal=self.journal,
             asides=self.asides,
-            skips=Skips(clock=self.clock, journal=self.journal, pending=self.tally, audit=self.trail),
+            stops=self.stops(),
             side_by_side=lambda rule, items: [rule(item) for item in items],
         )
 
@@ -338,10 +338,21 @@ class World:
             ledger=ledger or self.ledger,
             dead_letters=self.letters,
             runs=self.run_ends(),
+            stops=self.stops(ledger=ledger),
             journal=self.journal,
             usage=self.tally,
             pending=self.tally,
             pulse=self.pulse,
+            audit=self.trail,
+        )
+
+    def stops(self, *, ledger: Ledger | None = None) -> Stops:
+        return Stops(
+            clock=self.clock,
+            ledger=ledger or self.ledger,
+            journal=self.journal,
+            token=self.token,
+            pending=self.tally,
             audit=self.trail,
         )
 
@@ -515,6 +526,7 @@ class World:
             ledger=self.ledger,
             placer=self.placer,
             ends=self.ends(),
+            audit=self.trail,
             journal=self.journal,
             token=self.token,
             sample=self.sample,

@@ -34,7 +34,7 @@ from functions.scanner.scan import Scanner
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
-from functions.skips import Skips
+from functions.stops import Stops
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
@@ -103,6 +103,7 @@ class VirtualStage:
         placer = Placer(wheel=wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=pacer)
         changer = ScheduleChanger(clock=self.clock, schedules=self.schedules)
         pauser = Pauser(changer=changer, journal=self.journal)
+        stops = Stops(clock=self.clock, ledger=self.ledger, journal=self.journal, token=self._token)
         materialiser = Materialiser(
             wheel=wheel,
             clock=self.clock,
@@ -112,7 +113,7 @@ class VirtualStage:
             plans=GivenPlans(),
             journal=self.journal,
             asides=Asides(clock=self.clock, schedules=self.schedules, pauser=pauser, journal=self.journal),
-            skips=Skips(clock=self.clock, journal=self.journal),
+            stops=stops,
             side_by_side=_one_after_another,
         )
         self.manager = ScheduleManager(
@@ -137,6 +138,7 @@ class VirtualStage:
             ledger=self.ledger,
             dead_letters=letters,
             runs=RunEnds(schedules=self.schedules, pauser=pauser, materialiser=materialiser),
+            stops=stops,
             journal=self.journal,
         )
         self._scanner = Scanner(

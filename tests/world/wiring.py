@@ -23,7 +23,7 @@ from functions.scanner.ring import Ringer
 from functions.schedule_changes import ScheduleChanger
 from functions.seating import Usher
 from functions.settling import Settler
-from functions.skips import Skips
+from functions.stops import Stops
 from functions.submission_rates import SubmissionRates
 from tests.world.port import Port
 from tests.world.process import Process
@@ -42,7 +42,7 @@ _PARTS: dict[str, type] = {
     "usher": Usher,
     "finder": LetterFinder,
     "known": KnownIds,
-    "skips": Skips,
+    "stops": Stops,
     "asked": AskedFires,
     "alarms": Ringer,
     "rescheduler": Rescheduler,
