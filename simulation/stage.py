@@ -217,12 +217,11 @@ class SimulatedStage:
         self.kept.rows.forget_before(self._first_needed())
 
     def _first_needed(self) -> int:
-        """The oldest bucket that any cursor has yet to finish, those of tenants that are held back too."""
+        """The oldest bucket that any cursor has yet to finish, those of tenants that are held back and of alarms too."""
         return min(
-            position.bucket
+            min(cursor.earliest_bucket, cursor.oldest_bucket)
             for cursors in self.kept.shards.cursors(self.sample.sampled).values()
             for cursor in cursors.values()
-            for position in (cursor.at, *(own.at for own in cursor.own.values()))
         )
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from functions.domain.schedule import CronRule, JobTemplate, Schedule
 from simulation.outcome import Result
 from simulation.run import simulate
+from simulation.scenario import Work
 from simulation.stage import SimulatedStage
 from tests.simulation.small import a_scenario
 
@@ -112,6 +114,28 @@ def test_jobs_of_the_time_in_which_the_scheduler_is_away_are_late() -> None:
     assert missed(result) == {"lag_p99_s"}
     assert 40 < result.lag.p99 < 200
     assert result.facts["caught_up_after_s"] >= 0
+
+
+def test_alarms_that_a_full_partition_refused_ring_by_a_later_tick() -> None:
+    def herd(stage: SimulatedStage) -> Work:
+        for second in range(180, 300):
+            stage.world.at(float(second), lambda at=second: fill_up(stage, at=at))
+        rule, job = CronRule("5 * * * *"), JobTemplate(target="https://t.example.com/normal")
+        return Work(
+            orders=[],
+            schedules=[
+                Schedule(tenant="t", schedule_id=f"hourly-{number}", rule=rule, job=job) for number in range(200)
+            ],
+        )
+
+    def fill_up(stage: SimulatedStage, *, at: float) -> None:
+        for _ in range(1_000):
+            stage.tables.timers.take(1, 0, at=at, units=1, is_ticked=False)
+
+    result = simulate(a_scenario(fill=herd, size={"partitions": 1}, until=620.0), seed=1)
+
+    assert result.facts["timers_throttled"] > 0
+    assert (result.jobs, result.calls, result.facts["lost"]) == (200, 200, 0)
 
 
 def test_all_textbook_designs_run_beside_it() -> None:
