@@ -70,7 +70,7 @@ class StageOfDays(Stage):
     def _use_up_rates(self) -> None:
         """A tenant with a cap hands in far more than it lets through: thousands of jobs, by all that is seen of them."""
         now = self.clock.instant
-        for tenant, plan in self.plans.plans.items():
+        for tenant, plan in self.plans.given.items():
             if plan.has_rate and not plan.is_paused:
                 until = now + self.wheel.guard + self.wheel.bucket
                 most = ceil((until - now).total_seconds() * plan.execution_rate) + 2

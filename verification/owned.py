@@ -17,14 +17,15 @@ from functions.domain.job_id import parse_job_id
 from functions.domain.letter_id import LetterId
 from functions.domain.operation import Action
 from functions.domain.submission import Submission
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.tenant_plan import TenantStatus
+from functions.ports import EVERYBODY
 from functions.rescheduling import Edited, Rescheduler
 from tests.world.clients import REQUEST_LIMIT
 from tests.world.fires import Run
 from tests.world.process import SMOOTHLY, Conditions, Process
 from tests.world.world import World
 from verification.acts import Act
-from verification.recorder import EVERYBODY, Recorder
+from verification.recorder import Recorder
 from verification.struck import Struck
 
 
@@ -129,59 +130,48 @@ class Owning(World):
     def cap_rate(self, tenant: str, rate: float) -> None:
         """An operator says how many jobs of a tenant may run in a second."""
         self.acts[Act.RATES] += 1
-        self._plan(tenant, replace(self._plan_of(tenant), execution_rate=rate))
+        self._plan(tenant, execution_rate=rate)
 
     def cap_calls(self, tenant: str, limit: float) -> None:
         """An operator says how many calls a tenant may have at the same time."""
         self.acts[Act.SEATS] += 1
-        plan = replace(self._plan_of(tenant), max_concurrency=limit)
-        self._plan(tenant, plan)
+        self._plan(tenant, max_concurrency=limit)
         self.promises.at_once.capped(tenant, limit, moment=self.history.moment)
 
     def pause_tenant(self, tenant: str) -> None:
         """An operator pauses a tenant."""
         self.acts[Act.TENANT_PAUSES] += 1
-        self._plan(tenant, self._changed(self._plan_of(tenant), TenantStatus.PAUSED))
+        self._plan(tenant, status=TenantStatus.PAUSED)
         self.record.paused(tenant)
 
     def resume_tenant(self, tenant: str) -> None:
         """An operator resumes a tenant."""
         self.record.resumed(tenant)
-        self._plan(tenant, self._changed(self._plan_of(tenant), TenantStatus.ACTIVE))
+        self._plan(tenant, status=TenantStatus.ACTIVE)
 
     def pause_stage(self) -> None:
         """An operator pauses everybody."""
         self.acts[Act.STAGE_PAUSES] += 1
-        self._note("everybody is paused")
-        self.plans.everybody = self._changed(self.plans.everybody, TenantStatus.PAUSED)
+        self._plan(EVERYBODY, status=TenantStatus.PAUSED)
         self.record.paused(EVERYBODY)
 
     def resume_stage(self) -> None:
         """An operator resumes everybody."""
         self.record.resumed(EVERYBODY)
-        self._note("everybody is resumed")
-        self.plans.everybody = self._changed(self.plans.everybody, TenantStatus.ACTIVE)
+        self._plan(EVERYBODY, status=TenantStatus.ACTIVE)
 
     def lift_everything(self) -> None:
         """No tenant is paused or capped any more."""
         if self.plans.everybody.is_paused:
             self.resume_stage()
-        for tenant, plan in list(self.plans.plans.items()):
+        for tenant, plan in list(self.plans.given.items()):
             if plan.is_paused:
                 self.resume_tenant(tenant)
         self.promises.at_once.lifted()
-        self.plans.plans = {}
+        self.plans.lift(now=self.clock.instant)
 
-    def _plan_of(self, tenant: str) -> TenantPlan:
-        return self.plans.plans.get(tenant, TenantPlan())
-
-    def _plan(self, tenant: str, plan: TenantPlan) -> None:
-        self._note(f"{tenant}: {plan}")
-        self.plans.plans[tenant] = plan
-
-    def _changed(self, plan: TenantPlan, status: TenantStatus) -> TenantPlan:
-        return replace(plan, status=status, changed_at=self.clock.instant)
-
-    def _note(self, what: str) -> None:
-        self.history.note_turn(self.clock.instant, "plans", what)
+    def _plan(self, tenant: str, **said: Any) -> None:
+        plan = replace(self.plans.of(tenant), **said)
+        self.plans.put(tenant, plan, now=self.clock.instant)
+        self.history.note_turn(self.clock.instant, "plans", f"{tenant}: {plan}")
         self.history.disturb()

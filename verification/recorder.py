@@ -14,7 +14,7 @@ from functions.domain.job_id import parse_job_id
 from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
 from functions.domain.submission import Submission, job_of, keyed_identity
-from functions.ports import Failed, Invocation, Pending
+from functions.ports import EVERYBODY, Failed, Invocation, Pending
 from tests.builders import ID_SECRET
 from tests.world.fires import Run
 from tests.world.process import Process
@@ -22,9 +22,6 @@ from tests.world.promises import Expected, Promises, Stores
 from tests.world.targets import answer_of
 from verification.faults import Chaos, Fault
 from verification.history import Answer, Call, Cancel, Job, Replay
-
-EVERYBODY = ""
-"""Whose pause is that of the stage."""
 
 
 @dataclass(frozen=True, slots=True)

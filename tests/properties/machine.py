@@ -25,6 +25,7 @@ from functions.domain.job import Delivery, Precision, Priority
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
+from functions.ports import EVERYBODY
 from tests.builders import LOCAL_WHEEL, a_submission
 from tests.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
 from tests.world.world import World
@@ -206,13 +207,14 @@ class Machine(RuleBasedStateMachine):
     def plan(self, tenant, is_paused, weight, rate, subshards) -> None:
         """A tenant is paused or resumed, gets another share, a cap, or is spread over more shards or fewer."""
         self.world.history.disturb()
-        self.world.plans.plans[tenant] = replace(
-            self.world.plans.plans.get(tenant, TenantPlan()),
+        plan = replace(
+            self.world.plans.of(tenant),
             status=TenantStatus.PAUSED if is_paused else TenantStatus.ACTIVE,
             weight=weight,
             execution_rate=rate,
             subshards=subshards,
         )
+        self.world.plans.put(tenant, plan, now=self.world.clock.instant)
 
     @rule(tenant=st.sampled_from(TENANTS), limit=st.sampled_from([inf, 1, 1, 2]))
     def cap(self, tenant, limit) -> None:
@@ -220,13 +222,14 @@ class Machine(RuleBasedStateMachine):
         world = self.world
         world.history.note_turn(world.clock.instant, "plans", f"{tenant} may have {limit:g} calls")
         world.promises.at_once.capped(tenant, limit, moment=world.history.moment)
-        world.plans.plans[tenant] = replace(world.plans.plans.get(tenant, TenantPlan()), max_concurrency=limit)
+        world.plans.put(tenant, replace(world.plans.of(tenant), max_concurrency=limit), now=world.clock.instant)
 
     @rule(is_paused=st.sampled_from([False, False, True]))
     def pause(self, is_paused: bool) -> None:
         """Everybody is paused, or nobody that is not paused alone."""
         self.world.history.disturb()
-        self.world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED if is_paused else TenantStatus.ACTIVE)
+        plan = TenantPlan(status=TenantStatus.PAUSED if is_paused else TenantStatus.ACTIVE)
+        self.world.plans.put(EVERYBODY, plan, now=self.world.clock.instant)
 
     @rule(write_shards=st.sampled_from([1, 2]))
     def reshard(self, write_shards: int) -> None:

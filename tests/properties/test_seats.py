@@ -52,7 +52,7 @@ def a_world(limit: int = 1, jobs: int = 2) -> World:
     world = World()
     world.history.note_turn(world.clock.instant, "plans", f"acme may have {limit} calls")
     world.promises.at_once.capped("acme", limit, moment=world.history.moment)
-    world.plans.plans["acme"] = TenantPlan(max_concurrency=limit)
+    world.plans.put("acme", TenantPlan(max_concurrency=limit), now=world.clock.instant)
     for _ in range(jobs):
         # Due for every clock.
         world.submit(a_submission(due_at=world.clock.instant - world.wheel.skew, timeout=TIMEOUT))
@@ -220,7 +220,7 @@ def test_every_call_of_a_worker_may_go_wrong_and_its_seat_comes_back(fate: Fate,
     try:
         world.work(Conditions(fault=Fault(fate, at_call=at_call)))
         world.time_passes(timedelta(minutes=2))
-        world.plans.plans["acme"] = TenantPlan(max_concurrency=1)
+        world.plans.put("acme", TenantPlan(max_concurrency=1), now=world.clock.instant)
         world.submit(a_submission(due_at=world.clock.instant, timeout=TIMEOUT))
         world.live_on(timedelta(minutes=5))
         assert len([run for runs in world.promises.runs.values() for run in runs if run.is_success]) >= 2

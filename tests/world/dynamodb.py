@@ -16,11 +16,14 @@ from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import MARKS, DynamoDBDeadLetters
 from functions.adapters.dynamodb_ledger import DynamoDBLedger
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
+from functions.adapters.dynamodb_pending import DynamoDBPendingStore
 from functions.adapters.dynamodb_rates import DynamoDBRateStore
 from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb_seats import DynamoDBSeatStore
 from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.dynamodb_usage import DynamoDBUsageStore
 from functions.adapters.tables import (
     ALL_TABLES,
     DEAD_LETTERS,
@@ -221,6 +224,9 @@ def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClo
         breakers=DynamoDBBreakerStore(client, tenants),
         rates=DynamoDBRateStore(client, tenants),
         seats=DynamoDBSeatStore(client, tenants),
+        tenants=DynamoDBTenantStore(client, tenants),
+        usage=DynamoDBUsageStore(client, tenants),
+        pending=DynamoDBPendingStore(client, tenants),
         expire=expire,
         close=tables.drop,
     )

@@ -16,11 +16,14 @@ from functions.ports import (
     DeadLetters,
     Ledger,
     OperationStore,
+    PendingStore,
     RateStore,
     ScheduleStore,
     SeatStore,
     ShardStore,
+    TenantStore,
     TimerStore,
+    UsageStore,
 )
 from tests.fakes import (
     FakeClock,
@@ -28,11 +31,14 @@ from tests.fakes import (
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryOperationStore,
+    InMemoryPendingStore,
     InMemoryRateStore,
     InMemoryScheduleStore,
     InMemorySeatStore,
     InMemoryShardStore,
+    InMemoryTenantStore,
     InMemoryTimerStore,
+    InMemoryUsageStore,
 )
 
 
@@ -106,6 +112,9 @@ class Stores:
     breakers: BreakerStore
     rates: RateStore
     seats: SeatStore
+    tenants: TenantStore
+    usage: UsageStore
+    pending: PendingStore
     expire: Callable[[datetime], None]
     close: Callable[[], None] = lambda: None
 
@@ -134,5 +143,8 @@ def in_memory(wheel: Wheel, clock: FakeClock) -> Stores:
         breakers=InMemoryBreakerStore(),
         rates=InMemoryRateStore(),
         seats=InMemorySeatStore(),
+        tenants=InMemoryTenantStore(),
+        usage=InMemoryUsageStore(),
+        pending=InMemoryPendingStore(),
         expire=expire,
     )

@@ -42,7 +42,6 @@ from functions.domain.job import Priority, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.schedule_load import Load
 from functions.domain.schedule_state import ScheduleState, Status
-from functions.domain.tenant_plan import TenantPlan
 from functions.domain.timer_key import is_alarm_key
 from functions.domain.wheel import Wheel
 from functions.ports import Rejected
@@ -52,7 +51,6 @@ from tests.builders import ID_SECRET, LOCAL_WHEEL
 from tests.fakes import (
     CountingWaker,
     FakeClock,
-    GivenPlans,
     InMemoryExportStore,
     InMemoryPayloadStore,
     InMemoryReadyQueue,
@@ -65,6 +63,7 @@ from tests.world.history import History
 from tests.world.host import FUNCTION_LIMIT
 from tests.world.operated import OPERATES
 from tests.world.passing import TICK, Passing
+from tests.world.plans import OperatedPlans
 from tests.world.process import Conditions, LateCall, Process, Unavailable
 from tests.world.promises import Promises
 from tests.world.store import WatchedSchedules
@@ -140,7 +139,8 @@ class World(Clients, Controls, Passing):
         self.timers = stores.timers
         self.ready = InMemoryReadyQueue(self.clock, refuses=self._refuse)
         self.shards = stores.shards
-        self.plans = GivenPlans()
+        self.plans = OperatedPlans(stores.tenants, id_secret=ID_SECRET)
+        self.usage, self.pending = stores.usage, stores.pending
         self.rates = stores.rates
         self.schedules = WatchedSchedules(stores.schedules)
         self.payloads = InMemoryPayloadStore()
@@ -172,9 +172,8 @@ class World(Clients, Controls, Passing):
             self.land()
         self.refused.clear()
         self.shards.unpublish()
-        self.plans.plans = {}
         self.promises.at_once.lifted()
-        self.plans.everybody = TenantPlan()
+        self.plans.lift(now=self.clock.instant)
         self._is_draining = True
         self.schedules.lags = False
         self._drain_schedules()
@@ -270,6 +269,7 @@ class World(Clients, Controls, Passing):
             "rates",
         )
         # Read by whoever places or admits, now and then: no step of a history by itself.
+        plans = self.plans.known_to(process.clock, self.journal)
         conditions = KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal)
         given = {
             "wheel": self.wheel,
@@ -278,10 +278,10 @@ class World(Clients, Controls, Passing):
             "waker": CountingWaker(),
             "token": lambda: f"{process.name} {self._number():05}",
             "identity": lambda: f"job-{self._number():05}",
-            "id_secret": lambda: ID_SECRET,
+            "id_secret": plans.id_secret,
             "jitter": self._random.random,
             "breakers": self._breakers(process),
-            "plans": self.plans,
+            "plans": plans,
             "capacity": 1_000_000,
             "marked_since": lambda: EPOCH,
             "classes": conditions,
