@@ -11,13 +11,15 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from functions.domain.job_id import parse_job_id
+from functions.domain.tenant_plan import TenantPlan
+from functions.domain.usage import Usage
 from tests.dynamodb_local import DynamoDBLocal, client_at
 from tests.properties import histories
 from tests.properties.histories import LEASE_IS_OVER, hold_a_worker, only_id, scan_all, submit
@@ -37,9 +39,37 @@ SEEDS = (22, 39, *range(1, 20))
 """They are gone through until every fault has struck: the first two are enough while nothing else is drawn."""
 
 
+SMOOTH = 15
+"""Of an episode in which no job kills its worker, and no key is used again."""
+
+
 @pytest.fixture
 def on_dynamodb(dynamodb_local: DynamoDBLocal) -> OnDynamoDB:
     return OnDynamoDB(dynamodb_local.endpoint_url)
+
+
+@dataclass
+class Lived:
+    """What has happened in an episode, call by call, and what was counted of its tenants."""
+
+    history: History
+    events: list[str]
+    usage: dict[tuple[str, date], Usage]
+    pending: dict[tuple[str, date], int]
+
+
+def keep_what_lived(monkeypatch: pytest.MonkeyPatch) -> list[Lived]:
+    """Of each episode from now on."""
+    lived: list[Lived] = []
+    whole_history = Stage.whole_history
+
+    def keep(stage: Stage) -> History:
+        history, events = whole_history(stage), [str(event) for event in stage.history.events]
+        lived.append(Lived(history, events, {**stage.usage.rows}, {**stage.pending.rows}))
+        return history
+
+    monkeypatch.setattr(Stage, "whole_history", keep)
+    return lived
 
 
 @dataclass
@@ -109,14 +139,7 @@ def a_target_is_heard_before_its_job_is_rescued(stage: Stage) -> None:
 def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dynamodb(
     on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lived: list[tuple[History, list[str]]] = []
-    whole_history = Stage.whole_history
-
-    def keep(stage: Stage) -> History:
-        lived.append((whole_history(stage), [str(event) for event in stage.history.events]))
-        return lived[-1][0]
-
-    monkeypatch.setattr(Stage, "whole_history", keep)
+    lived = keep_what_lived(monkeypatch)
     left = set(Fault)
     for seed in SEEDS:
         expected = run_episode(seed)
@@ -126,14 +149,59 @@ def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dy
 
         found = run_episode(seed, stores=on_dynamodb)
 
-        (history, events), (history_there, events_there) = lived[-2:]
-        assert events_there == events, f"seed {seed}"
-        assert history_there == history, f"seed {seed}"
+        here, there = lived[-2:]
+        assert there.events == here.events, f"seed {seed}"
+        assert there == here, f"seed {seed}"
         assert found == expected, f"seed {seed}"
         assert told(found) == set(), f"seed {seed}"
         if not left:
             break
     assert not left, "choose seeds that are struck by these, too"
+
+
+def test_what_is_counted_of_tenants_is_exact_while_nothing_goes_wrong(
+    on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lived = keep_what_lived(monkeypatch)
+
+    outcomes = [run_episode(SMOOTH, (), stores=stores) for stores in (in_memory, on_dynamodb)]
+
+    here, there = lived
+    assert there == here
+    assert here.pending
+    assert set(here.pending.values()) == {0}
+    assert {outcome.jobs for outcome in outcomes} == {sum(used.submitted for used in here.usage.values())}
+
+
+@pytest.mark.parametrize("stores", ["in_memory", "on_dynamodb"])
+def test_a_tenant_has_no_more_jobs_waiting_than_its_plan_says(stores: str, on_dynamodb: OnDynamoDB) -> None:
+    stage = Stage(audits=False, make_stores=in_memory if stores == "in_memory" else on_dynamodb)
+    stage.plans.put("acme", TenantPlan(max_pending=2), now=stage.clock.instant)
+
+    for _ in range(4):
+        submit(stage, 60)
+    accepted = len(stage.promises.jobs)
+    stage.clock.tick(timedelta(seconds=60))
+    stage.work()
+    submit(stage, 60)
+    accepted_again = len(stage.promises.jobs)
+    stage.end()
+
+    assert (accepted, accepted_again) == (2, 3)
+
+
+def test_processes_go_by_the_plans_that_are_in_the_table(on_dynamodb: OnDynamoDB) -> None:
+    stage = Stage(audits=False, make_stores=on_dynamodb)
+    stage.pause_tenant("acme")
+    submit(stage)
+    stage.work()
+    called_in_a_pause = len(stage.promises.runs)
+    stage.resume_tenant("acme")
+    stage.live_on(timedelta(minutes=10))
+    called = len(stage.promises.runs)
+    stage.end()
+
+    assert (called_in_a_pause, called) == (0, 1)
 
 
 CONDITIONS = [

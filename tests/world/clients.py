@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from functions.api.intake import Intake
 from functions.api.manage_schedules import ScheduleManager
 from functions.api.submit import Accepted, Submitter
 from functions.cancelling import Canceller
@@ -27,11 +28,11 @@ class Clients(Host):
     def submit(self, submission: Submission, conditions: Conditions = SMOOTHLY) -> Process:
         """A client submits one job."""
         process = self.process("submit", conditions, limit=REQUEST_LIMIT)
-        submitter = self.build(Submitter, process)
+        intake = self.build(Intake, process, submitter=self.build(Submitter, process))
         self.promises.submitted(submission)
 
         def request() -> None:
-            answer = submitter.submit([submission])[0]
+            answer = intake.submit([submission])[0]
             if isinstance(answer, Accepted):
                 self.promises.accepted(submission, answer)
 

@@ -6,11 +6,18 @@ import itertools
 import os
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from functions.adapters import dynamodb_dead_letters, dynamodb_ledger, dynamodb_operations, dynamodb_shards
+from functions.adapters import (
+    dynamodb_dead_letters,
+    dynamodb_ledger,
+    dynamodb_operations,
+    dynamodb_pending,
+    dynamodb_shards,
+    dynamodb_usage,
+)
 from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb_dead_letters import MARKS, DynamoDBDeadLetters
@@ -37,6 +44,7 @@ from functions.adapters.tables import (
 from functions.domain.claims import LedgerRow
 from functions.domain.instants import from_ms
 from functions.domain.operation import Operation
+from functions.domain.usage import Usage
 from functions.domain.wheel import Wheel
 from functions.ports import DeadLetter, StatePage
 from tests.dynamodb_local import client_at
@@ -189,6 +197,34 @@ class Operations(DynamoDBOperationStore):
             self._seen[tenant, operation_id] = dynamodb_operations._read(item)
 
 
+class UsageOfTenants(DynamoDBUsageStore):
+    """It can be looked at."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.client, table.name)
+        self._looked = table
+
+    @property
+    def rows(self) -> dict[tuple[str, date], Usage]:
+        items = self._looked.look().values()
+        days = [item for item in items if item["i"]["S"].startswith(dynamodb_usage._ITEM)]
+        return {(item["t"]["S"], dynamodb_usage._day_of(item)): dynamodb_usage._usage_of(item) for item in days}
+
+
+class Pending(DynamoDBPendingStore):
+    """It can be looked at."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.client, table.name)
+        self._looked = table
+
+    @property
+    def rows(self) -> dict[tuple[str, date], int]:
+        items = self._looked.look().values()
+        days = [item for item in items if item["i"]["S"].startswith(dynamodb_pending._ITEM)]
+        return {(item["t"]["S"], dynamodb_pending._day(item["i"]["S"])): int(item["n"]["N"]) for item in days}
+
+
 class _AtOnce(Executor):
     """In place of a pool: batches side by side would land in any order, and no run could be repeated."""
 
@@ -225,8 +261,8 @@ def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClo
         rates=DynamoDBRateStore(client, tenants),
         seats=DynamoDBSeatStore(client, tenants),
         tenants=DynamoDBTenantStore(client, tenants),
-        usage=DynamoDBUsageStore(client, tenants),
-        pending=DynamoDBPendingStore(client, tenants),
+        usage=UsageOfTenants(tables[TENANTS]),
+        pending=Pending(tables[TENANTS]),
         expire=expire,
         close=tables.drop,
     )

@@ -14,6 +14,8 @@ from enum import StrEnum
 from typing import Any, NoReturn, Protocol
 
 from functions.domain.instants import MILLISECOND
+from functions.plans import KnownPlans
+from functions.tally import Tally
 from tests.fakes import FakeClock
 from tests.world.history import History
 from tests.world.lane import Crash, Lane
@@ -122,7 +124,10 @@ IS_LOCAL = object()
 
 
 class Process:
-    """One run of one Lambda. limit: then its Lambda is stopped. began: how much had happened by then."""
+    """One run of one Lambda. limit: then its Lambda is stopped. began: how much had happened by then.
+
+    counts: what it counts, written down at its end, and what it knows of plans.
+    """
 
     def __init__(self, surroundings: Surroundings, name: str, conditions: Conditions, *, limit: timedelta) -> None:
         self.surroundings = surroundings
@@ -130,6 +135,7 @@ class Process:
         self.clock = ProcessClock(self, conditions.ahead)
         self.ends_at = surroundings.clock.instant + limit
         self.began = surroundings.history.moment
+        self.counts: tuple[Tally, KnownPlans] | None = None
         self.is_dead = False
         self.is_over = False
         self.is_in_company = False

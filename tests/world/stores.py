@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Protocol
 
 from functions.domain.claims import LedgerRow
 from functions.domain.operation import Operation
+from functions.domain.usage import Usage
 from functions.domain.wheel import Wheel
 from functions.ports import (
     BreakerStore,
@@ -87,6 +88,24 @@ class SeenShards(ShardStore, Protocol):
         ...
 
 
+class SeenUsage(UsageStore, Protocol):
+    """Usage that can be looked at."""
+
+    @property
+    def rows(self) -> Mapping[tuple[str, date], Usage]:
+        """By tenant and day."""
+        ...
+
+
+class SeenPending(PendingStore, Protocol):
+    """Counts of what waits that can be looked at."""
+
+    @property
+    def rows(self) -> Mapping[tuple[str, date], int]:
+        """By tenant and day; fewer than none where more left than came."""
+        ...
+
+
 class SeenOperations(OperationStore, Protocol):
     """Operations that can be looked at."""
 
@@ -113,8 +132,8 @@ class Stores:
     rates: RateStore
     seats: SeatStore
     tenants: TenantStore
-    usage: UsageStore
-    pending: PendingStore
+    usage: SeenUsage
+    pending: SeenPending
     expire: Callable[[datetime], None]
     close: Callable[[], None] = lambda: None
 

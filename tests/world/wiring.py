@@ -10,6 +10,7 @@ from typing import Any
 from functions.api.admission import Admission
 from functions.api.asked_fires import AskedFires
 from functions.api.dead_letters import LetterFinder
+from functions.api.gate import Gate
 from functions.api.known_ids import KnownIds
 from functions.ends import Ends
 from functions.materialising import Materialiser
@@ -33,6 +34,7 @@ _PARTS: dict[str, type] = {
     "pacer": Pacer,
     "admission": Admission,
     "submission_rates": SubmissionRates,
+    "gate": Gate,
     "changer": ScheduleChanger,
     "materialiser": Materialiser,
     "occurrences": Occurrences,

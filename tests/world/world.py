@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.api.quota import Quota
 from functions.breakers import Breakers, Go
 from functions.conditions import KnownConditions
 from functions.domain.claims import MESSAGE_LIFE, LedgerRow
@@ -44,9 +45,11 @@ from functions.domain.schedule_load import Load
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.domain.timer_key import is_alarm_key
 from functions.domain.wheel import Wheel
+from functions.plans import KnownPlans
 from functions.ports import Rejected
 from functions.sweeper.heal import PASS_INTERVAL, Healer
 from functions.sweeper.sweep import SETTLING
+from functions.tally import Tally
 from tests.builders import ID_SECRET, LOCAL_WHEEL
 from tests.fakes import (
     CountingWaker,
@@ -243,6 +246,8 @@ class World(Clients, Controls, Passing):
             finally:
                 if process.is_disturbed:
                     self.history.disturb()
+            if process.counts is not None:
+                process.counts[0].flush()
 
         if conditions.is_held:
             process.start(run)
@@ -269,7 +274,7 @@ class World(Clients, Controls, Passing):
             "rates",
         )
         # Read by whoever places or admits, now and then: no step of a history by itself.
-        plans = self.plans.known_to(process.clock, self.journal)
+        tally, plans = self._counts(process)
         conditions = KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal)
         given = {
             "wheel": self.wheel,
@@ -282,6 +287,9 @@ class World(Clients, Controls, Passing):
             "jitter": self._random.random,
             "breakers": self._breakers(process),
             "plans": plans,
+            "usage": tally,
+            "pending": tally,
+            "quota": Quota(clock=process.clock, plans=plans, pending=self.pending, journal=self.journal),
             "capacity": 1_000_000,
             "marked_since": lambda: EPOCH,
             "classes": conditions,
@@ -290,6 +298,16 @@ class World(Clients, Controls, Passing):
         stores = {name: getattr(self, name) for name in names}
         wiring = Wiring(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)
         return wiring.build(wanted, **special)
+
+    def _counts(self, process: Process) -> tuple[Tally, KnownPlans]:
+        """What all parts of a process count, and what they know of plans: no steps either, but lost where it dies."""
+        if process.counts is None:
+            plans = self.plans.known_to(process.clock, self.journal)
+            tally = Tally(
+                clock=process.clock, plans=plans, usage=self.usage, pending=self.pending, journal=self.journal
+            )
+            process.counts = tally, plans
+        return process.counts
 
     def _breakers(self, process: Process) -> Any:
         """All workers of a world remember as one process does, so that jobs are parked within a short history.
