@@ -95,7 +95,12 @@ class _Verification:
             ) from None
 
     def faults(self, text: str | None, *, on: Place) -> tuple[Any, ...]:
-        known = tuple(self._faults.FROM_OUTSIDE if on is Place.LOCAL else self._faults.Fault)
+        there = {
+            Place.FAKES: self._faults.IN_MEMORY,
+            Place.DYNAMODB: self._faults.Fault,
+            Place.LOCAL: self._faults.FROM_OUTSIDE,
+        }
+        known = tuple(there[on])
         if text is None:
             return known
         named = [name.strip() for name in text.split(",")] if text != "none" else []

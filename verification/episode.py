@@ -14,7 +14,7 @@ from verification.acts import Act
 from verification.checker import Judgement, judge
 from verification.clients import Clients
 from verification.days import StageOfDays
-from verification.faults import Chaos, Fault
+from verification.faults import IN_MEMORY, Chaos, Fault
 from verification.owners import Owners
 from verification.pace import DAYS, MINUTES
 from verification.stage import Stage
@@ -50,7 +50,7 @@ class Outcome:
 
 def run_episode(
     seed: int,
-    faults: Collection[Fault] = tuple(Fault),
+    faults: Collection[Fault] = IN_MEMORY,
     *,
     stores: MakeStores = in_memory,
     lambdas: Mapping[type, type] | None = None,
@@ -69,14 +69,16 @@ def run_episode(
 def _live(
     chance: random.Random, seed: int, faults: Collection[Fault], stores: MakeStores, lambdas: Mapping[type, type]
 ) -> Outcome:
-    struck = [fault for fault in Fault if fault in faults and chance.random() < 0.4]
+    within = random.Random(f"{seed} within")
+    drawn_by = {fault: within if fault is Fault.KILLED_WITHIN else chance for fault in Fault}
+    struck = [fault for fault in Fault if fault in faults and drawn_by[fault].random() < 0.4]
     make, pace = (StageOfDays, DAYS) if seed % ONE_IN == 0 else (Stage, MINUTES)
     stage = make(
         wheel=pace.wheel,
         audits=chance.random() < 0.5,
         lambdas=dict(lambdas),
         make_stores=stores,
-        chaos=Chaos(tuple(struck), chance, pace.wheel.skew, rate=pace.fault_rate, most=pace.most_faults),
+        chaos=Chaos(tuple(struck), chance, pace.wheel.skew, rate=pace.fault_rate, most=pace.most_faults, within=within),
         pace=pace,
     )
     acts = [act for act in Act if chance.random() < pace.acts]

@@ -46,7 +46,12 @@ class Fault(StrEnum):
     """Whoever writes a row into the far ring stands still before that, and the scanner may be there first."""
     LOST_ANSWERS = "lost_answers"
     """A request to the API dies, or its answer does not arrive; the client asks again."""
+    KILLED_WITHIN = "killed_within"
+    """A process dies between two writes of one call of an adapter: the fakes have no such calls."""
 
+
+IN_MEMORY = tuple(fault for fault in Fault if fault is not Fault.KILLED_WITHIN)
+"""What can be done to an episode on the fakes."""
 
 FROM_OUTSIDE = (
     Fault.KILLED_AFTER,
@@ -91,7 +96,7 @@ _STALLS_OF_REQUESTS = (12, 28, 28)
 @dataclass
 class Chaos:
     """Draws what goes wrong. struck: how often each fault did. is_over: nothing goes wrong any more. rate: how much of the usual
-    goes wrong. most: strikes of each fault.
+    goes wrong. most: strikes of each fault. within: what KILLED_WITHIN is drawn by, so that all else is the same in memory.
     """
 
     faults: Collection[Fault]
@@ -101,6 +106,7 @@ class Chaos:
     is_over: bool = False
     rate: float = 1
     most: float = inf
+    within: random.Random = field(default_factory=lambda: random.Random(0))
     _refusals: int = 0
 
     def strikes(self, fault: Fault, chance: float) -> bool:
@@ -120,6 +126,11 @@ class Chaos:
         if not self.strikes(Fault.SKEW, 0.7):
             return timedelta(0)
         return self.skew / 2 * self.random.choice([-1, 1, self.random.uniform(-1, 1)])
+
+    def kills_within(self) -> bool:
+        """Whether a new process dies between two writes of a call, if it comes to that: few calls have two."""
+        is_open = not self.is_over and self.struck[Fault.KILLED_WITHIN] < self.most
+        return is_open and Fault.KILLED_WITHIN in self.faults and self.within.random() < 0.3 * self.rate
 
     def refuses(self) -> bool:
         """Whether a queue refuses a message: at times several in a row, so that no repetition of a batch helps."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from tests.world.process import Conditions, Fate, Process, Surroundings
 from tests.world.process import Fault as FaultAtCall
@@ -19,6 +19,10 @@ class Struckable(Surroundings, Protocol):
     @property
     def is_held_up(self) -> bool:
         """Whether a process stands still."""
+        ...
+
+    def cut_short(self, make: Callable[[], Any], die: Callable[[], NoReturn], /) -> Any:
+        """Make a call; its process dies before the second write of it, if it comes to that."""
         ...
 
     def scan(self, shard: int) -> Process:
@@ -36,6 +40,7 @@ class Struck(Process):
         self._is_held = conditions.is_held
         self._strikes = stage.chaos.for_process(name.partition(" ")[0])
         self._striking: Strike | None = None
+        self._dies_within = stage.chaos.kills_within()
 
     @property
     def has_suffered(self) -> bool:
@@ -63,6 +68,15 @@ class Struck(Process):
         else:
             self._stage.chaos.struck[due[0].fault] += 1
         return fate
+
+    def _make(self, make: Callable[[], Any]) -> Any:
+        return self._stage.cut_short(make, self._die_within) if self._dies_within else make()
+
+    def _die_within(self) -> NoReturn:
+        self.is_disturbed = True
+        self._stage.chaos.struck[Fault.KILLED_WITHIN] += 1
+        self._stage.history.note_turn(self._stage.clock.instant, self.name, "dies before the second write of its call")
+        self.die()
 
     def _stall(self) -> None:
         if self._striking is not None and self._striking.fault is Fault.DOUBLE_TICKS:

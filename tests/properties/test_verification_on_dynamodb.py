@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from math import inf
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from functions.domain.claims import LedgerRow
 from functions.domain.job_id import parse_job_id
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.usage import Usage
+from tests.builders import LOCAL_WHEEL
 from tests.dynamodb_local import DynamoDBLocal, client_at
 from tests.properties import histories
 from tests.properties.histories import LEASE_IS_OVER, hold_a_worker, only_id, scan_all, submit
@@ -27,10 +31,12 @@ from tests.world import dynamodb
 from tests.world.dynamodb import OnDynamoDB
 from tests.world.stores import MakeStores, in_memory
 from tickwheel.cli import app
+from verification import episode
 from verification.checker import Invariant
 from verification.episode import Outcome, judged, run_episode
-from verification.faults import Fault
+from verification.faults import IN_MEMORY, Chaos, Fault
 from verification.history import History
+from verification.pace import DAYS
 from verification.stage import Stage
 
 pytestmark = pytest.mark.dynamodb_local
@@ -41,6 +47,15 @@ SEEDS = (22, 39, *range(1, 20))
 
 SMOOTH = 15
 """Of an episode in which no job kills its worker, and no key is used again."""
+
+
+WEEKS = 64
+"""Of an episode of months, here of weeks: with every act but a pause of the stage, and rows that expire."""
+
+DAY_S = 86_400
+
+DIES_WITHIN = (2, 4)
+"""Of episodes in which processes do."""
 
 
 @pytest.fixture
@@ -70,6 +85,20 @@ def keep_what_lived(monkeypatch: pytest.MonkeyPatch) -> list[Lived]:
 
     monkeypatch.setattr(Stage, "whole_history", keep)
     return lived
+
+
+def count_what_expires(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys of rows of the ledger that are gone, in every episode from now on."""
+    expired: list[str] = []
+    expire = Stage.expire
+
+    def count(stage: Stage) -> dict[str, LedgerRow]:
+        gone = expire(stage)
+        expired.extend(gone)
+        return gone
+
+    monkeypatch.setattr(Stage, "expire", count)
+    return expired
 
 
 @dataclass
@@ -140,7 +169,7 @@ def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dy
     on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lived = keep_what_lived(monkeypatch)
-    left = set(Fault)
+    left = set(IN_MEMORY)
     for seed in SEEDS:
         expected = run_episode(seed)
         if not left & {*+expected.struck}:
@@ -157,6 +186,28 @@ def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dy
         if not left:
             break
     assert not left, "choose seeds that are struck by these, too"
+
+
+def test_an_episode_of_weeks_in_which_rows_expire_is_the_same_history_on_dynamodb(
+    on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode, "DAYS", replace(DAYS, asked_within=10 * DAY_S, beyond=15 * DAY_S))
+    monkeypatch.setattr(episode, "JOBS", 30)
+    monkeypatch.setattr(episode, "SCHEDULES", 1)
+    lived, expired = keep_what_lived(monkeypatch), count_what_expires(monkeypatch)
+
+    expected = run_episode(WEEKS)
+    expired_here = expired.copy()
+    found = run_episode(WEEKS, stores=on_dynamodb)
+
+    here, there = lived
+    assert there.events == here.events
+    assert there.history == here.history
+    assert found == expected
+    assert found.is_long
+    assert told(found) == set()
+    assert expired_here
+    assert expired == expired_here * 2
 
 
 def test_what_is_counted_of_tenants_is_exact_while_nothing_goes_wrong(
@@ -202,6 +253,29 @@ def test_processes_go_by_the_plans_that_are_in_the_table(on_dynamodb: OnDynamoDB
     stage.end()
 
     assert (called_in_a_pause, called) == (0, 1)
+
+
+def test_a_process_dies_between_two_writes_of_one_call(on_dynamodb: OnDynamoDB) -> None:
+    chaos = Chaos((Fault.KILLED_WITHIN,), random.Random(), LOCAL_WHEEL.skew, rate=inf, most=1)
+    stage = Stage(audits=False, make_stores=on_dynamodb, chaos=chaos)
+
+    submit(stage, 600)
+    marked = stage.timers.days("acme")
+    rows = [*filter(None, stage.timers.rows.values())]
+    accepted = [*stage.promises.jobs]
+    submit(stage, 600)
+    outcome = judged(stage)
+
+    assert (len(marked), rows, accepted) == (1, [], [])
+    assert outcome.struck == {Fault.KILLED_WITHIN: 1}
+    assert (outcome.calls, told(outcome)) == (1, set())
+
+
+def test_episodes_whose_processes_die_within_calls_keep_every_promise(on_dynamodb: OnDynamoDB) -> None:
+    outcomes = [run_episode(seed, (Fault.KILLED_WITHIN,), stores=on_dynamodb) for seed in DIES_WITHIN]
+
+    assert all(outcome.struck[Fault.KILLED_WITHIN] for outcome in outcomes)
+    assert [told(outcome) for outcome in outcomes] == [set() for _ in outcomes]
 
 
 CONDITIONS = [
@@ -290,10 +364,10 @@ def test_a_row_that_was_written_behind_its_back_is_told_at_the_end(on_dynamodb: 
 
 
 def test_the_command_runs_on_dynamodb_and_repeats_there() -> None:
-    result = CliRunner().invoke(
-        app, ["verify", "--on", "dynamodb", "--episode", "10", "--json"], catch_exceptions=False
-    )
-    in_memory_there = CliRunner().invoke(app, ["verify", "--episode", "10", "--json"], catch_exceptions=False)
+    command = ["verify", "--episode", "10", "--faults", ",".join(IN_MEMORY), "--json"]
+
+    result = CliRunner().invoke(app, [*command, "--on", "dynamodb"], catch_exceptions=False)
+    in_memory_there = CliRunner().invoke(app, command, catch_exceptions=False)
 
     found, expected = json.loads(result.stdout), json.loads(in_memory_there.stdout)
     assert result.exit_code == 0

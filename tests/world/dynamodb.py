@@ -253,8 +253,8 @@ def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClo
     )
 
     def expire(now: datetime) -> None:
-        tables[LEDGER].expire(now)
-        tables[TIMERS].expire(now)
+        for table in tables:
+            table.expire(now)
 
     return Stores(
         ledger=Ledger(tables[LEDGER], skew=wheel.skew, dead_letters=dead_letters, timers=timers),
@@ -271,6 +271,7 @@ def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClo
         pending=Pending(tables[TENANTS]),
         expire=expire,
         close=tables.drop,
+        cut_short=tables.cut_short,
     )
 
 

@@ -254,10 +254,13 @@ class Process:
             self.die()
         if fate is Fate.TWICE:
             make()
-        answer = make()
+        answer = self._make(make)
         if fate is Fate.DIES_AFTER:
             self.die()
         return answer
+
+    def _make(self, make: Callable[[], Any]) -> Any:
+        return make()
 
     def die(self) -> NoReturn:
         """End at once, with all threads."""

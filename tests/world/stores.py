@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from functions.domain.claims import LedgerRow
 from functions.domain.operation import Operation
@@ -115,11 +115,21 @@ class SeenOperations(OperationStore, Protocol):
         ...
 
 
+Make = Callable[[], Any]
+Die = Callable[[], NoReturn]
+
+
+def whole(make: Make, _: Die) -> Any:
+    """A fake writes all at once."""
+    return make()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stores:
     """What outlives every process, but for queues and objects.
 
-    expire: lets go of rows of the ledger and of the far ring that are past their ttl. close: when the world has ended.
+    expire: lets go of rows of the ledger and of the far ring that are past their ttl. close: when the world has ended. cut_short: makes a
+    call, and lets its process die before its second write, if it comes to that.
     """
 
     ledger: SeenLedger
@@ -136,6 +146,7 @@ class Stores:
     pending: SeenPending
     expire: Callable[[datetime], None]
     close: Callable[[], None] = lambda: None
+    cut_short: Callable[[Make, Die], Any] = whole
 
 
 MakeStores = Callable[[Wheel, FakeClock], Stores]

@@ -152,6 +152,7 @@ class World(Clients, Controls, Passing):
         self.breakers = stores.breakers
         self.seats = stores.seats
         self._expire, self._close = stores.expire, stores.close
+        self.cut_short = stores.cut_short
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
         self._is_draining = False
         self.journal = RecordingJournal()
@@ -338,8 +339,9 @@ class World(Clients, Controls, Passing):
             answer = make()
         finally:
             self.clock.ahead = timedelta(0)
-        if call.startswith("ledger"):
-            self.promises.ledger_changed(before, self.ledger.rows, process)
+            if call.startswith("ledger"):
+                # Also when its process has died in the middle of it.
+                self.promises.ledger_changed(before, self.ledger.rows, process)
         if process.name.startswith("trigger"):
             is_harmless = call not in ("schedules.change", "schedules.advance")
             self.promises.expect(is_harmless, f"a trigger has moved its schedule: {process.name}")
