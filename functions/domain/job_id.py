@@ -79,8 +79,13 @@ def attempt_id(job_id: JobId, due_at: datetime, *, wheel: Wheel) -> JobId:
 
 
 def moved_identity(identity: str, *, unique: str) -> str:
-    """The identity under which a job goes on at another time, or with another content. unique: letters and digits."""
-    return f"{first_identity(identity)}{MOVED}{unique}"
+    """The identity under which a job goes on at another time, or with another content.
+
+    unique: letters and digits, behind the id of an operation and a dot where that moves it. The operation that has moved it
+    before is named on: it must know the job again, also where its owner has changed it since and clocks differ.
+    """
+    mover, dot, _ = identity.partition(MOVED)[2].rpartition(".")
+    return f"{first_identity(identity)}{MOVED}{mover + dot if dot not in unique else ''}{unique}"
 
 
 def first_identity(identity: str) -> str:

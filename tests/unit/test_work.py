@@ -12,15 +12,17 @@ import pytest
 from functions.domain.claims import LedgerRow
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Payload, Priority, Timer
+from functions.domain.job import Delivery, Job, Payload, Priority, Timer
 from functions.domain.job_id import job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.operation import Action, Operation, OperationState, Progress, Shift
 from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.submission import submission_of
 from functions.domain.tenant_plan import TenantPlan
 from functions.operations import export, work
 from functions.operations.work import ENOUGH_FAILURES, LEASE, MOST_FAILURES, STEP
 from functions.ports import Failed, Pending, Rejected, Succeeded
+from functions.rescheduling import Edited
 from tests.builders import (
     NOON,
     a_filter,
@@ -254,6 +256,27 @@ class TestRescheduling:
 
         assert standing(world, operation).progress.done == 1
         assert [told.scheduled_at for told in world.calls] == [LATER + HOUR]
+
+    def test_what_it_has_moved_and_its_owner_has_changed_since_is_not_moved_again(self, world: World):
+        timer = placed(world)
+        # Whoever asked has the faster clock: what its owner changes seems older than the operation.
+        operation = accepted(
+            world, Action.RESCHEDULE, shift=Shift(by=HOUR), created_at=NOON + 5 * SECOND, due_until=NOON + 5 * HOUR
+        )
+
+        def change_and_die(call: str) -> None:
+            if call == "ledger.move":
+                world.rescheduler().change(job_id_of(timer.job), paid_otherwise)
+                raise DeathError
+
+        with pytest.raises(DeathError):
+            world.watched(after=change_and_die).operate()
+        world.clock.tick(LEASE + world.wheel.skew + SECOND)
+        carry_on(world, operation)
+        pass_time(world, until=NOON + 5 * HOUR)
+
+        assert [told.scheduled_at for told in world.calls] == [LATER + HOUR]
+        assert [payload for _, _, payload, _ in world.targets.effects] == ['"changed"']
 
     def test_what_a_turn_that_died_has_moved_is_found_done_although_its_row_is_read_too_early(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -1112,3 +1135,8 @@ def failing(world: World, fails: Callable[[str], bool], *, told: str = "") -> Wo
 def refusing(refuses: Callable[[Timer], bool]) -> Callable[[Timer], Rejected | None]:
     """A queue that does not take some messages."""
     return lambda timer: Rejected(timer, "throttled", is_permanent=False) if refuses(timer) else None
+
+
+def paid_otherwise(job: Job, _: str | None) -> Edited:
+    """As its owner changes it: another payload at the same time."""
+    return Edited(replace(submission_of(job, due_at=job.scheduled_at), payload='"changed"'), keeps_payload=False)
