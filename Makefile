@@ -50,7 +50,7 @@ format: setup ## format and fix what can be fixed
 test: setup ## every test, including the deployment to the local cloud
 	@pytest -n 2 --dist loadgroup
 
-calls: setup ## hear again what each function asks of AWS, and keep it in tests/least_privilege/calls.json
+calls: setup ## hear again what each function asks of AWS, and keep it in scripts/least_privilege/calls.json
 	@pytest -n 2 --dist loadgroup tests/integration tests/e2e --write-calls
 
 test-fast: setup ## the tests that need no cloud: domain, fakes, state machine

@@ -17,9 +17,9 @@ from bench.results import write_result
 from functions.domain.wheel import Ring
 from functions.ports import Failed, Succeeded
 from functions.runtime.observability import PowertoolsJournal
-from tests.builders import NOON, a_schedule, a_submission, an_alarm, every
-from tests.cloudwatch.datapoints import Datapoints, Metric
-from tests.unit.world import World
+from testkit.builders import NOON, a_schedule, a_submission, an_alarm, every
+from testkit.cloudwatch.datapoints import Datapoints, Metric
+from testkit.scheduler import World
 
 
 def run(console: Console) -> list[str]:

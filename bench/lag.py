@@ -20,7 +20,7 @@ from bench.results import write_result
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Precision
 from functions.domain.wheel import Ring
-from tests.builders import LOCAL_WHEEL
+from testkit.builders import LOCAL_WHEEL
 from tickwheel.client import Client
 from tickwheel.demo.sink import Arrival, Sink
 from tickwheel.demo.workload import Fate

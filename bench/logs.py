@@ -18,9 +18,9 @@ from rich.table import Table
 from bench.printed import printed_by
 from bench.results import write_result
 from functions.runtime.observability import PowertoolsJournal, logger
-from tests.builders import NOON, a_submission
-from tests.integration.events import Context
-from tests.unit.world import World
+from testkit.builders import NOON, a_submission
+from testkit.events import Context
+from testkit.scheduler import World
 
 BATCHES = 20
 BATCH = 10

@@ -43,7 +43,7 @@ from functions.runtime.wiring import jitter, job_identity, token
 from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
 from functions.worker.execute import Message, Worker
-from tests.dynamodb_local import DynamoDBLocal
+from testkit.dynamodb_local import DynamoDBLocal
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

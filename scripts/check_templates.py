@@ -16,9 +16,9 @@ sys.path.insert(0, str(root))
 
 from infra.scheduler import Tickwheel  # noqa: E402  a script's folder is on the path, not the repository
 from infra.stage import OWN_KEY, STAGES, Stage  # noqa: E402
-from tests.infra.synthesis import Templates  # noqa: E402
-from tests.least_privilege.calls import kept  # noqa: E402
-from tests.least_privilege.report import reports_of  # noqa: E402
+from scripts.least_privilege.calls import kept  # noqa: E402
+from scripts.least_privilege.report import reports_of  # noqa: E402
+from scripts.synthesis import Templates  # noqa: E402
 
 IGNORED = ["W3005"]
 """The CDK lets a function depend on the whole of its role, policies included: redundant, and right."""

@@ -23,9 +23,9 @@ from functions.domain.pulse import MINUTE, WINDOW, Figure
 from functions.domain.tenant_plan import DEFAULT_PLAN
 from functions.plans import KnownPlans
 from functions.pulse_tally import WRITTEN_EVERY, PulseTally
-from tests.builders import a_job, a_submission
-from tests.fakes import InMemoryPulseStore, InMemoryTenantStore
-from tests.unit.world import World
+from testkit.builders import a_job, a_submission
+from testkit.fakes import InMemoryPulseStore, InMemoryTenantStore
+from testkit.scheduler import World
 from tickwheel.health import Health
 from tickwheel.top_screen import top_of
 

@@ -28,7 +28,7 @@ from simulation.size import ROW_BYTES, SHED_AFTER, StageSize
 from simulation.stores import Counts, Target, TimerRows
 from simulation.virtual_time import START, Dice, InvocationClock, World, instant_of
 from simulation.wiring import Components, Kept, ScannerEnvironment, Surroundings, WorkerEnvironment
-from tests.fakes import GivenPlans, InMemoryDeadLetters, InMemoryLedger
+from testkit.fakes import GivenPlans, InMemoryDeadLetters, InMemoryLedger
 
 MINUTE = 60.0
 

@@ -43,7 +43,7 @@ from simulation.queues import Parcel, Queue
 from simulation.size import TICK_LIMIT, StageSize
 from simulation.stores import SENDERS, Counts, SimulatedReady, SimulatedTargets, SimulatedTimers, Target, TimerRows
 from simulation.virtual_time import Dice, InvocationClock
-from tests.fakes import (
+from testkit.fakes import (
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from soak.flat import Budget, Piece, Verdict, judge_flat, phases_of
 from soak.troubles import CYCLE
-from tests.e2e.deployment import FUNCTIONS
+from testkit.deployment import FUNCTIONS
 from verification.history import Call
 
 Curve = Sequence[tuple[float, float]]

@@ -13,8 +13,8 @@ from typing import Any
 
 from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import FUNCTIONS, PRIORITIES, Deployment
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import FUNCTIONS, PRIORITIES, Deployment
 from tickwheel.client import Client
 from verification.deployed import memory_of, processes_of
 

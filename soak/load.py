@@ -13,8 +13,8 @@ from functions.domain.instants import SECOND
 from functions.domain.job import Delivery
 from functions.domain.job_id import parse_job_id
 from soak.record import Record
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import PRIORITIES
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import PRIORITIES
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem
 from tickwheel.jobs import NewJob, RetryPolicy, Submitted

@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from soak.curves import Curve
-from tests.e2e.deployment import FUNCTIONS
+from testkit.deployment import FUNCTIONS
 
 _INK = "#333333"
 _COLOURS = ("#1f6f54", "#b3423a", "#2f6f9f", "#c98a1b", "#7a5a9e", "#7f8c8d")

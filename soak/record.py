@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functions.domain.instants import EPOCH, SECOND, parse_instant
 from functions.domain.job import Delivery
 from functions.domain.lifecycle import State
-from tests.builders import LOCAL_WHEEL
+from testkit.builders import LOCAL_WHEEL
 from verification.deployed import text_of
 from verification.history import Call, Cancel, Fires, History, Job, Letter, Row
 

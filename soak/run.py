@@ -17,7 +17,7 @@ from soak.outcome import Outcome
 from soak.record import LATENESS, Record
 from soak.schedules import Schedules
 from soak.troubles import Troubles
-from tests.e2e.deployment import FUNCTIONS, Deployment
+from testkit.deployment import FUNCTIONS, Deployment
 from tickwheel.client import Client
 from tickwheel.local import Stack
 from verification.checker import Invariant, Judgement, judge

@@ -23,8 +23,8 @@ from functions.domain.timer_key import is_alarm_key
 from soak.load import PAUSED, Load
 from soak.record import Record
 from soak.schedules import Schedules
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import PRIORITIES, Deployment
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import PRIORITIES, Deployment
 from tickwheel.local.throttling import PATH as THROTTLE
 from verification.deployed import Process, processes_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.dynamodb_local import DynamoDBLocal, missing_because
+from testkit.dynamodb_local import DynamoDBLocal, missing_because
 
 pytest_plugins = ["tests.least_privilege.plugin"]
 

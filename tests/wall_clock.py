@@ -9,7 +9,7 @@ from typing import Any
 from functions.domain.firing import fires
 from functions.domain.schedule import CronRule, Fire, Schedule
 from functions.domain.zones import zone_of
-from tests.builders import a_schedule
+from testkit.builders import a_schedule
 
 
 def utc(text: str) -> datetime:

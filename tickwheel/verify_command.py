@@ -122,7 +122,7 @@ class _Verification:
     def _stores(self, on: Place) -> AbstractContextManager[Any]:
         if on is Place.DYNAMODB:
             return importlib.import_module("verification.engine").dynamodb()
-        return nullcontext(importlib.import_module("tests.world.stores").in_memory)
+        return nullcontext(importlib.import_module("testkit.world.stores").in_memory)
 
     def run_local(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress) -> Any:
         local = importlib.import_module("verification.local")

@@ -11,8 +11,8 @@ from functions.domain.claims import LedgerRow
 from functions.domain.instants import from_seconds
 from functions.domain.tenant_plan import TenantPlan
 from functions.pacing import Pacer
-from tests.world.carriers import cursors_of
-from tests.world.process import SMOOTHLY
+from testkit.world.carriers import cursors_of
+from testkit.world.process import SMOOTHLY
 from verification.stage import Stage
 
 _EXPIRING = timedelta(days=1)

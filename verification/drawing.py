@@ -11,7 +11,7 @@ from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule import Schedule
 from functions.domain.submission import Submission
-from tests.builders import a_schedule, a_submission, a_template
+from testkit.builders import a_schedule, a_submission, a_template
 from verification.acts import Act
 from verification.pace import Pace
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.dynamodb_local import DynamoDBLocal, missing_because
-from tests.world.dynamodb import OnDynamoDB
-from tests.world.stores import MakeStores
+from testkit.dynamodb_local import DynamoDBLocal, missing_because
+from testkit.world.dynamodb import OnDynamoDB
+from testkit.world.stores import MakeStores
 from tickwheel.errors import MissingTool
 
 

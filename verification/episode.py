@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from functions.domain.instants import SECOND
-from tests.world.stores import MakeStores, in_memory
+from testkit.world.stores import MakeStores, in_memory
 from verification.acts import Act
 from verification.checker import Judgement, judge
 from verification.clients import Clients

@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from math import inf
 
-from tests.world.process import Fate
+from testkit.world.process import Fate
 
 
 class Fault(StrEnum):

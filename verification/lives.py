@@ -10,9 +10,9 @@ from typing import Any
 from functions.api.manage_schedules import ScheduleManager
 from functions.domain.schedule import Schedule
 from functions.domain.schedule_state import Status
-from tests.world.expected import fires_between
-from tests.world.process import SMOOTHLY, Conditions, Process
-from tests.world.world import World
+from testkit.world.expected import fires_between
+from testkit.world.process import SMOOTHLY, Conditions, Process
+from testkit.world.world import World
 from verification.history import Fires
 from verification.pace import Pace
 from verification.recorder import Recorder

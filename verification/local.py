@@ -26,9 +26,9 @@ from functions.domain.envelope import decode_timer, encode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.timer_key import is_alarm_key
-from tests.builders import LOCAL_WHEEL, a_schedule, every
-from tests.e2e.deployment import PRIORITIES, Deployment
-from tests.world.expected import fires_between
+from testkit.builders import LOCAL_WHEEL, a_schedule, every
+from testkit.deployment import PRIORITIES, Deployment
+from testkit.world.expected import fires_between
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem, TickwheelError
 from tickwheel.jobs import NewJob, RetryPolicy, Submitted

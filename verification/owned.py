@@ -20,10 +20,10 @@ from functions.domain.submission import Submission
 from functions.domain.tenant_plan import TenantStatus
 from functions.ports import EVERYBODY
 from functions.rescheduling import Edited, Rescheduler
-from tests.world.clients import REQUEST_LIMIT
-from tests.world.fires import Run
-from tests.world.process import SMOOTHLY, Conditions, Process
-from tests.world.world import World
+from testkit.world.clients import REQUEST_LIMIT
+from testkit.world.fires import Run
+from testkit.world.process import SMOOTHLY, Conditions, Process
+from testkit.world.world import World
 from verification.acts import Act
 from verification.recorder import Recorder
 from verification.struck import Struck

@@ -12,8 +12,8 @@ from functions.api.operations import Asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.operation import Action, Shift
 from functions.domain.submission import Submission
-from tests.world.clients import REQUEST_LIMIT
-from tests.world.fires import Run
+from testkit.world.clients import REQUEST_LIMIT
+from testkit.world.fires import Run
 from verification.acts import Act
 from verification.clients import TRIES
 from verification.drawing import TAG, TENANTS, Drawing

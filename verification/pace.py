@@ -9,7 +9,7 @@ from math import inf
 from functions.domain.instants import SECOND
 from functions.domain.schedule import CronRule, Rule
 from functions.domain.wheel import Wheel
-from tests.builders import LOCAL_WHEEL, every
+from testkit.builders import LOCAL_WHEEL, every
 
 _HOUR = 3_600
 _DAY = 24 * _HOUR

@@ -15,11 +15,11 @@ from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import State
 from functions.domain.submission import Submission, job_of, keyed_identity
 from functions.ports import EVERYBODY, Failed, Invocation, Pending
-from tests.builders import ID_SECRET
-from tests.world.fires import Run
-from tests.world.process import Process
-from tests.world.promises import Expected, Promises, Stores
-from tests.world.targets import answer_of
+from testkit.builders import ID_SECRET
+from testkit.world.fires import Run
+from testkit.world.process import Process
+from testkit.world.promises import Expected, Promises, Stores
+from testkit.world.targets import answer_of
 from verification.faults import Chaos, Fault
 from verification.history import Answer, Call, Cancel, Job, Replay
 

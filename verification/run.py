@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
-from tests.world.stores import MakeStores, in_memory
+from testkit.world.stores import MakeStores, in_memory
 from verification.acts import Act
 from verification.checker import Invariant, Violation
 from verification.episode import JOBS, Outcome, run_episode

@@ -17,13 +17,13 @@ from functions.domain.job import Timer
 from functions.domain.submission import Submission
 from functions.ports import Rejected
 from functions.sweeper.heal import PASS_INTERVAL
-from tests.builders import LOCAL_WHEEL
-from tests.fakes import QueuedMessage
-from tests.world.carriers import timers_of
-from tests.world.host import FUNCTION_LIMIT
-from tests.world.passing import TICK
-from tests.world.process import SMOOTHLY, Conditions, Process
-from tests.world.world import World
+from testkit.builders import LOCAL_WHEEL
+from testkit.fakes import QueuedMessage
+from testkit.world.carriers import timers_of
+from testkit.world.host import FUNCTION_LIMIT
+from testkit.world.passing import TICK
+from testkit.world.process import SMOOTHLY, Conditions, Process
+from testkit.world.world import World
 from verification.acts import Act
 from verification.faults import Chaos, Fault
 from verification.history import History, Letter, Row

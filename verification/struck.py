@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, Protocol
 
-from tests.world.process import Conditions, Fate, Process, Surroundings
-from tests.world.process import Fault as FaultAtCall
+from testkit.world.process import Conditions, Fate, Process, Surroundings
+from testkit.world.process import Fault as FaultAtCall
 from verification.faults import Chaos, Fault, Strike
 
 

@@ -59,9 +59,9 @@ from functions.ports import (
     TimerStore,
     UsageStore,
 )
-from tests.builders import LOCAL_WHEEL
-from tests.dynamodb_local import DynamoDBLocal
-from tests.fakes import (
+from testkit.builders import LOCAL_WHEEL
+from testkit.dynamodb_local import DynamoDBLocal
+from testkit.fakes import (
     FakeClock,
     InMemoryBreakerStore,
     InMemoryDeadLetters,

@@ -12,7 +12,7 @@ from functions.domain import key_lengths
 from functions.domain.breaker import BREAKER_LIFE, MAX_OPEN_FOR, BreakerState
 from functions.domain.instants import MILLISECOND, to_seconds
 from functions.ports import Applied, BreakerStore, Changed
-from tests.builders import NOON, a_breaker
+from testkit.builders import NOON, a_breaker
 from tests.contract.conftest import BreakerSubject
 
 HOST = "https://example.com"

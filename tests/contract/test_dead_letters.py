@@ -14,7 +14,7 @@ from functions.domain.key_lengths import LETTER_IDENTITY
 from functions.domain.letter_id import LETTER_LIFE, LetterId, parse_letter_id
 from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LetterSubject
 
 HOUR = timedelta(hours=1)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.deletion import Deletion, Part
 from functions.ports import DeletionStore
-from tests.builders import NOON
+from testkit.builders import NOON
 
 MINUTE = timedelta(minutes=1)
 SKEW = timedelta(seconds=5)

@@ -15,7 +15,7 @@ from moto import mock_aws
 from functions.adapters import clients
 from functions.adapters.s3_exports import S3ExportStore
 from functions.ports import ExportStore
-from tests.fakes import InMemoryExportStore
+from testkit.fakes import InMemoryExportStore
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -13,7 +13,7 @@ from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, State
 from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
 from tests.contract.conftest import LedgerSubject
 
 LEASE = NOON + 15 * SECOND

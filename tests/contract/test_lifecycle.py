@@ -10,7 +10,7 @@ from functions.domain.job import Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, TRANSITIONS, Event, State, sources, target
 from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
 from tests.contract.conftest import LedgerSubject
 
 Step = Callable[[Ledger, Timer], Applied | Claimed | Refused]

@@ -20,7 +20,7 @@ from functions.domain.operation import (
     Shift,
 )
 from functions.ports import OperationStore
-from tests.builders import NOON
+from testkit.builders import NOON
 from tests.contract.conftest import ON_DYNAMODB, OperationSubject
 
 SKEW = timedelta(seconds=5)

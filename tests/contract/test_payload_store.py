@@ -9,8 +9,8 @@ from moto import mock_aws
 
 from functions.adapters.s3_payloads import S3PayloadStore
 from functions.ports import PayloadStore
-from tests.builders import a_job
-from tests.fakes import InMemoryPayloadStore
+from testkit.builders import a_job
+from testkit.fakes import InMemoryPayloadStore
 
 _WITHOUT_A_NEW_SESSION: Any = {"core": {"reset_boto3_session": False}}
 

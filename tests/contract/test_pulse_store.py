@@ -6,7 +6,7 @@ from functions.domain.job import Priority
 from functions.domain.lag_histogram import LAST_CELL
 from functions.domain.pulse import MINUTE, Figure, Pulse, sum_of
 from functions.ports import PulseStore
-from tests.builders import NOON
+from testkit.builders import NOON
 
 ALL = Pulse(
     counts={figure: number for number, figure in enumerate(Figure, start=1)},

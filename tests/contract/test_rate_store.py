@@ -9,7 +9,7 @@ import pytest
 
 from functions.domain.timetable import Timetable, reserve
 from functions.ports import Ahead, Applied, Booked, RateStore
-from tests.builders import NOON
+from testkit.builders import NOON
 
 SECOND = timedelta(seconds=1)
 FIRST = Timetable(1, 1_803_902_400, (3, 0, 100_000), 1)

@@ -16,8 +16,8 @@ from functions.domain.envelope import decode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.job import Precision, Priority, Timer
 from functions.ports import ReadyDepths, ReadyQueue, Receipt
-from tests.builders import NOON, a_timer
-from tests.fakes import FakeClock, InMemoryReadyQueue
+from testkit.builders import NOON, a_timer
+from testkit.fakes import FakeClock, InMemoryReadyQueue
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -11,7 +11,7 @@ from functions.domain.job import Payload, Timer
 from functions.domain.job_id import attempt_id, job_id_of
 from functions.domain.lifecycle import Event, State
 from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Ledger, Refused
-from tests.builders import LOCAL_WHEEL, NOON, a_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 
 SECOND = timedelta(seconds=1)

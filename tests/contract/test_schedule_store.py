@@ -14,7 +14,7 @@ from functions.domain.planning import Plan
 from functions.domain.schedule_load import Load, LoadLimits, Share
 from functions.domain.schedule_state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports import Applied, Behind, ScheduleStore, StoredSchedule
-from tests.builders import NOON, a_link, a_state, a_stored_schedule, a_template, every
+from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_template, every
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject
 
 KEY = "acme#nightly"

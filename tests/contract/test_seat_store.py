@@ -8,7 +8,7 @@ import pytest
 from functions.domain.concurrency import SEAT_LIFE, Seat
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.ports import SeatStore
-from tests.builders import NOON
+from testkit.builders import NOON
 from tests.contract.conftest import SeatSubject
 
 SKEW = 5 * SECOND

@@ -21,7 +21,7 @@ from functions.domain.fairness import MAX_OWN
 from functions.domain.instants import MILLISECOND
 from functions.domain.job import Priority
 from functions.ports import ShardLease, ShardStore
-from tests.builders import NOON, a_wheel, worst_cursors
+from testkit.builders import NOON, a_wheel, worst_cursors
 
 LEASE = timedelta(seconds=30)
 HOUR = timedelta(hours=1)

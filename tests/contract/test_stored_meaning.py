@@ -43,7 +43,7 @@ from functions.domain.schedule_state import SkipReason, Status
 from functions.domain.stored_codes import STRATEGIES, Codes
 from functions.domain.target_options import Method
 from functions.domain.tenant_plan import TenantStatus, decode_tenant, encode_tenant
-from tests.infra.synthesis import ROOT
+from scripts.synthesis import ROOT
 from tests.stored_meaning import Release, release_in
 
 STORED_BYTES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("stored_meaning.json").read_text())

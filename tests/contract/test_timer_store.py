@@ -15,7 +15,7 @@ from functions.domain.operation import OwnedDay
 from functions.domain.schedule import Schedule
 from functions.domain.timer_key import alarm_key, timer_key
 from functions.ports import Applied, StoredTimer, TimerStore
-from tests.builders import (
+from testkit.builders import (
     LOCAL_WHEEL,
     NOON,
     a_link,

@@ -19,15 +19,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from scripts.least_privilege import recording
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.releases import Releases, check_out_releases
 from tests.e2e.returning import Return, Rollback, destroy_and_deploy, roll_back
 from tests.e2e.schedules import Lives
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import CancelledFar, FarJobs, Neighbours, Sent, Ticking, Update, runs_to_its_end, send
-from tests.least_privilege import recording
 from tests.least_privilege.plugin import FOLDER
 from tickwheel.client import Client
 from tickwheel.endpoint import LoopbackTransport

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.domain.instants import format_instant
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import Deployment, Identity
-from tests.e2e.polling import eventually
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import Deployment, Identity
+from testkit.polling import eventually
 from tests.e2e.releases import Releases
 from tests.e2e.schedules import MINUTE, fires_of
 from tests.e2e.sink import Sink

@@ -16,9 +16,9 @@ from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.sink import Arrival, Sink, Target
 from tickwheel.client import Client
 from tickwheel.endpoint import LoopbackTransport

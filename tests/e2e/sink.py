@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.e2e.polling import eventually
+from testkit.polling import eventually
 from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 
 ALWAYS = math.inf

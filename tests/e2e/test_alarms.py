@@ -16,13 +16,13 @@ import pytest
 from functions.domain.measures import DIMENSIONS
 from infra.metrics import EMITTED
 from infra.stage import Stage
-from tests.cloudwatch.alarms import Alarms, short_name
-from tests.cloudwatch.datapoints import Datapoints, metric
-from tests.e2e.deployment import FUNCTIONS, Deployment
-from tests.e2e.polling import eventually
+from scripts.synthesis import synthesise
+from testkit.cloudwatch.alarms import Alarms, short_name
+from testkit.cloudwatch.datapoints import Datapoints, metric
+from testkit.deployment import FUNCTIONS, Deployment
+from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import reaches, send
-from tests.infra.synthesis import synthesise
 from tickwheel.client import Client
 from tickwheel.jobs import RetryPolicy
 from tickwheel.local.checkout import find_checkout

@@ -15,8 +15,8 @@ from functions.domain.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
 from infra.audit_queries import SavedQuery, queries
 from infra.stage import Stage
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import Update, send
 from tickwheel.client import Client

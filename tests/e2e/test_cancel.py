@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import CancelledFar, FarJobs, reaches, send
 from tickwheel.client import Client

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem

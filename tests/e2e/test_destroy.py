@@ -4,7 +4,7 @@ import httpx
 import pytest
 from botocore.credentials import Credentials
 
-from tests.e2e.deployment import SCHEDULER, STORAGE, Deployment
+from testkit.deployment import SCHEDULER, STORAGE, Deployment
 from tickwheel.endpoint import LoopbackTransport
 from tickwheel.signing import SigV4
 

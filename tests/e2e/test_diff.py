@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.releases import Releases
 from tickwheel.errors import DeployFailed
 

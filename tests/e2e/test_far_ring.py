@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.waiting import CancelledFar, FarJobs, Sent, Update, reaches
 from tickwheel.client import Client
 

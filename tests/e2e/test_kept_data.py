@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import Deployment
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import Deployment
 from tests.e2e.returning import Return, Rollback
 from tests.e2e.schedules import MINUTE, fires_of
 from tests.e2e.waiting import Ticking, reaches, runs_to_its_end

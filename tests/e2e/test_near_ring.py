@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.domain.job_id import parse_job_id
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import reaches, send
 from tickwheel.client import Client

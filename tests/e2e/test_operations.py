@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.sink import Sink, Target
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client

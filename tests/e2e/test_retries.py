@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from functions.domain.job_id import parse_job_id
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.sink import ALWAYS, Sink
 from tests.e2e.waiting import reaches, send
 from tickwheel.client import Client

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.returning import Rollback
 from tests.e2e.waiting import Ticking, Update, reaches, runs_to_its_end
 from tickwheel.client import Client

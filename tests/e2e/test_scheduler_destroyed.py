@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.returning import Return, Rollback
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e"), pytest.mark.timeout(600)]

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from functions.domain.job_id import parse_job_id
-from tests.builders import LOCAL_WHEEL
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from testkit.builders import LOCAL_WHEEL
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.schedules import (
     BACKFILLED,
     FROM_ITS_END,

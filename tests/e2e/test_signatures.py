@@ -7,7 +7,7 @@ import httpx
 import pytest
 from botocore.credentials import Credentials
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem
 from tickwheel.signing import SigV4

@@ -14,8 +14,8 @@ import pytest
 from functions.adapters.targets.aws import digest_of
 from functions.domain.job_id import parse_job_id
 from functions.domain.trace import attempt_trace
-from tests.e2e.deployment import Deployment
-from tests.e2e.polling import eventually
+from testkit.deployment import Deployment
+from testkit.polling import eventually
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem

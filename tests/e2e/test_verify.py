@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.deployment import Deployment
+from testkit.deployment import Deployment
 from verification.checker import Invariant
 from verification.faults import FROM_OUTSIDE
 from verification.local import verify

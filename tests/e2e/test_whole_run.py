@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.deployment import FUNCTIONS, Deployment
-from tests.e2e.polling import eventually
+from testkit.deployment import FUNCTIONS, Deployment
+from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import Sent, Ticking, Update, send
 from tickwheel.client import Client

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from tests.e2e.deployment import Identity
-from tests.e2e.polling import eventually
+from testkit.deployment import Identity
+from testkit.polling import eventually
 from tests.e2e.schedules import MINUTE, fires_of
 from tests.e2e.sink import Target
 from tickwheel.client import Client

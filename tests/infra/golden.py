@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from infra.stage import Stage
-from tests.infra.synthesis import Template, Templates, synthesise
+from scripts.synthesis import Template, Templates, synthesise
 
 FOLDER = Path(__file__).parent / "templates"
 ASSET_HASH = re.compile(r"[0-9a-f]{64}")

@@ -30,11 +30,11 @@ from functions.worker.handlers import HANDLERS
 from infra.alarms import HELD_TOO_LONG
 from infra.metrics import AUDITED
 from infra.stage import Stage as StageValue
-from tests.cloudwatch.alarms import Alarms, short_name
-from tests.cloudwatch.datapoints import metric
-from tests.infra.synthesis import FUNCTIONS, Templates
+from scripts.synthesis import FUNCTIONS, Templates
+from testkit.cloudwatch.alarms import Alarms, short_name
+from testkit.cloudwatch.datapoints import metric
+from testkit.events import Context, an_sqs_event
 from tests.infra.watched import MINUTE, Watched
-from tests.integration.events import Context, an_sqs_event
 from tests.integration.stage import AUDIT_STREAM, QUEUES, Stage, TravellingClock
 from tests.integration.test_operation_turns import accept_cancel
 from tests.integration.test_whole_way import claim_and_die

@@ -5,7 +5,7 @@ import pytest
 from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN
 from infra.api import ELSEWHERE, ROUTES
 from infra.stage import Jwt, Stage
-from tests.infra.synthesis import Templates, synthesise
+from scripts.synthesis import Templates, synthesise
 
 TOKENS = Jwt(issuer="https://login.example.com", audience=("tickwheel",), tenant_claim="tenant")
 

@@ -9,7 +9,7 @@ from infra.audit import FAILURES, LINES, MOST_SCANNED_BYTES, RESULTS
 from infra.audit_queries import TABLE, queries
 from infra.metrics import AUDITED
 from infra.stage import Stage
-from tests.infra.synthesis import Templates
+from scripts.synthesis import Templates
 from tests.infra.test_grants import listed
 from tests.infra.test_storage import bucket_of
 

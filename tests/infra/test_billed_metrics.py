@@ -11,10 +11,10 @@ from moto import mock_aws
 
 from bench.cost_inputs import every_metric, read_measured
 from bench.emitted import measure, name_of
-from tests.cloudwatch.alarms import Alarms
-from tests.infra.synthesis import Templates
+from scripts.synthesis import Templates
+from testkit.cloudwatch.alarms import Alarms
+from testkit.events import Context
 from tests.infra.watched import Watched
-from tests.integration.events import Context
 from tests.integration.stage import Stage, TravellingClock
 
 FUNCTIONS_WITH_TICKS = ("sweeper", "operations")

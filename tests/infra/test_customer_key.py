@@ -10,7 +10,7 @@ import pytest
 from bench.customer_key import requests_a_month
 from bench.prices import read_prices
 from infra.stage import OWN_KEY, InvalidStage, Stage
-from tests.infra.synthesis import FUNCTIONS, ROOT, Resource, Templates
+from scripts.synthesis import FUNCTIONS, ROOT, Resource, Templates
 
 DEV = Stage.named("dev")
 PAGE = ROOT / "docs" / "security.md"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from scripts.synthesis import Templates
 from tests.infra.dashboard_schema import Body, problems_of, rows_of
-from tests.infra.synthesis import Templates
 
 
 def body_of(templates: Templates) -> Body:

@@ -5,7 +5,7 @@ import pytest
 
 from functions.runtime import settings
 from infra.stage import Stage
-from tests.infra.synthesis import Templates
+from scripts.synthesis import Templates
 
 MODELS = {
     "api": settings.ApiSettings,

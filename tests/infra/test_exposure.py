@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from infra.stage import OWN_KEY, STAGES, Jwt, Stage
-from tests.infra.synthesis import Templates
+from scripts.synthesis import Templates
 
 JWT = Jwt(issuer="https://login.example.com/", audience=("tickwheel",), tenant_claim="tenant")
 VARIANTS = {stage.name: stage for stage in STAGES} | {

@@ -3,7 +3,7 @@ from importlib.util import find_spec
 import pytest
 
 from infra.stage import Stage
-from tests.infra.synthesis import FUNCTIONS, Templates
+from scripts.synthesis import FUNCTIONS, Templates
 
 NAMED_BY_AWS = {
     "AWS::CloudWatch::Alarm": "AlarmName",

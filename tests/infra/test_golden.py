@@ -1,5 +1,5 @@
+from scripts.synthesis import Templates
 from tests.infra.golden import golden_files
-from tests.infra.synthesis import Templates
 
 
 def test_the_templates_are_the_golden_ones(dev: Templates) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from infra.stage import Stage
-from tests.infra.synthesis import FUNCTIONS, Templates, synthesise
-from tests.least_privilege.policies import role_of
+from scripts.least_privilege.policies import role_of
+from scripts.synthesis import FUNCTIONS, Templates, synthesise
 
 TRACES = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
 

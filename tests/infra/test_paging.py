@@ -10,7 +10,7 @@ import pytest
 
 from infra.objective import InvalidObjective, Objective
 from infra.stage import InvalidStage, Stage
-from tests.infra.synthesis import Resource, Templates
+from scripts.synthesis import Resource, Templates
 
 COMPOSITE = "AWS::CloudWatch::CompositeAlarm"
 

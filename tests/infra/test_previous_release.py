@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from scripts.synthesis import ROOT, Template, Templates
 from tests.e2e.releases import archive_of, previous_release
 from tests.infra.golden import FOLDER
-from tests.infra.synthesis import ROOT, Template, Templates
 
 FILES = {name: str((FOLDER / f"dev-{name}.json").relative_to(ROOT)) for name in ("storage", "scheduler")}
 

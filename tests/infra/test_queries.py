@@ -6,7 +6,7 @@ import pytest
 
 from functions.domain.events import EVENTS, KEYS
 from infra.queries import QUERIES
-from tests.infra.synthesis import ROOT, Templates
+from scripts.synthesis import ROOT, Templates
 from tests.infra.test_watching import events_in
 
 PAGE = (ROOT / "docs" / "events.md").read_text()

@@ -1,7 +1,7 @@
 from typing import Any
 
 from infra.stage import PRIORITIES, Stage
-from tests.infra.synthesis import Templates
+from scripts.synthesis import Templates
 
 FOURTEEN_DAYS = 14 * 24 * 3600
 

@@ -8,7 +8,7 @@ import pytest
 
 from functions.adapters.tables import ALL_TABLES
 from infra.stage import InvalidStage, Stage
-from tests.infra.synthesis import FUNCTIONS, Templates, synthesise
+from scripts.synthesis import FUNCTIONS, Templates, synthesise
 
 RESTORED = {schema.name: f"tickwheel-dev-{schema.name}-restored" for schema in ALL_TABLES}
 

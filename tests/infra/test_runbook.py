@@ -13,7 +13,7 @@ from infra.alarms import PATIENCE_S
 from infra.metrics import EMITTED
 from infra.runbook import RUNBOOK
 from infra.stage import PRIORITIES
-from tests.infra.synthesis import ROOT, Templates
+from scripts.synthesis import ROOT, Templates
 from tests.infra.test_watching import events_in
 from tickwheel.cli import app
 

@@ -12,7 +12,7 @@ from infra.stage import PRIORITIES, STAGES, Stage
 from infra.ticks import TARGETS_PER_RULE
 from infra.worker import BATCH_SIZE
 from scripts.check_templates import lint, synthesise
-from tests.infra.synthesis import ROOT
+from scripts.synthesis import ROOT
 
 PAGE = (ROOT / "docs" / "stages.md").read_text()
 

@@ -6,7 +6,7 @@ from functions.adapters.s3_exports import _key
 from functions.adapters.tables import ALL_TABLES, TableSchema
 from functions.domain.webhooks import WebhookKey, parse_master_keys
 from infra.stage import Stage
-from tests.infra.synthesis import Resource, Templates
+from scripts.synthesis import Resource, Templates
 
 
 def table_of(schema: TableSchema, templates: Templates) -> Resource:

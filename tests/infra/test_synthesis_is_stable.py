@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra.stage import STAGES
-from tests.infra.synthesis import ROOT
+from scripts.synthesis import ROOT
 
 COMPARED = ("*.template.json", "*.assets.json")
 

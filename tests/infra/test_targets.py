@@ -3,7 +3,7 @@ import aws_cdk as cdk
 from functions.domain.targets import OWN_PREFIX
 from infra.scheduler import Tickwheel
 from infra.stage import Stage
-from tests.infra.synthesis import Templates
+from scripts.synthesis import Templates
 
 NAMED = {"AWS::SQS::Queue": "QueueName", "AWS::Lambda::Function": "FunctionName", "AWS::SNS::Topic": "TopicName"}
 

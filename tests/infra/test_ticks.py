@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.stage import Stage
-from tests.infra.synthesis import Templates
+from scripts.synthesis import Templates
 
 RESOURCE_LIMIT = 500
 BYTES_LIMIT = 1_000_000

@@ -9,7 +9,7 @@ from functions.domain.lifecycle import State
 from functions.domain.measures import DIMENSIONS, VALUES
 from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted
 from infra.stage import Stage
-from tests.infra.synthesis import ROOT, Templates
+from scripts.synthesis import ROOT, Templates
 
 
 def events_in(query: str) -> set[str]:

@@ -16,8 +16,8 @@ import pytest
 from functions.domain.instants import SECOND
 from functions.domain.measures import DIMENSIONS
 from infra.metrics import EMITTED
-from tests.cloudwatch.alarms import Alarms
-from tests.cloudwatch.datapoints import Datapoints, Metric, metric
+from testkit.cloudwatch.alarms import Alarms
+from testkit.cloudwatch.datapoints import Datapoints, Metric, metric
 from tests.integration.stage import QUEUES, Stage
 
 MINUTE = timedelta(minutes=1)

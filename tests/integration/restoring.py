@@ -18,9 +18,9 @@ from moto import mock_aws
 
 from functions.adapters.tables import ALL_TABLES, TableSchema
 from functions.domain.instants import format_instant, parse_instant
-from tests.dynamodb_local import DynamoDBLocal
+from testkit.dynamodb_local import DynamoDBLocal
+from testkit.events import Context
 from tests.http_sink import HttpSink, answering
-from tests.integration.events import Context
 from tests.integration.stage import QUEUES, Stage
 from tests.least_privilege.plugin import recorder
 

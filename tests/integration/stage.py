@@ -28,8 +28,8 @@ from functions.adapters.tables import (
 from functions.domain.conditions import Conditions
 from functions.domain.cursor import Cursors, first_cursors
 from functions.domain.instants import EPOCH, SECOND, format_instant
-from tests.builders import LOCAL_WHEEL
-from tests.integration.events import Context, a_request, an_sqs_event
+from testkit.builders import LOCAL_WHEEL
+from testkit.events import Context, a_request, an_sqs_event
 from tests.least_privilege.plugin import recorder
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from functions.adapters.tables import SHARDS
 from functions.domain.conditions import Conditions
 from functions.domain.job import Priority
 from functions.plans import KNOWN_FOR
-from tests.integration.events import Context, a_request
+from testkit.events import Context, a_request
 from tests.integration.stage import Stage
 
 JOB = {"tenant": "acme", "target": "handler:echo", "delay": 5}

@@ -11,7 +11,7 @@ from functions.domain.errors import WheelChanged
 from functions.domain.instants import format_instant
 from functions.runtime.deadline import FLUSH_WITHIN
 from infra.api import ROUTES
-from tests.integration.events import Context, a_request
+from testkit.events import Context, a_request
 from tests.integration.stage import BUCKET, Stage
 
 

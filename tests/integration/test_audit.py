@@ -14,7 +14,7 @@ import pytest
 from functions.domain.audit import COLUMNS
 from functions.domain.instants import SECOND
 from infra.audit_queries import TABLE, SavedQuery, queries
-from tests.integration.events import Context, a_request
+from testkit.events import Context, a_request
 from tests.integration.stage import AUDIT_BUCKET, AUDIT_STREAM, Stage
 
 ANN = "arn:aws:iam::123456789012:user/ann"

@@ -10,7 +10,7 @@ from functions.domain.claims import MAX_RESCUES
 from functions.domain.instants import format_instant
 from functions.pausing import PAUSED_AFTER
 from functions.plans import KNOWN_FOR
-from tests.integration.events import Context, an_sqs_event
+from testkit.events import Context, an_sqs_event
 from tests.integration.stage import Stage
 from tests.integration.test_whole_way import claim_and_die
 from tests.least_privilege.plugin import recorder

@@ -18,8 +18,8 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.target_options import TargetOptions
 from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
-from tests.builders import a_timer
-from tests.integration.events import Context
+from testkit.builders import a_timer
+from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage
 
 ANN = "arn:aws:iam::123456789012:user/ann"

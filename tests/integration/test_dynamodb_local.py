@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.dynamodb_local import DynamoDBLocal
+from testkit.dynamodb_local import DynamoDBLocal
 
 pytestmark = pytest.mark.dynamodb_local
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb_dead_letters import RAW_LIMIT, DynamoDBDeadLetters
-from tests.integration.events import Context, an_sqs_event
+from testkit.events import Context, an_sqs_event
 from tests.integration.stage import Stage
 
 BODIES = {

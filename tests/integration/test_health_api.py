@@ -9,7 +9,7 @@ from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
 from functions.adapters.tables import SHARDS, TENANTS
 from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.plans import KNOWN_FOR
-from tests.integration.events import Context
+from testkit.events import Context
 from tests.integration.stage import Stage
 
 

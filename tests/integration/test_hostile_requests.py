@@ -9,11 +9,11 @@ import pytest
 from functions.api.openapi import document
 from functions.api.problems import CONTENT_TYPE
 from functions.worker.handlers.registry import HANDLERS
+from testkit.dynamodb_local import DynamoDBLocal
+from testkit.events import Context, a_request
 from tests.described import Known, operations_of
-from tests.dynamodb_local import DynamoDBLocal
 from tests.hostile import Request, requests_of
 from tests.http_sink import http_sink
-from tests.integration.events import Context, a_request
 from tests.integration.restoring import stage_on
 from tests.integration.stage import Stage
 from tests.integration.test_openapi import seeded

@@ -7,7 +7,7 @@ import pytest
 
 from functions.domain.instants import format_instant, parse_instant
 from functions.worker.handlers.registry import HANDLERS
-from tests.integration.events import Context, a_request
+from testkit.events import Context, a_request
 from tests.integration.stage import BUCKET, Stage
 
 

@@ -14,8 +14,8 @@ import botocore.client
 import pytest
 from botocore.exceptions import ClientError
 
+from testkit.events import Context, an_sqs_event
 from tests.http_sink import HttpSink, answering, http_sink, saying
-from tests.integration.events import Context, an_sqs_event
 from tests.integration.stage import Stage
 
 MARK = "canary"

@@ -18,8 +18,8 @@ from functions.api.openapi import document
 from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.instants import format_instant
 from functions.worker.handlers.registry import HANDLERS
+from testkit.events import Context
 from tests.described import CHECKS, Known, for_each_case, operations_of
-from tests.integration.events import Context
 from tests.integration.stage import Stage
 
 JOB = {"tenant": "acme", "target": "handler:echo"}

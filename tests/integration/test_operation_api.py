@@ -12,7 +12,7 @@ import pytest
 
 from functions.domain.instants import parse_instant
 from functions.plans import KNOWN_FOR
-from tests.integration.events import Context
+from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage
 
 ANN = "arn:aws:iam::123456789012:user/ann"

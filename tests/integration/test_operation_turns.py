@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from tests.integration.events import Context
+from testkit.events import Context
 from tests.integration.stage import Stage
 
 HOUR = 3_600

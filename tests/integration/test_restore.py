@@ -9,8 +9,8 @@ import pytest
 
 from functions.adapters.tables import DEAD_LETTERS, LEDGER, SCHEDULE_STATE, SCHEDULES, SHARDS, TENANTS, TIMERS
 from functions.domain.instants import EPOCH, SECOND, format_instant
-from tests.builders import LOCAL_WHEEL
-from tests.dynamodb_local import DynamoDBLocal
+from testkit.builders import LOCAL_WHEEL
+from testkit.dynamodb_local import DynamoDBLocal
 from tests.e2e.schedules import fires_of
 from tests.http_sink import http_sink
 from tests.integration.restoring import RestoredStage, stage_on

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.plans import KNOWN_FOR
-from tests.builders import a_submission
+from testkit.builders import a_submission
 from tests.integration.stage import Stage
 
 ROLE = "arn:aws:iam::123456789012:role/billing"

@@ -12,8 +12,8 @@ from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.concurrency import Seat
 from functions.domain.tenant_change import EFFECTIVE_AFTER, FORGOTTEN_AFTER
 from functions.plans import KNOWN_FOR
-from tests.builders import a_filter, an_operation
-from tests.integration.events import Context
+from testkit.builders import a_filter, an_operation
+from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage
 
 MINUTE = timedelta(minutes=1)

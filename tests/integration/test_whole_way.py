@@ -10,8 +10,8 @@ import pytest
 from functions.domain.claims import MAX_RESCUES, lease_of
 from functions.domain.envelope import decode_envelope
 from functions.ports import Claimed, Refused
+from testkit.events import Context, an_sqs_event
 from tests.http_sink import HttpSink, answering, http_sink
-from tests.integration.events import Context, an_sqs_event
 from tests.integration.stage import BUCKET, Stage
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.least_privilege.calls import FILE, REFRESH, complaints, heard, kept, written
-from tests.least_privilege.recording import Recorder
+from scripts.least_privilege.calls import FILE, REFRESH, complaints, heard, kept, written
+from scripts.least_privilege.recording import Recorder
 
 FOLDER = "TICKWHEEL_HEARD_CALLS"
 """Where the processes of this run write: the workers of pytest-xdist are told so by their environment."""

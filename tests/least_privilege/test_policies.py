@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 
 from infra.stage import OWN_KEY, Stage
-from tests.infra.synthesis import FUNCTIONS, Templates, synthesise
-from tests.least_privilege.calls import Call, kept
-from tests.least_privilege.policies import Grant, Role, role_of
-from tests.least_privilege.recording import OPERATIONS, TARGETS
-from tests.least_privilege.report import report_of, reports_of
+from scripts.least_privilege.calls import Call, kept
+from scripts.least_privilege.policies import Grant, Role, role_of
+from scripts.least_privilege.recording import OPERATIONS, TARGETS
+from scripts.least_privilege.report import report_of, reports_of
+from scripts.synthesis import FUNCTIONS, Templates, synthesise
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

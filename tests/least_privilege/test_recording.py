@@ -7,8 +7,8 @@ import botocore.handlers
 import pytest
 from botocore.session import Session
 
-from tests.least_privilege.calls import Call, complaints, heard, written
-from tests.least_privilege.recording import Recorder, UnknownOperation, named, needs
+from scripts.least_privilege.calls import Call, complaints, heard, written
+from scripts.least_privilege.recording import Recorder, UnknownOperation, named, needs
 
 ENVIRONMENT = {
     "LEDGER_TABLE": "ledger-1",

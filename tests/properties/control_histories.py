@@ -9,10 +9,10 @@ from functions.api.operations import Asked
 from functions.domain.instants import SECOND
 from functions.domain.operation import Action, Shift
 from functions.domain.retry import RetryPolicy, Strategy
+from testkit.world.fires import Run
+from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault
+from testkit.world.world import World
 from tests.properties.histories import AHEAD, only_id, scan_all, submit
-from tests.world.fires import Run
-from tests.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault
-from tests.world.world import World
 
 MINUTE = timedelta(minutes=1)
 LATER = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=timedelta(minutes=10))

@@ -14,6 +14,8 @@ from functions.api.operations import Asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job_id import parse_job_id
 from functions.domain.operation import Action, Shift
+from testkit.world.process import SMOOTHLY, Conditions
+from testkit.world.world import World
 from tests.properties.machine import (
     CONDITIONS,
     DUE_IN,
@@ -24,8 +26,6 @@ from tests.properties.machine import (
     SUBMISSIONS,
     Scheduler,
 )
-from tests.world.process import SMOOTHLY, Conditions
-from tests.world.world import World
 
 KINDS = st.sampled_from(["lasting", "lasting", "lasting", "fine", "flaky", "broken", "poison"])
 LEASES = st.sampled_from([1, 20, 60, 200]).map(lambda seconds: seconds * SECOND)

@@ -22,7 +22,7 @@ from functions.placing import Placement
 from functions.ports import Applied, Cancelled
 from functions.rescheduling import Rescheduler
 from functions.worker import execute
-from tests import fakes
+from testkit import fakes
 
 Lambdas = dict[type, type]
 

@@ -8,9 +8,9 @@ from typing import Any
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Delivery, Priority
 from functions.domain.retry import RetryPolicy, Strategy
-from tests.builders import LOCAL_WHEEL, a_submission
-from tests.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
-from tests.world.world import World
+from testkit.builders import LOCAL_WHEEL, a_submission
+from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
+from testkit.world.world import World
 
 AHEAD = LOCAL_WHEEL.skew / 2
 LEASE_IS_OVER = timedelta(seconds=21)

@@ -26,9 +26,9 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
 from functions.ports import EVERYBODY
-from tests.builders import LOCAL_WHEEL, a_submission
-from tests.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
-from tests.world.world import World
+from testkit.builders import LOCAL_WHEEL, a_submission
+from testkit.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
+from testkit.world.world import World
 
 MOST_LIVE = 4
 LARGE = f'"{"".join(random.Random(7).choices(string.ascii_letters, k=10_000))}"'

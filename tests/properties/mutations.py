@@ -22,8 +22,8 @@ from functions.placing import Placer
 from functions.ports import Applied, Cancelled, Failed, Refused
 from functions.scanner import scan
 from functions.worker import execute
-from tests import fakes
-from tests.fakes import ledger as fake_ledger
+from testkit import fakes
+from testkit.fakes import ledger as fake_ledger
 
 Lambdas = dict[type, type]
 

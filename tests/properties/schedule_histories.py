@@ -10,10 +10,10 @@ from functions.domain.instants import SECOND
 from functions.domain.job import Delivery, Payload
 from functions.domain.occurrence import Overlap
 from functions.domain.schedule import Misfire, Schedule
-from tests.builders import LOCAL_WHEEL, a_schedule, a_template, every
+from testkit.builders import LOCAL_WHEEL, a_schedule, a_template, every
+from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
+from testkit.world.world import World
 from tests.properties.histories import AHEAD, LEASE_IS_OVER, SOON, hold_a_worker, scan_all
-from tests.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
-from tests.world.world import World
 
 KEY = "acme#nightly"
 SHARD = LOCAL_WHEEL.shard_of("acme", "nightly")

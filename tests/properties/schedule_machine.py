@@ -15,7 +15,9 @@ from functions.domain.occurrence import Overlap
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule import CronRule, JobTemplate, Misfire, Schedule
 from functions.domain.schedule_state import Status
-from tests.builders import a_schedule, every
+from testkit.builders import a_schedule, every
+from testkit.world.process import SMOOTHLY
+from testkit.world.world import World
 from tests.properties.machine import (
     CONDITIONS,
     DUE_IN,
@@ -26,8 +28,6 @@ from tests.properties.machine import (
     SUBMISSIONS,
     Machine,
 )
-from tests.world.process import SMOOTHLY
-from tests.world.world import World
 
 OVERLAPS = st.sampled_from([None, None, Overlap.ALLOW, Overlap.FORBID, Overlap.REPLACE])
 """Of a run that is asked for: one that waits where others replace each other may wait for ever."""

@@ -21,7 +21,7 @@ from functions.occurrences import Admission, Occurrences
 from functions.ports import Behind, StatePage
 from functions.scanner.ring import Ringer
 from functions.sweeper.heal import Healer
-from tests import fakes
+from testkit import fakes
 from tests.properties.mutations import Lambdas, retries_what_should_stop
 
 __all__ = ["retries_what_should_stop"]

@@ -18,8 +18,8 @@ from functions.breakers import REFRESH_SECONDS, Breakers, Go, Park
 from functions.domain.breaker import MAX_OPEN_FOR, MIN_FAILURES, Breaker, BreakerState
 from functions.domain.instants import SECOND
 from functions.ports import Applied, Changed, Failed, Outcome, Pending, Succeeded
-from tests.builders import a_timer
-from tests.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
+from testkit.builders import a_timer
+from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
 
 HOST = "https://example.com"
 SKEW = timedelta(seconds=5)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from testkit.world.world import World
 from tests.properties import control_histories as histories
 from tests.properties import control_mutations as mutations
 from tests.properties.control_machine import CONTROLLED_SETTINGS, Controlled
-from tests.world.world import World
 
 TestControlled = Controlled.TestCase
 TestControlled.settings = CONTROLLED_SETTINGS

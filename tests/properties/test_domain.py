@@ -52,7 +52,7 @@ from functions.domain.targets import AllowedTargets, parse_target
 from functions.domain.timer_key import NO_TENANT, class_bounds, key_of, owner_of
 from functions.domain.wheel import Ring, Wheel
 from functions.ports import DeadLetter
-from tests.builders import NOON, a_job
+from testkit.builders import NOON, a_job
 
 TENANT_LETTERS = string.ascii_letters + string.digits + "._-"
 IDENTITY_LETTERS = TENANT_LETTERS + ":+"

@@ -25,8 +25,8 @@ from functions.domain.timer_key import key_of
 from functions.ports import Page, StoredTimer
 from functions.scanner import rounds
 from functions.scanner.rounds import ClassScan
-from tests.builders import LOCAL_WHEEL, NOON, a_timer
-from tests.fakes import GivenPlans
+from testkit.builders import LOCAL_WHEEL, NOON, a_timer
+from testkit.fakes import GivenPlans
 
 FIRST = LOCAL_WHEEL.bucket_of(NOON)
 CLASS = Priority.NORMAL

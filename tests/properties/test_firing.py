@@ -37,7 +37,7 @@ from functions.domain.schedule import (
 )
 from functions.domain.sense import check_sense
 from functions.domain.zones import zone_of
-from tests.builders import a_schedule
+from testkit.builders import a_schedule
 
 # Derandomized: what is drawn here costs much to shrink, and a push must not fail for what it did not change.
 EXAMPLES = settings(deadline=None, derandomize=True, max_examples=150)

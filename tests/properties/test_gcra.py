@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND
 from functions.domain.tenant_plan import TenantPlan
-from tests.builders import NOON, a_submission
-from tests.unit.world import World
+from testkit.builders import NOON, a_submission
+from testkit.scheduler import World
 
 requests = st.lists(st.tuples(st.integers(0, 3_000), st.integers(1, 12)), min_size=1, max_size=40).map(sorted)
 intervals = st.sampled_from([1, 2, 10, 125, 250, 500, 1_000, 2_000])

@@ -30,8 +30,8 @@ from functions.domain.operation import (
 from functions.domain.operation_record import decode_operation, encode_operation
 from functions.domain.wheel import Wheel
 from functions.operations.walk import Walk
-from tests.builders import NOON, a_job, a_timer, a_wheel
-from tests.fakes import InMemoryTimerStore
+from testkit.builders import NOON, a_job, a_timer, a_wheel
+from testkit.fakes import InMemoryTimerStore
 from tests.properties.test_domain import identities, tags, tenants, whole_ms
 
 DAY = timedelta(days=1)

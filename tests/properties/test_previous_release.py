@@ -20,7 +20,8 @@ from functions.domain.envelope import encode_alarm, encode_envelope, encode_time
 from functions.domain.job import Timer
 from functions.domain.schedule_record import encode_schedule
 from functions.domain.tenant_plan import Tenant, TenantStatus, encode_tenant
-from tests.builders import NOON, a_link, a_schedule, an_alarm, an_occurrence_timer
+from scripts.synthesis import ROOT
+from testkit.builders import NOON, a_link, a_schedule, an_alarm, an_occurrence_timer
 from tests.contract.test_stored_meaning import (
     OTHER_DEFAULTS,
     STORED_BYTES,
@@ -30,7 +31,6 @@ from tests.contract.test_stored_meaning import (
     with_rotated_values,
 )
 from tests.e2e.releases import archive_of, previous_release, unpack
-from tests.infra.synthesis import ROOT
 from tests.properties.test_domain import cursors, timers
 from tests.stored_meaning import Release, release_in
 from tests.unit.test_schedule_record import EVERYTHING

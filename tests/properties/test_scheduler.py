@@ -14,13 +14,13 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.schedule import CronRule
-from tests.builders import a_schedule, a_submission, every
+from testkit.builders import a_schedule, a_submission, every
+from testkit.world.expected import fires_between
+from testkit.world.process import HELD, Conditions, Fate, Fault
+from testkit.world.world import World
 from tests.properties import histories, mutations, schedule_histories, schedule_mutations
 from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
 from tests.properties.schedule_machine import SCHEDULES_SETTINGS, Schedules
-from tests.world.expected import fires_between
-from tests.world.process import HELD, Conditions, Fate, Fault
-from tests.world.world import World
 
 TestScheduler = Scheduler.TestCase
 TestScheduler.settings = SCHEDULER_SETTINGS

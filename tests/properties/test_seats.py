@@ -20,11 +20,11 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.tenant_plan import TenantPlan
 from functions.seating import Usher
 from functions.worker.before import Entry, Gate
-from tests.builders import a_submission
-from tests.fakes import InMemorySeatStore
+from testkit.builders import a_submission
+from testkit.fakes import InMemorySeatStore
+from testkit.world.process import HELD, Conditions, Fate, Fault, Process
+from testkit.world.world import World
 from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
-from tests.world.process import HELD, Conditions, Fate, Fault, Process
-from tests.world.world import World
 
 TIMEOUT = timedelta(seconds=10)
 LEASE = timedelta(seconds=15)

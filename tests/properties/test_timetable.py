@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.timetable import Timetable, pack, reserve, unpack, width_of
-from tests.builders import NOON
+from testkit.builders import NOON
 
 FAR = NOON + timedelta(hours=1)
 

@@ -22,15 +22,15 @@ from functions.domain.timer_key import timer_key
 from functions.sweeper import sweep
 from functions.worker.before import Entry, Gate
 from functions.worker.execute import Worker
-from tests import fakes
-from tests.builders import a_breaker
-from tests.fakes import ledger as fake_ledger
+from testkit import fakes
+from testkit.builders import a_breaker
+from testkit.fakes import ledger as fake_ledger
+from testkit.world.process import HELD, Conditions
 from tests.properties import control_mutations, histories, mutations, schedule_histories, schedule_mutations
 from tests.properties.histories import AHEAD, LEASE_IS_OVER, hold_a_worker, scan_all, submit
 from tests.properties.machine import LARGE
 from tests.properties.mutations import Lambdas
 from tests.properties.schedule_histories import FAR, MINUTE, SHARD, put
-from tests.world.process import HELD, Conditions
 from tickwheel.cli import app
 from verification.acts import Act
 from verification.checker import Invariant

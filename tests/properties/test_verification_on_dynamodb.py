@@ -23,13 +23,13 @@ from functions.domain.claims import LedgerRow
 from functions.domain.job_id import parse_job_id
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.usage import Usage
-from tests.builders import LOCAL_WHEEL
-from tests.dynamodb_local import DynamoDBLocal, client_at
+from testkit.builders import LOCAL_WHEEL
+from testkit.dynamodb_local import DynamoDBLocal, client_at
+from testkit.world import dynamodb
+from testkit.world.dynamodb import OnDynamoDB
+from testkit.world.stores import MakeStores, in_memory
 from tests.properties import histories
 from tests.properties.histories import LEASE_IS_OVER, hold_a_worker, only_id, scan_all, submit
-from tests.world import dynamodb
-from tests.world.dynamodb import OnDynamoDB
-from tests.world.stores import MakeStores, in_memory
 from tickwheel.cli import app
 from verification import episode
 from verification.checker import Invariant

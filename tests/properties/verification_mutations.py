@@ -17,7 +17,7 @@ from functions.domain.claims import Defer, Drop
 from functions.domain.lifecycle import State
 from functions.scanner.rounds import ClassScan
 from functions.sweeper.heal import Healer, HealReport
-from tests.fakes import ledger as fake_ledger
+from testkit.fakes import ledger as fake_ledger
 from tests.properties.mutations import Lambdas, places_without_looking_back
 
 __all__ = ["places_without_looking_back"]

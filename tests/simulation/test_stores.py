@@ -18,7 +18,7 @@ from simulation.scenario import Scenario, Work
 from simulation.size import StageSize
 from simulation.stores import SimulatedReady, SimulatedTargets, SimulatedTimers, Target, TimerRows
 from simulation.virtual_time import START, Dice, InvocationClock, World, instant_of
-from tests.builders import a_timer, a_wheel
+from testkit.builders import a_timer, a_wheel
 
 WHEEL = a_wheel(write_shards=1, scan_shards=1)
 LIMITS = Limits()

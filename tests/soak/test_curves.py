@@ -13,7 +13,7 @@ from soak.curves import (
     warm_up_of,
 )
 from soak.troubles import CYCLE
-from tests.builders import NOON
+from testkit.builders import NOON
 from verification.history import Answer, Call
 
 START, END = 600.0, 1_800.0

@@ -5,7 +5,7 @@ import pytest
 from functions.domain.job import Delivery
 from functions.domain.job_id import job_id_of
 from soak.gauges import is_settled_later
-from tests.builders import a_job
+from testkit.builders import a_job
 
 
 def a_row(delivery: Delivery) -> dict[str, Any]:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.synthesis import ROOT
 from soak.page import BEGIN, END, PAGE, draw_report, with_figures
-from tests.infra.synthesis import ROOT
 
 
 def test_figures_take_the_place_of_those_before() -> None:

@@ -7,7 +7,7 @@ from functions.domain.instants import SECOND
 from functions.domain.job import Delivery
 from functions.domain.lifecycle import State
 from soak.record import LATENESS, Record, Rhythm
-from tests.builders import LOCAL_WHEEL, NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 from verification.checker import Invariant, judge
 from verification.history import History, Job, Row
 

@@ -10,8 +10,8 @@ from functions.domain.addresses import parse_networks
 from functions.domain.instants import SECOND
 from functions.domain.target_options import USUAL, TargetOptions
 from functions.ports import Failed, Invocation, Outcome
-from tests.builders import NOON
-from tests.fakes import FakeClock, GivenWebhookKeys
+from testkit.builders import NOON
+from testkit.fakes import FakeClock, GivenWebhookKeys
 
 LOOPBACK = parse_networks(["127.0.0.0/8", "::1/128"])
 SHORT = timedelta(milliseconds=200)

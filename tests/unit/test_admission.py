@@ -11,8 +11,8 @@ from functions.domain.errors import PriorityNotAllowed, RateExceeded, Shed, Tena
 from functions.domain.instants import SECOND
 from functions.domain.job import Priority
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from tests.builders import NOON, a_submission
-from tests.unit.world import World
+from testkit.builders import NOON, a_submission
+from testkit.scheduler import World
 
 FIVE_A_SECOND = {"acme": TenantPlan(submission_rate=5, submission_burst=10)}
 

@@ -5,8 +5,8 @@ from functions.domain.instants import SECOND
 from functions.domain.target_options import USUAL
 from functions.domain.targets import AllowedTargets
 from functions.ports import Failed, Invocation, Outcome, Succeeded
-from tests.builders import NOON
-from tests.fakes import FakeClock, RecordingTargets
+from testkit.builders import NOON
+from testkit.fakes import FakeClock, RecordingTargets
 
 INVOCATION = Invocation(
     job_id="j1",

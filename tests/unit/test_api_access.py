@@ -13,8 +13,8 @@ from functions.api.problems import problem_of
 from functions.api.reading import caller_of, identity_of
 from functions.domain.errors import TickwheelError
 from functions.domain.tenant_plan import TenantPlan
-from tests.fakes import GivenPlans
-from tests.integration.events import Context, a_request
+from testkit.events import Context, a_request
+from testkit.fakes import GivenPlans
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
 SESSION = "arn:aws:sts::123456789012:assumed-role/billing/i-0abc"

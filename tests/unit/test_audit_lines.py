@@ -25,7 +25,7 @@ from functions.domain.job import Delivery, Payload, Priority
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.target_options import TargetOptions
-from tests.builders import NOON, a_job, an_occurrence_timer
+from testkit.builders import NOON, a_job, an_occurrence_timer
 
 JOB = a_job(identity="i-1", priority=Priority.HIGH)
 ID = job_id_of(JOB)

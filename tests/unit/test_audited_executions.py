@@ -18,11 +18,11 @@ from functions.domain.operation import Operation
 from functions.domain.retry import RetryPolicy
 from functions.domain.schedule_state import Status
 from functions.ports import Failed, Invocation, Outcome, Pending, Rejected, Succeeded
-from tests.builders import NOON, a_schedule, a_timer, an_occurrence_timer, an_operation
-from tests.fakes import InMemoryShardStore
+from testkit.builders import NOON, a_schedule, a_timer, an_occurrence_timer, an_operation
+from testkit.fakes import InMemoryShardStore
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_scan import a_row, recorded
-from tests.unit.world import World
 
 ONCE = RetryPolicy(attempts=1)
 

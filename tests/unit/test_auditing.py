@@ -9,8 +9,8 @@ from functions.auditing import REST, Trail
 from functions.domain.audit import LINE_LIMIT, Deed, Deeds, Ending, encode_ending
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
-from tests.builders import NOON, a_job
-from tests.fakes import FakeClock, InMemoryAuditStream, RecordingJournal
+from testkit.builders import NOON, a_job
+from testkit.fakes import FakeClock, InMemoryAuditStream, RecordingJournal
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from functions.adapters.targets.aws import AwsCaller, digest_of
 from functions.domain.instants import SECOND
 from functions.domain.target_options import USUAL
 from functions.ports import Failed, Invocation, Outcome, Succeeded
-from tests.builders import NOON
+from testkit.builders import NOON
 
 REGION = "eu-west-1"
 ACCOUNT = "123456789012"

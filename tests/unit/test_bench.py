@@ -25,7 +25,7 @@ from functions.domain.job import Delivery, Precision
 from functions.domain.occurrence import Overlap
 from functions.domain.schedule import At, Rule
 from functions.domain.wheel import Ring
-from tests.builders import LOCAL_WHEEL, NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 from tickwheel.demo.sink import Arrival
 
 FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)

@@ -17,7 +17,7 @@ from functions.domain.breaker import (
 )
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import MILLISECOND, SECOND
-from tests.builders import NOON, a_breaker
+from testkit.builders import NOON, a_breaker
 
 SKEW = timedelta(seconds=5)
 

@@ -12,9 +12,9 @@ from functions.api.problems import Misshapen, problem_of
 from functions.domain.breaker import BreakerState
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import SECOND
-from tests.builders import NOON, a_breaker
-from tests.fakes import InMemoryBreakerStore, RecordingJournal
-from tests.integration.events import Context, a_request
+from testkit.builders import NOON, a_breaker
+from testkit.events import Context, a_request
+from testkit.fakes import InMemoryBreakerStore, RecordingJournal
 
 HOST = "https://example.com"
 

@@ -15,8 +15,8 @@ from functions.domain.breaker import MAX_OPEN_FOR, MIN_SMEAR, OPEN_FOR, Breaker,
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.job import Timer
 from functions.ports import Applied, Changed, Failed, Outcome, Pending, Succeeded
-from tests.builders import NOON, a_breaker, a_timer
-from tests.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
+from testkit.builders import NOON, a_breaker, a_timer
+from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
 
 HOST = "https://example.com"
 SKEW = timedelta(seconds=5)

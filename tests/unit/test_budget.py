@@ -4,7 +4,7 @@ from functions.domain.budget import Budget
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.firing import fires, next_fire
 from functions.domain.schedule import CronRule
-from tests.builders import NOON, a_schedule
+from testkit.builders import NOON, a_schedule
 from tests.wall_clock import a_cron
 
 

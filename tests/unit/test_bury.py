@@ -12,9 +12,9 @@ from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.schedule_state import Status
 from functions.ports import Applied, DeadLetter, Failed, Refused, Rejected
-from tests.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
-from tests.fakes import InMemoryLedger
-from tests.unit.world import World
+from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
+from testkit.fakes import InMemoryLedger
+from testkit.scheduler import World
 
 SEEN_AT = NOON - timedelta(hours=1)
 

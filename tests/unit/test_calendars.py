@@ -10,7 +10,7 @@ from functions.domain.errors import InvalidSchedule
 from functions.domain.firing import fires, next_fire
 from functions.domain.schedule import Calendar, CronRule, Mover, Roll
 from scripts.holiday_dates import FILE, dates_of, parts_of
-from tests.builders import a_schedule, every
+from testkit.builders import a_schedule, every
 from tests.wall_clock import a_cron, fires_between, shown, utc
 
 NEW_YEAR = date(2027, 1, 1)  # a Friday

@@ -11,9 +11,9 @@ from functions.domain.job import Delivery, Payload, Timer
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.ports import Applied, Refused, Rejected
-from tests.builders import LOCAL_WHEEL, NOON, a_submission, a_timer
-from tests.fakes import InMemoryLedger
-from tests.unit.world import ObservedTimers, World
+from testkit.builders import LOCAL_WHEEL, NOON, a_submission, a_timer
+from testkit.fakes import InMemoryLedger
+from testkit.scheduler import ObservedTimers, World
 
 LATER = NOON + timedelta(hours=1)
 

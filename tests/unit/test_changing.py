@@ -11,7 +11,7 @@ from functions.domain.moving import spread_of
 from functions.domain.occurrence import Occurrence
 from functions.domain.schedule import CronRule, Schedule
 from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
-from tests.builders import NOON, a_link, a_schedule, a_state, every
+from testkit.builders import NOON, a_link, a_schedule, a_state, every
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -27,7 +27,7 @@ from functions.domain.claims import (
 from functions.domain.instants import MILLISECOND
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.retry import MAX_BACKOFF, MIN_BACKOFF
-from tests.builders import NOON
+from testkit.builders import NOON
 
 SKEW = timedelta(seconds=5)
 

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from functions.domain.cursor import oldest_bucket, set_back
-from tests.fakes import InMemoryShardStore
+from testkit.fakes import InMemoryShardStore
+from testkit.world.stores import in_memory
 from tests.properties import mutations
-from tests.world.stores import in_memory
 from tickwheel import verify_command
 from tickwheel.cli import app
 from tickwheel.errors import NotACheckout

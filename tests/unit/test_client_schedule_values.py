@@ -10,7 +10,7 @@ from functions.api.openapi import document
 from functions.api.requests import Rules
 from functions.api.schedule_bodies import ScheduleBody, TemplateBody, read_schedule
 from functions.domain.schedule_record import encode_schedule
-from tests.builders import NOON
+from testkit.builders import NOON
 from tickwheel.errors import InvalidSchedule
 from tickwheel.jobs import Http, RetryPolicy
 from tickwheel.schedule_parts import Calendar, Every, Recurrence, Window

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from functions.adapters.system_clock import SystemClock
-from tests.builders import NOON
+from testkit.builders import NOON
 
 HALF = timedelta(milliseconds=500)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.cloudwatch.alarms import Alarms, short_name
-from tests.cloudwatch.datapoints import Datapoints, metric
-from tests.cloudwatch.metric_math import UnknownId, evaluate
+from testkit.cloudwatch.alarms import Alarms, short_name
+from testkit.cloudwatch.datapoints import Datapoints, metric
+from testkit.cloudwatch.metric_math import UnknownId, evaluate
 
 LATE = metric("Tickwheel", "late", service="worker")
 DIMENSIONS = [{"Name": "service", "Value": "worker"}]

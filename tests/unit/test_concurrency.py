@@ -9,7 +9,7 @@ import pytest
 from functions.domain.concurrency import Crowd, Seat, free_seats, is_free, may_take, wait_for_seat
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.wheel import FAR_MARGIN
-from tests.builders import NOON
+from testkit.builders import NOON
 
 SKEW = 5 * SECOND
 GUARD = timedelta(seconds=155)

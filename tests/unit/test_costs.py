@@ -34,7 +34,7 @@ from functions.domain.schedule import (
 )
 from functions.domain.sense import check_sense
 from functions.domain.zones import STEPS_OF_NO_INSTANT
-from tests.builders import NOON, a_schedule, every
+from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc
 
 OFFICE = Window(start=time(9), end=time(17), days=frozenset(day for day in Weekday if day < Weekday.SAT))

@@ -19,7 +19,7 @@ from functions.domain.cursor import (
 from functions.domain.errors import Undecodable
 from functions.domain.fairness import MAX_OWN
 from functions.domain.job import Priority
-from tests.builders import worst_cursors
+from testkit.builders import worst_cursors
 
 
 def test_a_new_shard_starts_every_class_at_the_same_bucket():

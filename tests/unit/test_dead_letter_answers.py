@@ -28,7 +28,7 @@ from functions.domain.retry import RetryPolicy
 from functions.domain.target_options import Method, TargetOptions
 from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
 from tests.unit.test_replay import a_letter
 
 FOREIGN = DeadLetter(

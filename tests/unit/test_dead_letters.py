@@ -17,9 +17,9 @@ from functions.domain.letter_id import LETTER_LIFE, LetterId
 from functions.domain.occurrence import Occurrence
 from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
-from tests.builders import LOCAL_WHEEL, NOON, a_schedule, a_template, a_timer, an_occurrence_timer
-from tests.fakes import InMemoryDeadLetters
-from tests.unit.world import World
+from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_template, a_timer, an_occurrence_timer
+from testkit.fakes import InMemoryDeadLetters
+from testkit.scheduler import World
 
 HOUR = timedelta(hours=1)
 ACME = LetterFilter(tenant="acme")

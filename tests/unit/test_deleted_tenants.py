@@ -12,9 +12,9 @@ from functions.domain.tenant_change import EFFECTIVE_AFTER, with_status
 from functions.domain.tenant_plan import DEFAULT_PLAN, Tenant, TenantPlan, TenantStatus
 from functions.plans import KNOWN_FOR, KnownPlans
 from functions.ports import Failed
-from tests.builders import NOON, a_link, a_schedule, a_submission, a_timer, an_operation
-from tests.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
-from tests.unit.world import World
+from testkit.builders import NOON, a_link, a_schedule, a_submission, a_timer, an_operation
+from testkit.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
+from testkit.scheduler import World
 
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)

@@ -8,7 +8,7 @@ from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
 from functions.domain.instants import to_seconds
 from functions.domain.letter_id import LETTER_LIFE
 from functions.ports import DeadLetter
-from tests.builders import NOON
+from testkit.builders import NOON
 
 LETTER = DeadLetter(tenant="acme", identity="a", dead_at=NOON, error="it hurts")
 

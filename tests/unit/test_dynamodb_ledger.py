@@ -14,7 +14,7 @@ from functions.domain.errors import JobBusy
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event
 from functions.ports import Applied, DeadLetter
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
 from tests.unit.conflicts import ConflictingDynamoDB, a_client_error
 
 TIMER = a_timer()

@@ -12,7 +12,7 @@ from functions.adapters import clients
 from functions.adapters.dynamodb_operations import DynamoDBOperationStore
 from functions.domain.operation import Action, JobFilter, Operation, OperationState
 from functions.domain.operation_record import encode_operation
-from tests.builders import NOON
+from testkit.builders import NOON
 from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error
 
 OPERATION = Operation(

@@ -17,7 +17,7 @@ from functions.domain.schedule_load import Share
 from functions.domain.schedule_state import SkipReason
 from functions.ports import Applied
 from functions.runtime.deadline import ANSWER_WITHIN
-from tests.builders import NOON, a_link, a_state, a_stored_schedule
+from testkit.builders import NOON, a_link, a_state, a_stored_schedule
 from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error
 
 KEY = "acme#nightly"

@@ -19,8 +19,8 @@ from functions.domain.job_id import job_id_of
 from functions.domain.operation import OwnedDay
 from functions.domain.timer_key import timer_key
 from functions.ports import Applied, Refused
-from tests.builders import LOCAL_WHEEL, NOON, a_timer, an_alarm
-from tests.fakes import FakeClock
+from testkit.builders import LOCAL_WHEEL, NOON, a_timer, an_alarm
+from testkit.fakes import FakeClock
 
 MOST_KNOWN = 60
 

@@ -27,10 +27,10 @@ from functions.domain.tenant_plan import TenantPlan
 from functions.domain.usage import Usage
 from functions.ports import Claimed, DeadLetter, Failed, Invocation, Outcome, Pending, Rejected
 from functions.run_ends import RunEnds
-from tests.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, an_operation, every
+from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, an_operation, every
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_sweep import scanned as scanned_up_to
-from tests.unit.world import World
 
 FUNCTIONS = Path(functions.__file__).parent
 HOUR = timedelta(hours=1)

@@ -28,7 +28,7 @@ from functions.domain.schedule_state import Link
 from functions.domain.target_options import USUAL as USUAL_OPTIONS
 from functions.domain.target_options import Method, TargetOptions
 from functions.domain.timer_key import alarm_key, timer_key
-from tests.builders import NOON, a_link, a_schedule, a_template, a_timer, an_alarm, an_occurrence_timer, every
+from testkit.builders import NOON, a_link, a_schedule, a_template, a_timer, an_alarm, an_occurrence_timer, every
 
 
 def a_packed(raw: bytes) -> str:

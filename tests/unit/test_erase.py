@@ -13,8 +13,8 @@ from functions.domain.errors import InvalidInput, TenantDeleted
 from functions.domain.tenant_change import EFFECTIVE_AFTER, FORGOTTEN_AFTER, TenantValues
 from functions.domain.tenant_plan import Tenant, TenantStatus
 from functions.operations.erase import LEASE, STEP, Eraser
-from tests.builders import NOON
-from tests.fakes import (
+from testkit.builders import NOON
+from testkit.fakes import (
     FakeClock,
     InMemoryDeletionStore,
     InMemoryRemains,
@@ -23,7 +23,7 @@ from tests.fakes import (
     InMemoryUsageStore,
     RecordingJournal,
 )
-from tests.unit.world import DeathError, Watched
+from testkit.scheduler import DeathError, Watched
 
 LONGEST = timedelta(minutes=5)
 SKEW = timedelta(seconds=5)

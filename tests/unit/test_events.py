@@ -9,7 +9,7 @@ import pytest
 
 from functions.domain.events import EVENTS, KEYS, Shape
 from scripts.list_events import PAGE, tables
-from tests.fakes import RecordingJournal
+from testkit.fakes import RecordingJournal
 
 FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
 TELLERS = frozenset({"event", "_tell"})

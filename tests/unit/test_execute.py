@@ -18,9 +18,9 @@ from functions.domain.schedule_state import Cut, SkipReason, Status
 from functions.domain.wheel import Ring
 from functions.ports import Applied, DeadLetter, Failed, Receipt, Refused, Rejected, Succeeded
 from functions.worker.execute import Message
-from tests.builders import NOON, a_link, a_schedule, a_template, a_timer, an_occurrence_timer, every
-from tests.fakes import FakeClock, InMemoryDeadLetters, InMemoryLedger
-from tests.unit.world import TIME_LIMIT, CrashError, DeathError, Watched, World
+from testkit.builders import NOON, a_link, a_schedule, a_template, a_timer, an_occurrence_timer, every
+from testkit.fakes import FakeClock, InMemoryDeadLetters, InMemoryLedger
+from testkit.scheduler import TIME_LIMIT, CrashError, DeathError, Watched, World
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import Event, State
 from functions.domain.retry import RetryPolicy
 from functions.ports import Failed, Pending, Succeeded
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
+from testkit.scheduler import CrashError, DeathError, World
 from tests.unit.test_execute import a_message
-from tests.unit.world import CrashError, DeathError, World
 
 TIMEOUT = timedelta(seconds=20)
 

@@ -14,9 +14,9 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import SkipReason
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Rejected, Succeeded
-from tests.builders import LOCAL_WHEEL, NOON, a_schedule, a_submission, a_timer, an_occurrence_timer, every
+from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_submission, a_timer, an_occurrence_timer, every
+from testkit.scheduler import CrashError, World, pass_time
 from tests.unit.test_execute import a_message
-from tests.unit.world import CrashError, World, pass_time
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -16,9 +16,9 @@ from functions.domain.lifecycle import State
 from functions.domain.retry import RetryPolicy
 from functions.domain.tenant_plan import TenantPlan
 from functions.ports import Failed, Outcome, Pending, Succeeded
-from tests.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
+from testkit.scheduler import CrashError, DeathError, Watched, World
 from tests.unit.test_execute import a_message
-from tests.unit.world import CrashError, DeathError, Watched, World
 
 TIMEOUT = timedelta(seconds=10)
 OVER = TIMEOUT + LEASE_MARGIN + LOCAL_WHEEL.skew + SECOND

@@ -20,10 +20,19 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.schedule_state import Status, changed
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Pending
-from tests.builders import NOON, a_link, a_schedule, a_stored_schedule, a_template, a_timer, an_occurrence_timer, every
+from testkit.builders import (
+    NOON,
+    a_link,
+    a_schedule,
+    a_stored_schedule,
+    a_template,
+    a_timer,
+    an_occurrence_timer,
+    every,
+)
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_rescheduling import a_placed, change, run_now
-from tests.unit.world import World
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

@@ -17,7 +17,7 @@ from functions.domain.lifecycle import State
 from functions.domain.occurrence import fire_of, identity_of
 from functions.domain.schedule_state import Status
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from tests.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occurrence_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occurrence_timer
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

@@ -9,8 +9,8 @@ from functions.domain.instants import MILLISECOND
 from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import job_id_of
 from functions.domain.lifecycle import State
-from tests.builders import NOON, a_timer
-from tests.unit.world import World
+from testkit.builders import NOON, a_timer
+from testkit.scheduler import World
 
 LATER = NOON + timedelta(hours=1)
 

@@ -18,9 +18,9 @@ from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import Event, State
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
-from tests.builders import NOON, a_submission, a_timer
+from testkit.builders import NOON, a_submission, a_timer
+from testkit.scheduler import DeathError, Watched, World
 from tests.unit.test_execute import a_message
-from tests.unit.world import DeathError, Watched, World
 
 TIMEOUT = timedelta(seconds=20)
 MINUTE = timedelta(minutes=1)

@@ -19,7 +19,7 @@ from functions.domain.errors import InvalidSchedule
 from functions.domain.moving import spread_of
 from functions.domain.schedule import At, CronRule, Poisson, Schedule, Window
 from functions.domain.targets import AllowedTargets
-from tests.builders import NOON, a_schedule, every
+from testkit.builders import NOON, a_schedule, every
 
 JOB = {"target": "handler:echo"}
 RULES = Rules(

@@ -28,7 +28,7 @@ from functions.domain.schedule import (
 )
 from functions.domain.schedule_load import Share
 from functions.domain.schedule_state import ScheduleState, Status
-from tests.builders import NOON, a_link, a_schedule, a_state, every
+from testkit.builders import NOON, a_link, a_schedule, a_state, every
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 OFFICE = Window(start=time(9), end=time(17), days=frozenset(list(Weekday)[:5]))

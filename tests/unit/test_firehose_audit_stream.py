@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from functions.adapters.firehose_audit_stream import ATTEMPTS, MOST_BYTES, MOST_RECORDS, FirehoseAuditStream
 from functions.domain.audit import Record
 from functions.ports import Untaken
-from tests.fakes import FakeClock
+from testkit.fakes import FakeClock
 
 Answer = Callable[[list[dict[str, Any]]], dict[str, Any]]
 

@@ -25,7 +25,7 @@ from functions.domain.schedule import (
     WindowMode,
 )
 from functions.domain.zones import local_of, zone_of
-from tests.builders import NOON, a_schedule, every
+from testkit.builders import NOON, a_schedule, every
 from tests.chance import are_equally_frequent, is_uniform
 from tests.wall_clock import a_cron, fires_between, local, shown, utc
 

@@ -19,7 +19,7 @@ from functions.domain.schedule import (
     WindowMode,
 )
 from functions.domain.sense import name_of, shortest_period
-from tests.builders import NOON, a_schedule, every
+from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc
 
 MINUTE = timedelta(minutes=1)

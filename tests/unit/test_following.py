@@ -8,9 +8,9 @@ from functions.domain.job import Payload
 from functions.domain.job_id import job_id_of
 from functions.domain.retry import RetryPolicy
 from functions.ports import Failed, Rejected
-from tests.builders import NOON, a_schedule, a_submission, a_timer, every
+from testkit.builders import NOON, a_schedule, a_submission, a_timer, every
+from testkit.scheduler import World
 from tests.unit.test_materialising import begun, revive
-from tests.unit.world import World
 
 HOUR = timedelta(hours=1)
 SECRETS = Payload(text='{"card":"4111"}')

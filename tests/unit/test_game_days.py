@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from infra.metrics import EMITTED
+from scripts.synthesis import ROOT
 from simulation.catalogue import SCENARIOS
-from tests.infra.synthesis import ROOT
 from tickwheel.cli import app
 from verification.faults import IN_MEMORY
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.gcra import interval_of, room_at, tolerance_of
-from tests.builders import NOON
+from testkit.builders import NOON
 
 SECOND = timedelta(seconds=1)
 

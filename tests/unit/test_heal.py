@@ -15,8 +15,8 @@ from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Rejected
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import PASS_INTERVAL
-from tests.builders import NOON, a_link, a_schedule, every
-from tests.unit.world import DeathError, World
+from testkit.builders import NOON, a_link, a_schedule, every
+from testkit.scheduler import DeathError, World
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -22,7 +22,7 @@ from functions.domain.health import (
 from functions.domain.instants import SECOND, to_seconds
 from functions.domain.job import Priority
 from functions.domain.tenant_plan import TenantPlan
-from tests.builders import NOON
+from testkit.builders import NOON
 
 MINUTE = timedelta(minutes=1)
 PAUSED = TenantPlan(is_stage_paused=True, note="the database moves", changed_at=NOON - MINUTE)

@@ -21,11 +21,11 @@ from functions.domain.schedule_state import SkipReason
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
-from tests.builders import NOON, a_link, a_schedule, a_submission, a_template, every
-from tests.fakes.ready_queue import QueuedMessage
+from testkit.builders import NOON, a_link, a_schedule, a_submission, a_template, every
+from testkit.fakes.ready_queue import QueuedMessage
+from testkit.scheduler import ObservedReadyQueue, pass_time
 from tests.unit.test_replay import Operator
 from tests.unit.test_rescheduling import editing
-from tests.unit.world import ObservedReadyQueue, pass_time
 
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)

@@ -28,8 +28,8 @@ from functions.scanner import ring as ringing
 from functions.scanner.scan import LEASE
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import MOST_OF_A_SWEEP, PASS_INTERVAL
-from tests.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
-from tests.unit.world import DeathError, World
+from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
+from testkit.scheduler import DeathError, World
 
 MINUTE = timedelta(minutes=1)
 FIRES_AT = NOON + 80 * SECOND

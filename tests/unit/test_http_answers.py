@@ -18,7 +18,7 @@ from functions.domain.http_answers import (
 )
 from functions.domain.retry import MAX_BACKOFF
 from functions.domain.target_options import USUAL, TargetOptions
-from tests.builders import NOON
+from testkit.builders import NOON
 
 STATUSES = range(100, 1_000)
 

@@ -16,8 +16,8 @@ from functions.domain.http_answers import RESULT_LIMIT
 from functions.domain.target_options import Method
 from functions.domain.webhooks import WebhookKey, keys_of, signed_headers
 from functions.ports import Failed, Pending, Succeeded
-from tests.fakes import FakeClock, GivenWebhookKeys
-from tests.fakes.webhook_keys import MASTER
+from testkit.fakes import FakeClock, GivenWebhookKeys
+from testkit.fakes.webhook_keys import MASTER
 from tests.http_sink import HttpSink, answering, http_sink, saying
 from tests.unit.calling import NO_ANSWER, SHORT, a_caller, call, failure_of
 

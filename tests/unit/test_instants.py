@@ -12,7 +12,7 @@ from functions.domain.instants import (
     to_ms,
     to_seconds,
 )
-from tests.builders import NOON
+from testkit.builders import NOON
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from functions.domain.delays import delay_seconds
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.job import MAX_TAGS, Precision, check_new_tenant, check_tags, check_tenant
-from tests.builders import NOON, a_job, a_template
+from testkit.builders import NOON, a_job, a_template
 
 
 @pytest.mark.parametrize("tenant", ["a", "A-1_b.c", "x" * 64, ".", "-"])

@@ -4,7 +4,7 @@ from functions.domain.errors import InvalidJobId
 from functions.domain.instants import LATEST
 from functions.domain.job import Delivery, Priority
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
-from tests.builders import NOON, a_job
+from testkit.builders import NOON, a_job
 
 
 def test_an_id_tells_where_the_rows_of_its_job_are():

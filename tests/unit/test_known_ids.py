@@ -12,7 +12,7 @@ from functions.domain.job import Delivery, Timer
 from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.schedule_state import Status
 from functions.domain.tenant_plan import TenantPlan
-from tests.builders import (
+from testkit.builders import (
     NOON,
     a_job,
     a_link,

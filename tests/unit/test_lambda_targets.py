@@ -20,7 +20,7 @@ from functions.adapters.targets.aws import AwsCaller
 from functions.domain.instants import SECOND
 from functions.domain.target_options import USUAL, TargetOptions
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
-from tests.builders import NOON
+from testkit.builders import NOON
 from tests.http_sink import HttpSink, answering, http_sink, saying
 
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"

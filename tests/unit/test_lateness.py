@@ -10,10 +10,10 @@ from functions.domain.lateness import is_late
 from functions.domain.tenant_plan import TenantPlan
 from functions.domain.wheel import Ring
 from functions.worker.start import note_start
-from tests.builders import NOON, a_timer
-from tests.fakes import RecordingJournal
+from testkit.builders import NOON, a_timer
+from testkit.fakes import RecordingJournal
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
-from tests.unit.world import World
 
 PLAN = TenantPlan()
 OBJECTIVE = 2 * SECOND

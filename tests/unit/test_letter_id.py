@@ -7,7 +7,7 @@ from functions.domain.instants import LATEST
 from functions.domain.letter_id import LetterId, parse_letter_id
 from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
-from tests.builders import NOON
+from testkit.builders import NOON
 
 
 def test_an_id_tells_where_the_row_of_its_letter_is():

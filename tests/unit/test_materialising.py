@@ -17,8 +17,8 @@ from functions.domain.schedule import CronRule, Every, Misfire, Schedule
 from functions.domain.schedule_state import Link, SkipReason, Status
 from functions.materialising import Carried, Chain
 from functions.ports import Rejected
-from tests.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
-from tests.unit.world import CrashError, DeathError, Watched, World
+from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
+from testkit.scheduler import CrashError, DeathError, Watched, World
 
 ON, REFUSED, BROKEN = Carried.ON, Carried.REFUSED, Carried.BROKEN
 MINUTE = timedelta(minutes=1)

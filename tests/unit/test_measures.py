@@ -15,11 +15,11 @@ from functions.domain.schedule import Weekday, Window, WindowMode
 from functions.domain.wheel import Ring
 from functions.ports import Failed
 from functions.worker.execute import Message
-from tests.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
+from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_materialising import begun, revive
 from tests.unit.test_publish import a_publisher
-from tests.unit.world import World
 
 HOUR = timedelta(hours=1)
 FROM_TWO_ON = Window(start=time(14), end=time(15), days=frozenset(Weekday))

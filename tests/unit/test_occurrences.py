@@ -18,9 +18,9 @@ from functions.domain.schedule_state import Cut, SkipReason, Status
 from functions.domain.slots import SAID_AGAIN, SILENCE
 from functions.occurrences import Admission
 from functions.ports import Rejected
-from tests.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
-from tests.fakes import InMemoryScheduleStore
-from tests.unit.world import World
+from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
+from testkit.fakes import InMemoryScheduleStore
+from testkit.scheduler import World
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

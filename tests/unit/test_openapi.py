@@ -30,7 +30,7 @@ from functions.domain.preview import preview
 from functions.domain.schedule import Fire
 from functions.domain.schedule_state import SkipReason
 from functions.domain.wheel import Ring
-from tests.builders import NOON, a_breaker, a_job, a_schedule, a_state, a_stored_schedule, a_template
+from testkit.builders import NOON, a_breaker, a_job, a_schedule, a_state, a_stored_schedule, a_template
 
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 

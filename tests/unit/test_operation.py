@@ -27,7 +27,7 @@ from functions.domain.operation import (
     stretches,
 )
 from functions.domain.operation_record import OperationRecord, decode_operation, encode_operation
-from tests.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_timer, a_wheel, an_occurrence_timer, an_operation
+from testkit.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_timer, a_wheel, an_occurrence_timer, an_operation
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -13,8 +13,8 @@ from functions.api.operations import MOST_OPEN
 from functions.api.problems import Misshapen, problem_of
 from functions.domain.errors import TickwheelError
 from functions.domain.operation import Action, Example, JobFilter, OperationState, Shift
-from tests.builders import NOON
-from tests.integration.events import Context, a_request
+from testkit.builders import NOON
+from testkit.events import Context, a_request
 from tests.unit.test_dead_letter_answers import assert_described
 from tests.unit.test_operations import ANN, HOUR, Office
 

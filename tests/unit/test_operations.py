@@ -13,8 +13,8 @@ from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, 
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
 from functions.submission_rates import SubmissionRates
-from tests.builders import DEPLOYED_WHEEL, NOON
-from tests.fakes import (
+from testkit.builders import DEPLOYED_WHEEL, NOON
+from testkit.fakes import (
     CountingWaker,
     FakeClock,
     GivenPlans,

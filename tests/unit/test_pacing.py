@@ -12,8 +12,8 @@ from functions.domain.job import Priority, Timer
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Ring
 from functions.ports import Rejected
-from tests.builders import NOON, a_submission, a_timer, a_wheel
-from tests.unit.world import World
+from testkit.builders import NOON, a_submission, a_timer, a_wheel
+from testkit.scheduler import World
 
 CAPPED = {"acme": TenantPlan(execution_rate=0.1)}
 

@@ -15,10 +15,10 @@ from functions.domain.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.occurrence import Overlap
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import DeadLetter
-from tests.builders import NOON, a_job, a_schedule, a_submission, a_timer, an_occurrence_timer
+from testkit.builders import NOON, a_job, a_schedule, a_submission, a_timer, an_occurrence_timer
+from testkit.scheduler import DeathError, World
 from tests.unit.test_quota import Limited
 from tests.unit.test_replay import ONCE, Operator
-from tests.unit.world import DeathError, World
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 TODAY = NOON.date()

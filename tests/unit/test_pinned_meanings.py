@@ -8,7 +8,7 @@ import pytest
 from functions.domain.calendars import why_excluded
 from functions.domain.firing import fires
 from functions.domain.schedule import Calendar, RecurrenceRule
-from tests.builders import a_schedule
+from testkit.builders import a_schedule
 from tests.wall_clock import a_cron, local, utc
 
 

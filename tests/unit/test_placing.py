@@ -9,8 +9,8 @@ from functions.domain.job_id import job_id_of
 from functions.domain.wheel import Ring
 from functions.placing import ATTEMPTS, Placement
 from functions.ports import Rejected
-from tests.builders import NOON, a_timer
-from tests.unit.world import World
+from testkit.builders import NOON, a_timer
+from testkit.scheduler import World
 
 
 @pytest.fixture

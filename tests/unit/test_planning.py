@@ -28,7 +28,7 @@ from functions.domain.planning import (
 from functions.domain.schedule import CronRule, Every, Misfire, RecurrenceRule, Schedule, Window, WindowMode
 from functions.domain.schedule_state import Link, SkipReason
 from functions.domain.target_options import Method, TargetOptions
-from tests.builders import LOCAL_WHEEL, NOON, a_link, a_schedule, a_template, every
+from testkit.builders import LOCAL_WHEEL, NOON, a_link, a_schedule, a_template, every
 from tests.wall_clock import local
 
 GUARD = LOCAL_WHEEL.guard

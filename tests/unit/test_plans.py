@@ -8,8 +8,8 @@ from functions.domain.id_check import SECRET_BYTES
 from functions.domain.tenant_plan import Tenant, TenantPlan, TenantStatus
 from functions.plans import KNOWN_FOR, KnownPlans
 from functions.ports import EVERYBODY, Revision
-from tests.builders import NOON
-from tests.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
+from testkit.builders import NOON
+from testkit.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 
 STAGE = {"default": {"weight": 2}, "gold": {"weight": 5, "execution_rate": 100}}
 USUAL = TenantPlan(weight=2)

@@ -11,7 +11,7 @@ from functions.domain.instants import EPOCH, to_ms
 from functions.domain.poisson import events
 from functions.domain.schedule import Calendar, Fire, Mover, Poisson, Schedule, Weekday, Window, WindowMode
 from functions.domain.zones import local_of, zone_of
-from tests.builders import a_schedule
+from testkit.builders import a_schedule
 from tests.chance import is_drawn_from, is_uniform
 from tests.wall_clock import utc
 

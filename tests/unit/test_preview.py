@@ -22,7 +22,7 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from tests.builders import NOON, a_schedule, every
+from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import a_cron, local, utc
 
 MINUTE = timedelta(minutes=1)

@@ -44,7 +44,7 @@ from functions.domain.errors import (
     WheelChanged,
 )
 from functions.domain.instants import SECOND
-from tests.builders import NOON
+from testkit.builders import NOON
 
 
 @pytest.mark.parametrize(

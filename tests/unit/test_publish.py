@@ -13,8 +13,8 @@ from functions.domain.instants import EPOCH
 from functions.domain.job import Priority
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.sweeper.publish import Publisher
-from tests.builders import NOON, a_submission, a_timer
-from tests.unit.world import World
+from testkit.builders import NOON, a_submission, a_timer
+from testkit.scheduler import World
 
 
 def a_publisher(world: World) -> Publisher:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from functions.domain.job import Priority
 from functions.domain.pulse import MOST_NAMED, Figure, Pulse, Rank, minute_of, standing_out, sum_of, worst
-from tests.builders import NOON
+from testkit.builders import NOON
 
 STARTED, RETRIED, FAILED, REFUSED = Figure.STARTED, Figure.RETRIED, Figure.FAILED, Figure.REFUSED
 

@@ -9,8 +9,8 @@ from functions.domain.instants import SECOND
 from functions.domain.job import Priority
 from functions.domain.pulse import MINUTE, WINDOW, Figure, Pulse, sum_of
 from functions.pulse_tally import NAMED_EVERY, WRITTEN_EVERY, PulseTally
-from tests.builders import NOON, a_job
-from tests.fakes import FakeClock, InMemoryPulseStore, RecordingJournal
+from testkit.builders import NOON, a_job
+from testkit.fakes import FakeClock, InMemoryPulseStore, RecordingJournal
 
 
 class FailingStore(InMemoryPulseStore):

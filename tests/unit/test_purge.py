@@ -19,10 +19,10 @@ from functions.domain.letter_id import LetterId
 from functions.domain.lifecycle import Event, State
 from functions.domain.occurrence import Occurrence
 from functions.ports import DeadLetter
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
+from testkit.scheduler import DeathError, Watched, World
 from tests.unit.test_execute import a_message
 from tests.unit.test_replay import a_letter
-from tests.unit.world import DeathError, Watched, World
 
 SECOND = timedelta(seconds=1)
 ACME = LetterFilter(tenant="acme")

@@ -21,9 +21,9 @@ from functions.domain.tenant_plan import TenantPlan
 from functions.ports import Failed
 from functions.pulse_tally import PulseTally
 from functions.rescheduling import Edited
-from tests.builders import NOON, a_submission, an_occurrence_timer
-from tests.fakes import InMemoryPendingStore, InMemoryPulseStore
-from tests.unit.world import World
+from testkit.builders import NOON, a_submission, an_occurrence_timer
+from testkit.fakes import InMemoryPendingStore, InMemoryPulseStore
+from testkit.scheduler import World
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

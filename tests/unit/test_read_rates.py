@@ -17,9 +17,9 @@ from functions.api.read_rates import COSTS, OVER_ALL, ReadRates, reads_of
 from functions.domain.errors import ReadRateExceeded, TickwheelError
 from functions.domain.instants import SECOND
 from functions.domain.tenant_plan import TenantPlan
-from tests.builders import NOON
-from tests.fakes import FakeClock, GivenPlans, RecordingJournal
-from tests.integration.events import Context, a_request
+from testkit.builders import NOON
+from testkit.events import Context, a_request
+from testkit.fakes import FakeClock, GivenPlans, RecordingJournal
 
 BILLING = "arn:aws:iam::123456789012:role/billing"
 SLOW = TenantPlan(read_rate=2)

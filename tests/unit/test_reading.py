@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from functions.api.problems import Misshapen, problem_of
 from functions.api.reading import body_of, query_of, read_as
 from functions.domain.errors import InvalidInput
-from tests.integration.events import a_request
+from testkit.events import a_request
 
 
 class Note(BaseModel):

@@ -44,9 +44,9 @@ from functions.domain.timer_key import NO_TENANT
 from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.ports import DeadLetter, Failed, Invocation, Outcome, Pending, Rejected, Succeeded
 from functions.settling import Claim
-from tests.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
+from testkit.scheduler import CrashError, DeathError, Watched, World, pass_time
 from tests.unit.test_execute import a_message
-from tests.unit.world import CrashError, DeathError, Watched, World, pass_time
 
 SECOND = timedelta(seconds=1)
 ONCE = RetryPolicy(strategy=Strategy.FIXED, attempts=1, base=timedelta(seconds=10))

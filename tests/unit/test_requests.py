@@ -22,7 +22,7 @@ from functions.domain.job import Delivery, Precision, Priority
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.target_options import USUAL, Method, TargetOptions
 from functions.domain.targets import AllowedTargets
-from tests.builders import NOON
+from testkit.builders import NOON
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 INSTANT = "must be an RFC 3339 instant such as 2027-01-31T09:00:00+01:00"

@@ -28,8 +28,8 @@ from functions.domain.lifecycle import Event, State
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.ports import Failed, Rejected, Succeeded
 from functions.rescheduling import Rescheduler, Waiting
-from tests.builders import NOON, a_job, a_submission, a_timer, an_occurrence_timer
-from tests.unit.world import DeathError, Watched, World, pass_time
+from testkit.builders import NOON, a_job, a_submission, a_timer, an_occurrence_timer
+from testkit.scheduler import DeathError, Watched, World, pass_time
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

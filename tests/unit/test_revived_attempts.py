@@ -17,9 +17,9 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.reviving import lost_attempt
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Pending, Rejected, Succeeded
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
+from testkit.scheduler import World, pass_time
 from tests.unit.test_execute import a_message
-from tests.unit.world import World, pass_time
 
 LONG_AGO = NOON - LONG_OVERDUE - MILLISECOND
 

@@ -10,8 +10,8 @@ from functions.domain.instants import SECOND
 from functions.domain.job import Priority, Timer
 from functions.scanner.rewind import Rewinder, RewindReport
 from functions.scanner.scan import LEASE
-from tests.builders import NOON, a_timer
-from tests.unit.world import World
+from testkit.builders import NOON, a_timer
+from testkit.scheduler import World
 
 HOUR = timedelta(hours=1)
 

@@ -12,9 +12,9 @@ from functions.domain.schedule import CronRule, Schedule
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.materialising import Carried
 from functions.ports import Rejected, StoredSchedule
-from tests.builders import NOON, a_link, a_schedule, a_state, a_stored_schedule, an_alarm, every
-from tests.fakes import InMemoryScheduleStore
-from tests.unit.world import Watched, World
+from testkit.builders import NOON, a_link, a_schedule, a_state, a_stored_schedule, an_alarm, every
+from testkit.fakes import InMemoryScheduleStore
+from testkit.scheduler import Watched, World
 
 ON, REFUSED = Carried.ON, Carried.REFUSED
 MINUTE = timedelta(minutes=1)

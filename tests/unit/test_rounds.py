@@ -21,8 +21,8 @@ from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.timer_key import timer_key
 from functions.ports import Rejected
 from functions.scanner import rounds
-from tests.builders import NOON, a_timer
-from tests.unit.world import World
+from testkit.builders import NOON, a_timer
+from testkit.scheduler import World
 
 BUDGET = MIN_QUANTUM * ROUNDS_A_TICK
 TICK = timedelta(minutes=1)

@@ -19,8 +19,8 @@ from functions.scanner import peal
 from functions.scanner import scan as scanning
 from functions.scanner.rounds import PAGE
 from functions.scanner.scan import CHECKPOINT_SENDS, LEASE
-from tests.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
-from tests.unit.world import CrashError, DeathError, World
+from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
+from testkit.scheduler import CrashError, DeathError, World
 
 
 @pytest.fixture

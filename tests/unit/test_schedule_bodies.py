@@ -31,7 +31,7 @@ from functions.domain.schedule import (
 )
 from functions.domain.schedule_record import encode_schedule
 from functions.domain.target_options import Method, TargetOptions
-from tests.builders import NOON
+from testkit.builders import NOON
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 JOB = {"target": "https://example.com/hook"}

@@ -12,9 +12,9 @@ from functions.domain.schedule_load import NO_LIMITS, LoadLimits
 from functions.domain.schedule_state import ScheduleState, Status
 from functions.ports import StoredSchedule
 from functions.schedule_changes import Change, Rule
-from tests.builders import NOON, a_link, a_schedule, an_occurrence_timer, every
-from tests.fakes import InMemoryScheduleStore
-from tests.unit.world import World
+from testkit.builders import NOON, a_link, a_schedule, an_occurrence_timer, every
+from testkit.fakes import InMemoryScheduleStore
+from testkit.scheduler import World
 
 HOUR = timedelta(hours=1)
 MINUTELY = a_schedule(rule=every(minutes=1))

@@ -11,7 +11,7 @@ from functions.domain.job import Payload
 from functions.domain.retry import RetryPolicy
 from functions.domain.schedule import Calendar, CronRule, Every, Poisson
 from functions.domain.target_options import TargetOptions
-from tests.builders import NOON, a_schedule, a_template, every
+from testkit.builders import NOON, a_schedule, a_template, every
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 POINTER = "schedules/acme/nightly/1"

@@ -33,7 +33,7 @@ from functions.domain.schedule import (
 )
 from functions.domain.schedule_record import decode_schedule, encode_schedule, encode_stored
 from functions.domain.target_options import USUAL, Method, TargetOptions
-from tests.builders import NOON, a_schedule, a_template, every
+from testkit.builders import NOON, a_schedule, a_template, every
 
 HOUR = timedelta(hours=1)
 

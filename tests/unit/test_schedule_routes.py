@@ -24,10 +24,10 @@ from functions.domain.schedule import CronRule, JobTemplate
 from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits
 from functions.domain.tenant_plan import TenantPlan
 from functions.ports import Rejected, ScheduleStore
-from tests.builders import NOON, a_schedule
-from tests.fakes import InMemoryScheduleStore
-from tests.integration.events import Context, a_request
-from tests.unit.world import World, pass_time
+from testkit.builders import NOON, a_schedule
+from testkit.events import Context, a_request
+from testkit.fakes import InMemoryScheduleStore
+from testkit.scheduler import World, pass_time
 
 JOB = {"target": "https://example.com/hook"}
 HOURLY = {"every": 3_600, "job": JOB}

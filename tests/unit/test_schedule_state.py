@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
 from functions.domain.occurrence import UNBOUND, Occurrence
 from functions.domain.schedule_state import MOST_CUTS, Cut, ScheduleState, Status, changed
-from tests.builders import NOON, a_link, a_state
+from testkit.builders import NOON, a_link, a_state
 
 HOUR = timedelta(hours=1)
 STATE = a_state(version=3, cuts=(Cut(1, NOON - HOUR), Cut(2, NOON), Cut(3, NOON + HOUR)))

@@ -22,8 +22,8 @@ from functions.domain.firing import MOST_GATHERED, fires
 from functions.domain.occurrence import check_references
 from functions.domain.schedule_state import SkipReason
 from functions.domain.zones import zone_of
+from testkit.builders import NOON
 from tests.api_server import Answer, ApiServer, Request
-from tests.builders import NOON
 from tests.unit.test_client_schedules import schedule_json
 from tickwheel.cli import app
 

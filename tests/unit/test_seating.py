@@ -8,8 +8,8 @@ import pytest
 from functions.domain.concurrency import Seat
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.seating import MOST_CROWDS, Usher
-from tests.builders import LOCAL_WHEEL
-from tests.fakes import FakeClock, InMemorySeatStore, RecordingJournal
+from testkit.builders import LOCAL_WHEEL
+from testkit.fakes import FakeClock, InMemorySeatStore, RecordingJournal
 
 LEASE = timedelta(seconds=30)
 

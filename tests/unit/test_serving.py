@@ -11,7 +11,7 @@ from functions.domain.job import Timer
 from functions.domain.serving import comes_too_late, paused_until, resumed
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Ring
-from tests.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
 
 HOUR = timedelta(hours=1)
 ACTIVE = TenantPlan(status=TenantStatus.ACTIVE, changed_at=NOON)

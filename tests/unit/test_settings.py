@@ -16,7 +16,7 @@ from functions.runtime.settings import (
     SweeperSettings,
     WorkerSettings,
 )
-from tests.builders import DEPLOYED_WHEEL
+from testkit.builders import DEPLOYED_WHEEL
 
 CONSTANTS = {
     "STAGE": "dev",

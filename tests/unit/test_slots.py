@@ -9,7 +9,7 @@ from functions.domain.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.lifecycle import State
 from functions.domain.slots import SILENCE, is_abandoned, wait_of
-from tests.builders import NOON
+from testkit.builders import NOON
 
 SKEW = timedelta(seconds=5)
 LONG_AGO = NOON - 10 * SILENCE

@@ -17,8 +17,8 @@ from functions.domain.job import Payload, Priority
 from functions.domain.trace import Trace
 from functions.domain.wheel import Ring
 from functions.ports import Receipt, Rejected
-from tests.builders import NOON, a_timer
-from tests.fakes import FakeClock
+from testkit.builders import NOON, a_timer
+from testkit.fakes import FakeClock
 
 URLS = [f"https://sqs.example/1/{priority.name.lower()}" for priority in Priority]
 

@@ -18,9 +18,9 @@ from functions.domain.target_options import Method, TargetOptions
 from functions.domain.wheel import Ring
 from functions.placing import Placer
 from functions.ports import Rejected
-from tests.builders import NOON, a_submission
-from tests.fakes import InMemoryLedger, InMemoryPayloadStore
-from tests.unit.world import CrashError, World
+from testkit.builders import NOON, a_submission
+from testkit.fakes import InMemoryLedger, InMemoryPayloadStore
+from testkit.scheduler import CrashError, World
 
 SOON = NOON + 30 * SECOND
 LATER = NOON + timedelta(hours=1)

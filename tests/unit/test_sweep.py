@@ -15,8 +15,8 @@ from functions.domain.lifecycle import State
 from functions.domain.occurrence import Overlap
 from functions.ports import Rejected
 from functions.sweeper.sweep import MIN_BACKLOG, PAGE, SETTLING, SweepReport
-from tests.builders import NOON, a_schedule, a_timer, an_alarm, an_occurrence_timer
-from tests.unit.world import World
+from testkit.builders import NOON, a_schedule, a_timer, an_alarm, an_occurrence_timer
+from testkit.scheduler import World
 
 RIPE = NOON - timedelta(minutes=6)
 """Due in the bucket that is audited at noon."""

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from functions.domain.tenant_plan import TenantPlan, TenantStatus
 from functions.domain.usage import Usage
 from functions.tally import ENOUGH_JOBS, MOST_WRITES, OLD, QUIET_JOBS, Tally
-from tests.fakes import FakeClock, GivenPlans, InMemoryPendingStore, InMemoryUsageStore, RecordingJournal
+from testkit.fakes import FakeClock, GivenPlans, InMemoryPendingStore, InMemoryUsageStore, RecordingJournal
 
 TODAY = FakeClock().now().date()
 JOB = Usage(submitted=1)

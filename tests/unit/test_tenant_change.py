@@ -18,7 +18,7 @@ from functions.domain.tenant_change import (
     with_status,
 )
 from functions.domain.tenant_plan import Tenant, TenantStatus
-from tests.builders import NOON
+from testkit.builders import NOON
 
 PLANS: dict[str, dict[str, Any]] = {"default": {}, "gold": {"weight": 5}}
 ROLE = "arn:aws:iam::123456789012:role/billing"

@@ -18,7 +18,7 @@ from functions.domain.tenant_plan import (
     read_limits,
     write_limits,
 )
-from tests.builders import NOON
+from testkit.builders import NOON
 
 FULL = Tenant(
     plan="gold",

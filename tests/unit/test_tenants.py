@@ -18,15 +18,15 @@ from functions.domain.schedule_load import Load
 from functions.domain.tenant_change import EFFECTIVE_AFTER
 from functions.domain.tenant_plan import Tenant, TenantStatus
 from functions.ports import EVERYBODY
-from tests.builders import NOON
-from tests.fakes import (
+from testkit.builders import NOON
+from testkit.events import Context, a_request
+from testkit.fakes import (
     FakeClock,
     InMemoryDeletionStore,
     InMemoryTenantStore,
     InMemoryUsageStore,
     RecordingJournal,
 )
-from tests.integration.events import Context, a_request
 
 PLANS: dict[str, dict[str, Any]] = {"default": {"max_pending": 100}, "gold": {"weight": 5}}
 ROLE = "arn:aws:iam::123456789012:role/billing"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.builders import NOON
+from testkit.builders import NOON
 from tickwheel.terminal import print_fields
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from functions.domain.job import Timer
 from functions.domain.retry import MAX_BACKOFF, RetryPolicy, Strategy
-from tests.builders import NOON, a_timer
+from testkit.builders import NOON, a_timer
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)

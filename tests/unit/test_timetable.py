@@ -7,7 +7,7 @@ import pytest
 from functions.domain.errors import Undecodable
 from functions.domain.instants import SECOND
 from functions.domain.timetable import Timetable, pack, reserve, unpack, width_of
-from tests.builders import NOON
+from testkit.builders import NOON
 
 FAR = NOON + timedelta(minutes=4)
 

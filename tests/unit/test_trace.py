@@ -11,9 +11,9 @@ from functions.domain.retry import RetryPolicy, Strategy
 from functions.domain.submission import fingerprint_of, job_of
 from functions.domain.trace import SAMPLED, Trace, attempt_trace, parse_traceparent
 from functions.ports import Failed
-from tests.builders import LOCAL_WHEEL, a_submission, a_timer
+from testkit.builders import LOCAL_WHEEL, a_submission, a_timer
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
-from tests.unit.world import World
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN_ID = "00f067aa0ba902b7"

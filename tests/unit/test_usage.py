@@ -27,8 +27,8 @@ from functions.domain.usage import (
 )
 from functions.domain.wheel import Ring
 from functions.ports import Failed, Pending
-from tests.builders import NOON, a_schedule, a_submission, a_timer, an_occurrence_timer
-from tests.unit.world import World
+from testkit.builders import NOON, a_schedule, a_submission, a_timer, an_occurrence_timer
+from testkit.scheduler import World
 
 TODAY = date(2027, 3, 1)
 SMALL = '"' + "x" * 510 + '"'

@@ -12,7 +12,7 @@ import pytest
 from functions.domain.job import Delivery
 from functions.domain.lifecycle import State
 from functions.domain.occurrence import identity_of
-from tests.builders import NOON
+from testkit.builders import NOON
 from verification.checker import Invariant, judge
 from verification.history import Answer, Call, Cancel, Fires, History, Job, Letter, Replay, Row
 

@@ -4,7 +4,7 @@ import socket
 from datetime import timedelta
 from http import HTTPStatus
 
-from tests.builders import NOON
+from testkit.builders import NOON
 from verification.history import Answer
 from verification.sink import SLOW_TIMEOUT, Manner, Sink
 

@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from functions.adapters.webhook_keys import KEPT, SecretsManagerWebhookKeys
 from functions.domain.errors import MalformedWebhookSecret
-from tests.fakes import FakeClock
+from testkit.fakes import FakeClock
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient

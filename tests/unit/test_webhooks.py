@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from functions.domain.errors import MalformedWebhookSecret
 from functions.domain.webhooks import WebhookKey, keys_of, message_id_of, parse_master_keys, signed_headers
-from tests.builders import NOON
+from testkit.builders import NOON
 
 OLD = WebhookKey("k1", b"o" * 64)
 NEW = WebhookKey("k2", b"n" * 64)

@@ -5,7 +5,7 @@ import pytest
 from functions.domain.errors import InvalidWheel
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds, to_seconds
 from functions.domain.wheel import Ring
-from tests.builders import DEPLOYED_WHEEL, LOCAL_WHEEL, NOON, a_wheel
+from testkit.builders import DEPLOYED_WHEEL, LOCAL_WHEEL, NOON, a_wheel
 
 
 def test_a_timer_within_guard_is_near_and_from_guard_on_far():

@@ -6,7 +6,7 @@ from functions.domain.errors import InvalidSchedule
 from functions.domain.schedule import Calendar, CronRule, Poisson, Weekday, Window, WindowMode
 from functions.domain.windows import LONGEST, REACH, OpenHours, Opening, open_hours, open_share, open_time_of_a_week
 from functions.domain.zones import zone_of
-from tests.builders import a_schedule
+from testkit.builders import a_schedule
 from tests.wall_clock import on_the_wall, utc
 
 BERLIN = "Europe/Berlin"

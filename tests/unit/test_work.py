@@ -23,7 +23,7 @@ from functions.operations import export, work
 from functions.operations.work import ENOUGH_FAILURES, LEASE, MOST_FAILURES, STEP
 from functions.ports import Failed, Pending, Rejected, Succeeded
 from functions.rescheduling import Edited
-from tests.builders import (
+from testkit.builders import (
     NOON,
     a_filter,
     a_job,
@@ -34,7 +34,7 @@ from tests.builders import (
     an_occurrence_timer,
     an_operation,
 )
-from tests.unit.world import DeathError, World, pass_time
+from testkit.scheduler import DeathError, World, pass_time
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

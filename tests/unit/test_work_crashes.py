@@ -16,8 +16,8 @@ from functions.domain.operation import Action, Operation, OperationState, Shift
 from functions.domain.retry import RetryPolicy, Strategy
 from functions.operations.work import LEASE, STEP
 from functions.ports import Failed, Succeeded
-from tests.builders import NOON, a_filter, a_timer, an_operation
-from tests.unit.world import DeathError, World, pass_time
+from testkit.builders import NOON, a_filter, a_timer, an_operation
+from testkit.scheduler import DeathError, World, pass_time
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

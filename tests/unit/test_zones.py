@@ -6,7 +6,7 @@ from functions.domain.errors import InvalidSchedule
 from functions.domain.schedule import Calendar, Fold, Gap, Mover, RecurrenceRule, Roll, Rule
 from functions.domain.schedule import CronRule as Cron
 from functions.domain.zones import first_local, instants_of, local_of, steady_spans, zone_names, zone_of
-from tests.builders import a_schedule, every
+from testkit.builders import a_schedule, every
 from tests.wall_clock import fires_between, local, shown, utc
 
 BERLIN = "Europe/Berlin"  # 2027-03-28 02:00 -> 03:00, 2027-10-31 03:00 -> 02:00

@@ -39,7 +39,7 @@ from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Message, Worker
-from tests.fakes import (
+from testkit.fakes import (
     FakeClock,
     GivenPlans,
     InMemoryBreakerStore,

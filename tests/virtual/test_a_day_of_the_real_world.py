@@ -20,7 +20,7 @@ from functions.domain.occurrence import identity_of
 from functions.domain.planning import MISFIRE_GRACE
 from functions.domain.schedule import CronRule, Every, JobTemplate, Misfire, Schedule
 from functions.domain.schedule_state import SkipReason
-from tests.builders import DEPLOYED_WHEEL, a_wheel
+from testkit.builders import DEPLOYED_WHEEL, a_wheel
 from tests.virtual.stage import VirtualStage
 
 PERIODICS = [

@@ -1,0 +1,67 @@
+"""The templates of a stage as data."""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from infra.scheduler import Tickwheel
+from infra.stage import Stage
+
+ROOT = Path(__file__).resolve().parents[1]
+FUNCTIONS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
+
+Template = dict[str, Any]
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Both stacks of a stage."""
+
+    storage: Template
+    scheduler: Template
+
+    def of_type(self, kind: str) -> dict[str, Resource]:
+        """The resources of a CloudFormation type, by logical id."""
+        both = self.storage["Resources"] | self.scheduler["Resources"]
+        return {name: resource for name, resource in both.items() if resource["Type"] == kind}
+
+    def functions(self) -> dict[str, Resource]:
+        """The functions by their short name."""
+        by_handler = {
+            function["Properties"]["Handler"].split(".")[1]: function
+            for function in self.of_type("AWS::Lambda::Function").values()
+        }
+        assert set(by_handler) == set(FUNCTIONS)
+        return by_handler
+
+    def environment(self, function: str) -> dict[str, Any]:
+        """The variables of a function."""
+        return self.functions()[function]["Properties"]["Environment"]["Variables"]
+
+    def statements(self, function: str) -> list[dict[str, Any]]:
+        """What the role of a function allows."""
+        role = self.functions()[function]["Properties"]["Role"]["Fn::GetAtt"][0]
+        return [
+            statement
+            for policy in self.of_type("AWS::IAM::Policy").values()
+            if {"Ref": role} in policy["Properties"]["Roles"]
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        ]
+
+
+def synthesise(stage: Stage) -> Templates:
+    """Synthesise as the CDK CLI does, with the context of cdk.json, but bundle nothing."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"] | {"aws:cdk:bundling-stacks": []}
+    with tempfile.TemporaryDirectory() as folder:
+        app = cdk.App(context=context, analytics_reporting=False, outdir=folder)
+        tickwheel = Tickwheel(app, stage=stage)
+        assembly = app.synth()
+        return Templates(
+            storage=assembly.get_stack_by_name(tickwheel.storage.stack_name).template,
+            scheduler=assembly.get_stack_by_name(tickwheel.scheduler.stack_name).template,
+        )

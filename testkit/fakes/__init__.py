@@ -1,0 +1,57 @@
+"""The ports in memory, small enough to be read, and held to the same contract suites as the adapters.
+
+They hold rows, not references: what is written is encoded and decoded as the real stores would.
+"""
+
+from testkit.fakes.audit import InMemoryAuditStream, RecordingAudit
+from testkit.fakes.breakers import InMemoryBreakerStore
+from testkit.fakes.clock import FakeClock
+from testkit.fakes.dead_letters import InMemoryDeadLetters
+from testkit.fakes.deletions import InMemoryDeletionStore, InMemoryRemains
+from testkit.fakes.journal import RecordingJournal
+from testkit.fakes.ledger import InMemoryLedger
+from testkit.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
+from testkit.fakes.payloads import InMemoryPayloadStore
+from testkit.fakes.pending import InMemoryPendingStore
+from testkit.fakes.pulses import InMemoryPulseStore, RecordingPulse
+from testkit.fakes.rates import InMemoryRateStore
+from testkit.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
+from testkit.fakes.schedules import InMemoryScheduleStore
+from testkit.fakes.seats import InMemorySeatStore
+from testkit.fakes.shards import InMemoryShardStore
+from testkit.fakes.targets import RecordingTargets
+from testkit.fakes.tenants import GivenPlans, InMemoryTenantStore
+from testkit.fakes.timers import InMemoryTimerStore
+from testkit.fakes.usage import InMemoryUsageStore
+from testkit.fakes.webhook_keys import GivenWebhookKeys
+
+__all__ = [
+    "CountingWaker",
+    "FakeClock",
+    "GivenPlans",
+    "GivenWebhookKeys",
+    "InMemoryAuditStream",
+    "InMemoryBreakerStore",
+    "InMemoryDeadLetters",
+    "InMemoryDeletionStore",
+    "InMemoryExportStore",
+    "InMemoryLedger",
+    "InMemoryOperationStore",
+    "InMemoryPayloadStore",
+    "InMemoryPendingStore",
+    "InMemoryPulseStore",
+    "InMemoryRateStore",
+    "InMemoryReadyQueue",
+    "InMemoryRemains",
+    "InMemoryScheduleStore",
+    "InMemorySeatStore",
+    "InMemoryShardStore",
+    "InMemoryTenantStore",
+    "InMemoryTimerStore",
+    "InMemoryUsageStore",
+    "QueuedMessage",
+    "RecordingAudit",
+    "RecordingJournal",
+    "RecordingPulse",
+    "RecordingTargets",
+]

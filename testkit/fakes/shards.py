@@ -1,0 +1,110 @@
+"""Who scans a shard, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
+from functions.domain.cursor import (
+    AuditPosition,
+    Cursors,
+    Position,
+    ShardStanding,
+    SweepPosition,
+    decode_cursors,
+    encode_cursors,
+)
+from functions.domain.errors import WheelChanged
+from functions.domain.wheel import Wheel
+from functions.ports import ShardLease
+from testkit.fakes.kept import kept
+
+
+class InMemoryShardStore:
+    def __init__(self) -> None:
+        self.rows: dict[int, dict[str, Any]] = {}
+        self.audit: AuditPosition | None = None
+        self.sweep: SweepPosition | None = None
+        self.wheel: tuple[timedelta, int] | None = None
+        self.published = ""
+
+    def acquire(
+        self, shard: int, *, owner: str, now: datetime, lease_until: datetime, skew: timedelta
+    ) -> ShardLease | None:
+        row = self.rows.setdefault(shard, {"epoch": 0, "lease_until": None, "owner": "", "cursors": None})
+        is_taken = row["lease_until"] is not None and row["lease_until"] >= now - skew and row["owner"] != owner
+        if is_taken:
+            return None
+        has_died = row["lease_until"] is not None and row["owner"] != owner
+        row |= {"epoch": row["epoch"] + 1, "lease_until": lease_until, "owner": owner, "sequence": 0}
+        cursors = decode_cursors(row["cursors"]) if row["cursors"] else None
+        return ShardLease(
+            shard=shard,
+            owner=owner,
+            epoch=row["epoch"],
+            cursors=cursors,
+            taken_at=now,
+            has_died=has_died,
+            died_at=row.get("ringing") if has_died else None,
+        )
+
+    def checkpoint(
+        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, ringing: Position | None = None
+    ) -> bool:
+        row = self.rows[lease.shard]
+        if row["epoch"] != lease.epoch or row.get("sequence", 0) > lease.sequence:
+            return False
+        row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until, "sequence": lease.sequence}
+        row |= {"scanned_at": kept(lease.taken_at), "ringing": ringing}
+        return True
+
+    def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
+        return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
+
+    def standings(self, shards: Sequence[int]) -> dict[int, ShardStanding]:
+        rows = {shard: self.rows[shard] for shard in shards if shard in self.rows and self.rows[shard]["cursors"]}
+        return {
+            shard: ShardStanding(decode_cursors(row["cursors"]), row.get("scanned_at")) for shard, row in rows.items()
+        }
+
+    def conditions(self) -> Conditions | None:
+        return decode_conditions(self.published) if self.published else None
+
+    def publish(self, conditions: Conditions) -> None:
+        self.published = encode_conditions(conditions)
+
+    def unpublish(self) -> None:
+        self.published = ""
+
+    def audited(self) -> AuditPosition | None:
+        return self.audit
+
+    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+        if self.audit not in (before, to):
+            return False
+        self.audit = to
+        return True
+
+    def swept(self) -> SweepPosition | None:
+        return self.sweep
+
+    def advance_sweep(self, *, before: SweepPosition | None, to: SweepPosition) -> bool:
+        if _place_of(self.sweep) not in (_place_of(before), _place_of(to)):
+            return False
+        self.sweep = to
+        return True
+
+    def confirm(self, wheel: Wheel) -> None:
+        bucket, most_written = self.wheel or (wheel.bucket, 0)
+        if bucket != wheel.bucket:
+            raise WheelChanged(f"BUCKET was {bucket}")
+        if wheel.scan_shards < most_written:
+            raise WheelChanged(f"{most_written} shards have been written")
+        self.wheel = (bucket, max(most_written, wheel.write_shards))
+
+
+def _place_of(sweep: SweepPosition | None) -> object:
+    """Whatever is being revived there."""
+    return sweep and (sweep.began_at, sweep.after)

@@ -1,0 +1,86 @@
+"""What still carries a job to its run: a message, or a far row that no cursor has passed.
+
+Between any two calls a job that was promised has such a carrier, or has come to its end. This sees a loss at once,
+also one that the audit would repair five minutes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from functions.domain.alarm import Alarm
+from functions.domain.claims import LedgerRow
+from functions.domain.cursor import Cursors, decode_cursors, has_passed
+from functions.domain.envelope import decode_alarm, decode_envelope, decode_timer
+from functions.domain.job import Timer
+from functions.domain.lifecycle import State
+from functions.domain.timer_key import is_alarm_key
+from testkit.fakes import InMemoryReadyQueue
+from testkit.fakes.kept import kept
+from testkit.world.stores import SeenShards, SeenTimers
+
+
+@lru_cache(maxsize=4_096)
+def timers_of(body: str) -> tuple[Timer, ...]:
+    """The timers of a message."""
+    return tuple(decode_envelope(body))
+
+
+@lru_cache(maxsize=4_096)
+def timer_of(record: str, tenant: str) -> Timer:
+    """The timer of a far row."""
+    return decode_timer(record, tenant=tenant)
+
+
+@lru_cache(maxsize=4_096)
+def alarm_of(record: str, tenant: str) -> Alarm:
+    """The alarm of a far row."""
+    return decode_alarm(record, tenant=tenant)
+
+
+@lru_cache(maxsize=1_024)
+def cursors_of(text: str) -> Cursors:
+    """The cursors of a shard, not to be changed."""
+    return decode_cursors(text)
+
+
+def carriers(ready: InMemoryReadyQueue, timers: SeenTimers, shards: SeenShards) -> dict[str, list[Timer]]:
+    """The timers that are on their way, by the key of their job."""
+    found: dict[str, list[Timer]] = {}
+    for message in (*ready.messages.values(), *ready.dead):
+        for timer in timers_of(message.body):
+            found.setdefault(timer.job.key, []).append(timer)
+    for key, record in _ahead(timers, shards):
+        if not is_alarm_key(key):
+            timer = timer_of(record, key.split("#")[1])
+            found.setdefault(timer.job.key, []).append(timer)
+    return found
+
+
+def alarms(timers: SeenTimers) -> list[Alarm]:
+    """All alarms, also those that have rung."""
+    rows = [(key, record) for rows in timers.rows.values() for key, record in rows.items()]
+    return [alarm_of(record, key.split("#")[1]) for key, record in rows if is_alarm_key(key)]
+
+
+def alarms_ahead(timers: SeenTimers, shards: SeenShards) -> list[Alarm]:
+    """The alarms that are going to ring."""
+    return [alarm_of(record, key.split("#")[1]) for key, record in _ahead(timers, shards) if is_alarm_key(key)]
+
+
+def leads_on(timer: Timer, row: LedgerRow | None) -> bool:
+    """Whether a message of this timer can still run a job whose ledger row stands so."""
+    if row is None:
+        return True
+    if row.state is State.RETRYING:
+        return timer.attempt > row.attempt and (row.due_at is None or kept(timer.due_at) >= row.due_at)
+    return timer.attempt >= row.attempt
+
+
+def _ahead(timers: SeenTimers, shards: SeenShards) -> Iterator[tuple[str, str]]:
+    cursors = {shard: cursors_of(row["cursors"]) for shard, row in shards.rows.items() if row["cursors"]}
+    for (bucket, shard), rows in timers.rows.items():
+        for key, record in rows.items():
+            if shard not in cursors or not has_passed(cursors[shard], bucket, key):
+                yield key, record

@@ -1,0 +1,280 @@
+"""The stores of a world on DynamoDB's own engine: the adapters as Lambda has them, and a look at what they have written."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from functions.adapters import (
+    dynamodb_dead_letters,
+    dynamodb_ledger,
+    dynamodb_operations,
+    dynamodb_pending,
+    dynamodb_shards,
+    dynamodb_usage,
+)
+from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb_dead_letters import MARKS, DynamoDBDeadLetters
+from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb_operations import DynamoDBOperationStore
+from functions.adapters.dynamodb_pending import DynamoDBPendingStore
+from functions.adapters.dynamodb_rates import DynamoDBRateStore
+from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
+from functions.adapters.dynamodb_seats import DynamoDBSeatStore
+from functions.adapters.dynamodb_shards import DynamoDBShardStore
+from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
+from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.dynamodb_usage import DynamoDBUsageStore
+from functions.adapters.tables import (
+    ALL_TABLES,
+    DEAD_LETTERS,
+    LEDGER,
+    SCHEDULE_STATE,
+    SCHEDULES,
+    SHARDS,
+    TENANTS,
+    TIMERS,
+)
+from functions.domain.claims import LedgerRow
+from functions.domain.instants import from_ms
+from functions.domain.operation import Operation
+from functions.domain.usage import Usage
+from functions.domain.wheel import Wheel
+from functions.ports import DeadLetter, Page, StatePage
+from testkit.dynamodb_local import client_at
+from testkit.fakes import FakeClock
+from testkit.world.stores import Stores
+from testkit.world.tables import Item, Key, Table, Tables
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class OnDynamoDB:
+    """Makes the stores of a world on an engine that runs: each has tables of its own, gone when the world has ended.
+
+    It can be pickled: every process has a client, and by its key a database, of its own.
+    """
+
+    endpoint_url: str
+
+    def __call__(self, wheel: Wheel, clock: FakeClock) -> Stores:
+        client = _client(self.endpoint_url)
+        tables = Tables(client, ALL_TABLES, prefix=f"world-{next(_numbers)}")
+        return _stores(client, tables, wheel, clock)
+
+
+class Schedules(DynamoDBScheduleStore):
+    """Pages of a scan are in the order of the fakes: that of the engine is nobody's business."""
+
+    def scan(self, *, after: str | None, limit: int) -> StatePage:
+        page = super().scan(after=after, limit=limit)
+        return replace(page, states=dict(sorted(page.states.items())))
+
+
+class Ledger(DynamoDBLedger):
+    """Its rows can be looked at."""
+
+    def __init__(self, table: Table, **given: Any) -> None:
+        super().__init__(table.client, table.name, **given)
+        self._seen: dict[str, LedgerRow] = {}
+        self._looked = table
+        table.told.append(self._changed)
+
+    @property
+    def rows(self) -> dict[str, LedgerRow]:
+        self._looked.look()
+        return self._seen
+
+    def _changed(self, key: Key, item: Item | None) -> None:
+        if item is None:
+            del self._seen[key[0]]
+        else:
+            self._seen[key[0]] = dynamodb_ledger._read(item)
+
+
+class DeadLetters(DynamoDBDeadLetters):
+    """They can be looked at."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.client, table.name)
+        self._seen: dict[Key, DeadLetter] = {}
+        self._looked = table
+        table.told.append(self._changed)
+
+    @property
+    def letters(self) -> dict[Key, DeadLetter]:
+        self._looked.look()
+        return self._seen
+
+    def _changed(self, key: Key, item: Item | None) -> None:
+        if key[0].endswith(f"#{MARKS}"):
+            return
+        if item is None:
+            del self._seen[key]
+        else:
+            self._seen[key] = dynamodb_dead_letters._read(item)
+
+
+class Timers(DynamoDBTimerStore):
+    """Their rows can be looked at."""
+
+    def __init__(self, table: Table, **given: Any) -> None:
+        super().__init__(table.client, table.name, writer=table.client, **given)
+        self._seen: dict[tuple[int, int], dict[str, str]] = {}
+        self._written: dict[str, datetime] = {}
+        self._looked = table
+        table.told.append(self._changed)
+
+    def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
+        """A bucket that nothing is in is not asked for: months have a hundred thousand of them."""
+        if not self.rows.get((bucket, shard)):
+            return Page(rows=[], is_last=True)
+        return super().read(bucket, shard, after=after, limit=limit)
+
+    @property
+    def rows(self) -> dict[tuple[int, int], dict[str, str]]:
+        self._looked.look()
+        return self._seen
+
+    @property
+    def written(self) -> dict[str, datetime]:
+        self._looked.look()
+        return self._written
+
+    def _changed(self, key: Key, item: Item | None) -> None:
+        partition, sort = key
+        bucket, _, shard = partition.partition("#")
+        rows = self._seen.setdefault((int(bucket), int(shard)), {})
+        if item is None:
+            del rows[sort]
+        else:
+            rows[sort] = item["j"]["S"]
+            self._written[sort] = from_ms(int(item["w"]["N"]))
+
+
+class Shards(DynamoDBShardStore):
+    """Their cursors can be looked at."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.client, table.name)
+        self._looked = table
+
+    @property
+    def rows(self) -> dict[int, dict[str, Any]]:
+        shards = {key[0]: item for key, item in self._looked.look().items() if key[0].isdigit()}
+        return {int(key): {"cursors": item["c"]["S"] if "c" in item else None} for key, item in shards.items()}
+
+    def unpublish(self) -> None:
+        self._looked.client.delete_item(TableName=self._looked.name, Key={"k": {"S": dynamodb_shards._CONDITIONS}})
+
+
+class Operations(DynamoDBOperationStore):
+    """They can be looked at."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.client, table.name)
+        self._seen: dict[tuple[str, str], Operation] = {}
+        self._looked = table
+        table.told.append(self._changed)
+
+    @property
+    def rows(self) -> dict[tuple[str, str], Operation]:
+        self._looked.look()
+        return self._seen
+
+    def _changed(self, key: Key, item: Item | None) -> None:
+        tenant, row = key
+        kind, _, operation_id = row.partition("#")
+        if kind != "operation" or tenant.startswith("~"):
+            return
+        if item is None:
+            del self._seen[tenant, operation_id]
+        else:
+            self._seen[tenant, operation_id] = dynamodb_operations._read(item)
+
+
+class UsageOfTenants(DynamoDBUsageStore):
+    """It can be looked at."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.client, table.name)
+        self._looked = table
+
+    @property
+    def rows(self) -> dict[tuple[str, date], Usage]:
+        items = self._looked.look().values()
+        days = [item for item in items if item["i"]["S"].startswith(dynamodb_usage._ITEM)]
+        return {(item["t"]["S"], dynamodb_usage._day_of(item)): dynamodb_usage._usage_of(item) for item in days}
+
+
+class Pending(DynamoDBPendingStore):
+    """It can be looked at."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.client, table.name)
+        self._looked = table
+
+    @property
+    def rows(self) -> dict[tuple[str, date], int]:
+        items = self._looked.look().values()
+        days = [item for item in items if item["i"]["S"].startswith(dynamodb_pending._ITEM)]
+        return {(item["t"]["S"], dynamodb_pending._day(item["i"]["S"])): int(item["n"]["N"]) for item in days}
+
+
+class _AtOnce(Executor):
+    """In place of a pool: batches side by side would land in any order, and no run could be repeated."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClock) -> Stores:
+    pool, tenants = _AtOnce(), tables[TENANTS].name
+    dead_letters = DeadLetters(tables[DEAD_LETTERS])
+    timers = Timers(
+        tables[TIMERS],
+        wheel=wheel,
+        clock=clock,
+        pool=pool,
+        marks=DynamoDBDayMarks(client, tenants, writer=client, pool=pool),
+        ledger_table=tables[LEDGER].name,
+    )
+
+    def expire(now: datetime) -> None:
+        for table in tables:
+            table.expire(now)
+
+    return Stores(
+        ledger=Ledger(tables[LEDGER], skew=wheel.skew, dead_letters=dead_letters, timers=timers),
+        dead_letters=dead_letters,
+        timers=timers,
+        shards=Shards(tables[SHARDS]),
+        schedules=Schedules(client, definitions=tables[SCHEDULES].name, states=tables[SCHEDULE_STATE].name),
+        operations=Operations(tables[TENANTS]),
+        breakers=DynamoDBBreakerStore(client, tenants),
+        rates=DynamoDBRateStore(client, tenants),
+        seats=DynamoDBSeatStore(client, tenants),
+        tenants=DynamoDBTenantStore(client, tenants),
+        usage=UsageOfTenants(tables[TENANTS]),
+        pending=Pending(tables[TENANTS]),
+        expire=expire,
+        close=tables.drop,
+        cut_short=tables.cut_short,
+    )
+
+
+@lru_cache
+def _client(endpoint_url: str) -> DynamoDBClient:
+    return client_at(endpoint_url, key=f"process{os.getpid()}")

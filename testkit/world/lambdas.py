@@ -1,0 +1,105 @@
+"""What AWS calls in a world: each call is a process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from functions.dead_letters.bury import Burier
+from functions.domain.conditions import Conditions as StageConditions
+from functions.domain.instants import MILLISECOND
+from functions.ports import Receipt
+from functions.scanner.scan import Scanner
+from functions.sweeper.heal import Healer
+from functions.sweeper.sweep import Sweeper
+from functions.worker.execute import Message, Worker
+from testkit.fakes import QueuedMessage
+from testkit.world.carriers import timers_of
+from testkit.world.host import FUNCTION_LIMIT, Host
+from testkit.world.process import SMOOTHLY, Conditions, Process
+from testkit.world.targets import Targets
+
+
+class Lambdas(Host):
+    """Ticks, and deliveries of messages."""
+
+    def scan(self, shard: int, conditions: Conditions = SMOOTHLY) -> Process:
+        """One tick of one shard."""
+        process = self.process(f"scan {shard}", conditions)
+        scanner = self.build(Scanner, process)
+        return self.begin(process, lambda: scanner.scan(shard, time_limit=FUNCTION_LIMIT), conditions)
+
+    def sweep(self, conditions: Conditions = SMOOTHLY) -> Process:
+        """One audit."""
+        self._publish_depths()
+        process = self.process("sweep", conditions)
+        sweeper = self.build(Sweeper, process, sample=1.0)
+        return self.begin(process, lambda: sweeper.sweep(time_limit=FUNCTION_LIMIT), conditions)
+
+    def _publish_depths(self) -> None:
+        """How the queues stand, beside the budgets that a history has set."""
+        now = self.clock.instant
+        published = self.shards.conditions() or StageConditions(published_at=now)
+        waiting = {priority: depth.waiting for priority, depth in self.ready.depths().items()}
+        self.shards.publish(replace(published, published_at=now, waiting=waiting))
+
+    def heal(self, conditions: Conditions = SMOOTHLY) -> Process:
+        """One sweep of the schedules."""
+        process = self.process("heal", conditions)
+        healer = self.build(Healer, process)
+        return self.begin(process, lambda: healer.heal(time_limit=FUNCTION_LIMIT), conditions)
+
+    def work(self, conditions: Conditions = SMOOTHLY, *, batch: int = 10) -> Process | None:
+        """Deliver a batch of messages to a worker; None when there is none."""
+        # A poll takes its time. Without it, what was put off until this very instant would come back without end.
+        self.clock.tick(MILLISECOND)
+        messages = self.ready.receive(batch)
+        if not messages:
+            return None
+        counts = [message.receive_count for message in messages]
+        process = self.process("work", conditions)
+        timers = [timer for message in messages for timer in timers_of(message.body)]
+        worker = self.build(
+            Worker, process, side_by_side=process.side_by_side, targets=Targets(self.promises, process, timers)
+        )
+        ends_at = process.clock.now() + FUNCTION_LIMIT
+
+        def deliver() -> None:
+            returned = worker.execute([_delivery(message) for message in messages], ends_at=ends_at)
+            for message, count in zip(messages, counts, strict=True):
+                # The handle of an earlier receive deletes nothing.
+                if message.message_id not in returned and message.receive_count == count:
+                    self.ready.delete(message.message_id)
+
+        return self.begin(process, deliver, conditions)
+
+    def bury(self, conditions: Conditions = SMOOTHLY) -> Process | None:
+        """Deliver what the dead-letter queue has to its consumer."""
+        dead = list(self.ready.dead)
+        if not dead:
+            return None
+        process = self.process("bury", conditions)
+        burier = self.build(Burier, process)
+
+        def deliver() -> None:
+            for message in dead:
+                if (
+                    burier.bury(
+                        message.body,
+                        message_id=message.message_id,
+                        seen_at=self.first_seen.setdefault(message.message_id, self.clock.instant),
+                        receive_count=message.receive_count,
+                    )
+                    and message in self.ready.dead
+                ):
+                    self.ready.dead.remove(message)
+
+        return self.begin(process, deliver, conditions)
+
+
+def _delivery(message: QueuedMessage) -> Message:
+    return Message(
+        message_id=message.message_id,
+        body=message.body,
+        receipt=Receipt("arn:aws:sqs:us-east-1:000000000000:ready", message.message_id),
+        receive_count=message.receive_count,
+    )

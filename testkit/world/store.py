@@ -1,0 +1,113 @@
+"""The store of the schedules, which tells what was written, and may be behind with what it lets others read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from functions.domain.planning import Plan
+from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedule_state import Link, ScheduleState, SkipReason
+from functions.ports import Applied, Behind, ScheduleStore, StatePage, StoredSchedule
+from testkit.world.schedules import SchedulePromises
+
+
+class WatchedSchedules:
+    """Around a store. lags: whatever is not read consistently is as it was before the last write."""
+
+    def __init__(self, kept: ScheduleStore) -> None:
+        self.promises: SchedulePromises | None = None
+        self.lags = False
+        self._kept = kept
+        self._were: dict[str, StoredSchedule | None] = {}
+        self._stood: dict[str, ScheduleState | None] = {}
+
+    def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
+        return self._kept.get(key)
+
+    def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
+        now = self._kept.definitions(keys, consistent=consistent)
+        if consistent or not self.lags:
+            return now
+        were = {key: self._were.get(key, now.get(key)) for key in keys}
+        return {key: stored for key, stored in were.items() if stored is not None}
+
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[StoredSchedule], bool]:
+        return self._kept.page(tenant, after=after, limit=limit)
+
+    def state(self, key: str) -> ScheduleState | None:
+        return self._kept.state(key)
+
+    def states(self, keys: Sequence[str]) -> dict[str, ScheduleState]:
+        return self._kept.states(keys)
+
+    def scan(self, *, after: str | None, limit: int) -> StatePage:
+        page = self._kept.scan(after=after, limit=limit)
+        if not self.lags:
+            return page
+        stood = {key: self._stood.get(key, state) for key, state in page.states.items()}
+        return StatePage({key: state for key, state in stood.items() if state is not None}, page.after)
+
+    def change(
+        self,
+        stored: StoredSchedule,
+        state: ScheduleState,
+        *,
+        seen: ScheduleState | None,
+        limits: LoadLimits = NO_LIMITS,
+    ) -> bool:
+        met, was = self.state(stored.key), self.definitions([stored.key], consistent=True).get(stored.key)
+        is_written = self._kept.change(stored, state, seen=seen, limits=limits)
+        if is_written:
+            self._were[stored.key], self._stood[stored.key] = was, met
+            after = self.state(stored.key)
+            assert after is not None
+            self._promises.changed(stored, after, met=met)
+        return is_written
+
+    def load(self, tenant: str) -> Load:
+        return self._kept.load(tenant)
+
+    def recount(self, key: str, share: Share | None, *, seen: ScheduleState) -> bool:
+        return self._kept.recount(key, share, seen=seen)
+
+    def advance(
+        self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
+    ) -> Applied | Behind:
+        met = self.state(key)
+        answer = self._kept.advance(key, planned, version=version, before=before, rings_at=rings_at, history=history)
+        after = self.state(key)
+        if isinstance(answer, Applied) and met is not None and after is not None:
+            self._stood[key] = met
+            self._promises.advanced(key, planned, met=met, after=after)
+        return answer
+
+    def take_slot(self, key: str, identity: str, **given: Any) -> bool:
+        is_taken = self._kept.take_slot(key, identity, **given)
+        if is_taken:
+            self._promises.fires.took_slot(key, identity)
+        return is_taken
+
+    def wait_for_slot(self, key: str, identity: str, **given: Any) -> bool:
+        is_taken = self._kept.wait_for_slot(key, identity, **given)
+        if is_taken:
+            self._promises.fires.waits_for_slot(key, identity)
+        return is_taken
+
+    def note_skip(self, key: str, reason: SkipReason, *, fire_at: datetime) -> None:
+        self._kept.note_skip(key, reason, fire_at=fire_at)
+
+    def note_failure(self, key: str, identity: str) -> int:
+        return self._kept.note_failure(key, identity)
+
+    def forget_failures(self, key: str) -> None:
+        self._kept.forget_failures(key)
+
+    def note_aside(self, key: str, *, version: int, now: datetime) -> int:
+        return self._kept.note_aside(key, version=version, now=now)
+
+    @property
+    def _promises(self) -> SchedulePromises:
+        assert self.promises is not None
+        return self.promises
