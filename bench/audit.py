@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from bench.prices import read_prices
 from functions.domain.audit import Ending, encode_ending, packed
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Priority
-from functions.domain.job_id import JobId
+from functions.domain.jobs.job import Delivery, Priority
+from functions.domain.jobs.job_id import JobId
+from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import identity_of
 
 STEP = 5 * 1_024
 """Bytes: a record is billed as if it were a multiple of this."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import NamedTuple
 
-from functions.domain.job import Delivery, Precision
-from functions.domain.occurrence import Overlap
+from functions.domain.jobs.job import Delivery, Precision
+from functions.domain.jobs.occurrence import Overlap
 from functions.domain.wheel import Ring
 
 

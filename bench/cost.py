@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from bench.budgets import Units
-from functions.domain.claims import LEDGER_LIFE
+from functions.domain.jobs.claims import LEDGER_LIFE
 
 DAYS = 30
 MINUTES = DAYS * 24 * 60
@@ -39,9 +39,9 @@ SWEEPS = MINUTES / 5
 
 KNOWLEDGE_SECONDS = 30
 PULSE_WRITES = 6
-"""Of a process that is busy, a minute: functions/pulse_tally.py."""
+"""Of a process that is busy, a minute: functions/services/telemetry/pulse.py."""
 TALLIED = 200
-"""Jobs of a tenant that are counted by one write: functions/tally.py."""
+"""Jobs of a tenant that are counted by one write: functions/services/telemetry/usage.py."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from bench.cost import Assumed, Deployed, Measured, Model
 from bench.prices import read_prices_of_one
 from bench.results import FOLDER
 from functions.domain.audit import encode_ending
-from functions.domain.job import Priority
-from functions.domain.measures import DIMENSIONS, VALUES
+from functions.domain.jobs.job import Priority
+from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.metrics import EMITTED
 from infra.stage import Stage
 

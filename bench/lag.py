@@ -18,7 +18,7 @@ from rich.table import Table
 from bench.budgets import LAG_P99
 from bench.results import write_result
 from functions.domain.instants import MILLISECOND
-from functions.domain.job import Precision
+from functions.domain.jobs.job import Precision
 from functions.domain.wheel import Ring
 from testkit.builders import LOCAL_WHEEL
 from tickwheel.client import Client

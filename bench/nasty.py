@@ -22,14 +22,14 @@ from rich.table import Table
 from bench.budgets import COLD_FIRE, REQUEST, SPARSE_FIRES_A_SECOND, WARM_FIRE
 from bench.results import write_result
 from bench.schedules import measure
-from functions.api.fire_counts import FireCountsBody, count_given
-from functions.api.problems import Misshapen
-from functions.api.requests import Rules
-from functions.api.schedule_bodies import read_schedule
+from functions.api.http.problems import Misshapen
+from functions.api.http.requests import Rules
+from functions.api.schedules.bodies import read_schedule
+from functions.api.schedules.fire_counts import FireCountsBody, count_given
 from functions.domain.errors import InvalidInput
-from functions.domain.firing import check_fires, next_fire
-from functions.domain.schedule import Schedule
-from functions.domain.targets import AllowedTargets
+from functions.domain.schedules.firing import check_fires, next_fire
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.targets.targets import AllowedTargets
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 RULES = Rules(now=NOW, allow_plain_http=False, allowed=AllowedTargets(("handler:*",)), max_timeout=timedelta(minutes=1))

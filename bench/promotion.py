@@ -29,15 +29,15 @@ from bench.clock import SettableClock
 from bench.journal import SilentJournal
 from bench.prices import read_prices
 from bench.results import write_result
-from functions.adapters.dynamodb_tenants import PLANS
-from functions.domain.cursor import encode_cursors, first_cursors
+from functions.adapters.dynamodb.tenants import PLANS
+from functions.domain.far_ring.cursor import encode_cursors, first_cursors
 from functions.domain.instants import MILLISECOND, from_seconds
-from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
-from functions.domain.retry import RetryPolicy
+from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.wheel import Wheel
 from functions.runtime.wiring import identity, token
-from functions.scanner.ring import Ringer
 from functions.scanner.scan import PAGE, Scanner
+from functions.scanner.schedule_alarms import Ringer
 
 JOBS = 10_000
 ROUNDS = 5

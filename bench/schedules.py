@@ -13,8 +13,8 @@ from rich.table import Table
 
 from bench.budgets import NEXT_FIRES_A_SECOND, SPARSE_CRONS
 from bench.results import write_result
-from functions.domain.firing import next_fire
-from functions.domain.schedule import (
+from functions.domain.schedules.firing import next_fire
+from functions.domain.schedules.schedule import (
     Calendar,
     CronRule,
     Every,

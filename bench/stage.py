@@ -4,9 +4,9 @@ import json
 
 from bench.clock import SettableClock
 from bench.queues import QUEUE_URLS
+from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.adapters.system_clock import SystemClock
-from functions.adapters.tables import ALL_TABLES
-from functions.domain.targets import DEFAULT_TARGETS
+from functions.domain.targets.targets import DEFAULT_TARGETS
 from functions.runtime.settings import ApiSettings, ScannerSettings, SweeperSettings, WorkerSettings
 from functions.runtime.wiring import Wiring
 

@@ -27,21 +27,21 @@ from bench.prices import price_of_a_million, read_prices
 from bench.queues import HeldQueues
 from bench.results import write_result
 from functions.adapters import clients
-from functions.adapters.tables import ALL_TABLES, SHARDS
-from functions.api.asked_fires import AskedFires
-from functions.api.manage_schedules import ScheduleManager
-from functions.api.submit import Accepted, Submitter
+from functions.adapters.dynamodb.tables import ALL_TABLES, SHARDS
+from functions.api.jobs.submit import Accepted, Submitter
+from functions.api.schedules.asked_fires import AskedFires
+from functions.api.schedules.manager import ScheduleManager
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
-from functions.domain.job import Delivery, Payload, Precision, Priority, Timer
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy
-from functions.domain.schedule import Every, JobTemplate, Schedule
-from functions.domain.submission import Submission, job_of
+from functions.domain.jobs.job import Delivery, Payload, Precision, Priority, Timer
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.jobs.submission import Submission, job_of
+from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
 from functions.domain.wheel import Ring
 from functions.ports import Receipt
 from functions.runtime.wiring import jitter, job_identity, token
-from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
+from functions.scanner.schedule_alarms import Ringer
 from functions.worker.execute import Message, Worker
 from testkit.dynamodb_local import DynamoDBLocal
 

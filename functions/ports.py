@@ -11,30 +11,30 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
-from functions.domain.alarm import Alarm
 from functions.domain.audit import Entry, Record
-from functions.domain.breaker import Breaker
-from functions.domain.claims import LedgerRow
-from functions.domain.concurrency import Seat
-from functions.domain.conditions import Conditions, Depth
-from functions.domain.cursor import AuditPosition, Cursors, Position, ShardStanding, SweepPosition
-from functions.domain.deletion import Deletion, Part
+from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.cursor import AuditPosition, Cursors, Position, ShardStanding, SweepPosition
 from functions.domain.instants import EPOCH, MILLISECOND, from_ms
-from functions.domain.job import Job, Priority, Timer
-from functions.domain.job_id import JobId
-from functions.domain.letter_id import LetterId
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Job, Priority, Timer
+from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import Event, State
-from functions.domain.operation import Operation, OwnedDay
-from functions.domain.planning import Plan
-from functions.domain.pulse import Figure, Pulse
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
-from functions.domain.schedule_state import Link, ScheduleState, SkipReason, Status
-from functions.domain.target_options import TargetOptions
-from functions.domain.tenant_plan import Tenant, TenantPlan
-from functions.domain.timetable import Timetable
-from functions.domain.usage import Days, Usage
-from functions.domain.webhooks import WebhookKey
+from functions.domain.operations.operation import Operation, OwnedDay
+from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import Link, ScheduleState, SkipReason, Status
+from functions.domain.stage.conditions import Conditions, Depth
+from functions.domain.stage.pulse import Figure, Pulse
+from functions.domain.targets.breaker import Breaker
+from functions.domain.targets.concurrency import Seat
+from functions.domain.targets.options import TargetOptions
+from functions.domain.targets.webhooks import WebhookKey
+from functions.domain.tenants.deletion import Deletion, Part
+from functions.domain.tenants.plan import Tenant, TenantPlan
+from functions.domain.tenants.rate_bookings import Timetable
+from functions.domain.tenants.usage import Days, Usage
 from functions.domain.wheel import Wheel
 
 

@@ -11,42 +11,40 @@ from typing import Any
 from pydantic import ValidationError
 
 from bench.nasty import NASTY
-from functions.api import (
-    breaker_requests,
-    dead_letter_requests,
-    fire_counts,
-    job_requests,
-    operation_requests,
-    schedule_requests,
-    tenant_requests,
-)
-from functions.api.problems import Misshapen, problem_of
-from functions.api.reading import read_as
-from functions.api.requests import BatchBody, JobBody, Rules, check_key, parse_body
-from functions.api.schedule_bodies import read_schedule
-from functions.domain.access import check_pattern
-from functions.domain.addresses import parse_networks, why_refused
-from functions.domain.budget import STEPS_OF_A_REQUEST, Budget
-from functions.domain.cron import parse_cron
-from functions.domain.cron_checks import check_new_cron
-from functions.domain.cron_dialects import check_cron
-from functions.domain.cursor import decode_cursors
-from functions.domain.envelope import decode_alarm, decode_envelope, encode_envelope
+from functions.api.dead_letters import requests as dead_letter_requests
+from functions.api.http.problems import Misshapen, problem_of
+from functions.api.http.reading import read_as
+from functions.api.http.requests import BatchBody, JobBody, Rules, check_key, parse_body
+from functions.api.jobs import requests as job_requests
+from functions.api.operations import requests as operation_requests
+from functions.api.schedules import fire_counts
+from functions.api.schedules import requests as schedule_requests
+from functions.api.schedules.bodies import read_schedule
+from functions.api.targets import requests as breaker_requests
+from functions.api.tenants import requests as tenant_requests
+from functions.domain.dead_letters.letter_id import parse_letter_id
 from functions.domain.errors import InvalidPattern, InvalidSchedule, MalformedWebhookSecret, TickwheelError, Undecodable
-from functions.domain.firing import check_fires
-from functions.domain.http_answers import parse_retry_after, result_of
+from functions.domain.far_ring.cursor import decode_cursors
+from functions.domain.far_ring.timer_key import timer_key
+from functions.domain.far_ring.timer_record import decode_alarm, decode_envelope, encode_envelope
 from functions.domain.instants import parse_duration, parse_instant, to_ms
-from functions.domain.job import check_tags, check_tenant
-from functions.domain.job_id import job_id_of, parse_job_id
-from functions.domain.letter_id import parse_letter_id
-from functions.domain.preview import preview
-from functions.domain.rrules import parse_rrule
-from functions.domain.target_options import check_header
-from functions.domain.targets import AllowedTargets, check_target, parse_target
-from functions.domain.tenant_plan import decode_tenant
-from functions.domain.timer_key import timer_key
-from functions.domain.webhooks import parse_master_keys
-from functions.domain.zones import zone_of
+from functions.domain.jobs.job import check_tags, check_tenant
+from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.schedules.cron import parse_cron
+from functions.domain.schedules.cron_checks import check_new_cron
+from functions.domain.schedules.cron_dialects import check_cron
+from functions.domain.schedules.firing import check_fires
+from functions.domain.schedules.preview import preview
+from functions.domain.schedules.rrules import parse_rrule
+from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
+from functions.domain.schedules.zones import zone_of
+from functions.domain.targets.addresses import parse_networks, why_refused
+from functions.domain.targets.http_answers import parse_retry_after, result_of
+from functions.domain.targets.options import check_header
+from functions.domain.targets.targets import AllowedTargets, check_target, parse_target
+from functions.domain.targets.webhooks import parse_master_keys
+from functions.domain.tenants.access import check_pattern
+from functions.domain.tenants.plan import decode_tenant
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 RULES = Rules(

@@ -10,7 +10,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.domain.claims import RENEW_AFTER
+from functions.domain.jobs.claims import RENEW_AFTER
 from infra.burn_rates import BurnRates
 from infra.metrics import BURYING, emitted
 from infra.package import Function

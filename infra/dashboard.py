@@ -13,7 +13,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.domain.measures import DIMENSIONS, VALUES
+from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.metrics import BURYING, EMITTED, ENDED_BY_TARGETS, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues

@@ -5,7 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from functions.domain.measures import DIMENSIONS, VALUES
+from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.stage import Stage
 
 MATERIALISED = (

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.domain.claims import MESSAGE_LIFE
+from functions.domain.jobs.claims import MESSAGE_LIFE
 from infra.acknowledge import acknowledge
 from infra.stage import PRIORITIES, Stage
 

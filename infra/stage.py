@@ -10,14 +10,14 @@ from ipaddress import ip_network
 
 from aws_cdk.aws_logs import RetentionDays
 
-from functions.adapters.tables import ALL_TABLES
-from functions.domain.access import ANYBODY, check_pattern
-from functions.domain.addresses import parse_networks
-from functions.domain.claims import LEASE_MARGIN
+from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.domain.errors import InvalidInput, InvalidPattern
-from functions.domain.job import Priority
-from functions.domain.targets import DEFAULT_TARGETS, AllowedTargets
-from functions.domain.tenant_plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
+from functions.domain.jobs.claims import LEASE_MARGIN
+from functions.domain.jobs.job import Priority
+from functions.domain.targets.addresses import parse_networks
+from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
+from functions.domain.tenants.access import ANYBODY, check_pattern
+from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
 from functions.domain.wheel import HOLD, Wheel
 from infra.objective import Objective
 

@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from functions.adapters.tables import ALL_TABLES, TableSchema
+from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from infra.acknowledge import acknowledge
 from infra.audit import Audit
 from infra.encryption import customer_key, encrypt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.domain.targets import Kind
+from functions.domain.targets.targets import Kind
 from infra.acknowledge import acknowledge
 from infra.package import Function
 from infra.stage import Stage

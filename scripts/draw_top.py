@@ -13,16 +13,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from functions.api.health import HealthReader
-from functions.api.health_answers import health_body
-from functions.api.pulse import PulseReader
-from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.api.stage.answers import health_body
+from functions.api.stage.health import HealthReader
+from functions.api.stage.pulse import PulseReader
 from functions.domain.instants import SECOND
-from functions.domain.job import Priority
-from functions.domain.pulse import MINUTE, WINDOW, Figure
-from functions.domain.tenant_plan import DEFAULT_PLAN
-from functions.plans import KnownPlans
-from functions.pulse_tally import WRITTEN_EVERY, PulseTally
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.pulse import MINUTE, WINDOW, Figure
+from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.domain.tenants.plan import DEFAULT_PLAN
+from functions.services.telemetry.pulse import WRITTEN_EVERY, PulseTally
+from functions.services.tenants.plans import KnownPlans
 from testkit.builders import a_job, a_submission
 from testkit.fakes import InMemoryPulseStore, InMemoryTenantStore
 from testkit.scheduler import World

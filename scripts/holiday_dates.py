@@ -1,4 +1,4 @@
-"""Write the holidays of the package `holidays` into functions/domain/holidays.jsonl: `python -m scripts.holiday_dates`.
+"""Write the holidays of the package `holidays` into functions/domain/schedules/holidays.jsonl: `python -m scripts.holiday_dates`.
 
 Run it after a change of that package's pin; a test compares the two. It takes a minute. The functions read the file, so
 that a schedule costs no import of every country's rules.
@@ -16,7 +16,7 @@ from typing import Any
 import holidays
 from holidays.registry import COUNTRIES, FINANCIAL
 
-FILE = Path(__file__).resolve().parent.parent / "functions" / "domain" / "holidays.jsonl"
+FILE = Path(__file__).resolve().parent.parent / "functions" / "domain" / "schedules" / "holidays.jsonl"
 YEARS = range(1970, 2101)
 """From the first year in which anything fires to the last one that the package knows."""
 

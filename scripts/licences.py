@@ -113,7 +113,7 @@ def page(packages: Iterable[Package]) -> str:
 Made by `python scripts/licences.py` from what the packages say of themselves; `make check` compares it with the pins and
 refuses a licence that is not in the list of that script. Not in the table, because they are no part of what is built:
 uv (Apache-2.0 OR MIT), which installs the packages, and DynamoDB Local (DynamoDB Local License Agreement of AWS), on which tests run.
-Dates and English names in functions/domain/holidays.jsonl are those of the package holidays (MIT), written by scripts/holiday_dates.py.
+Dates and English names in functions/domain/schedules/holidays.jsonl are those of the package holidays (MIT), written by scripts/holiday_dates.py.
 
 | package | version | licence | from | in Lambda |
 |---|---|---|---|---|

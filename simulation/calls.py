@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from functions.domain.job import Priority
+from functions.domain.jobs.job import Priority
 from functions.ports import Invocation, Outcome, Succeeded
 from simulation.virtual_time import seconds_of
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from functions.domain.job import Priority
+from functions.domain.jobs.job import Priority
 from simulation.calls import CallTable, Column
 from simulation.orders import Order
 

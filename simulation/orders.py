@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from functions.domain.alarm import Alarm
-from functions.domain.firing import next_fire
+from functions.domain.far_ring.alarm import Alarm
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
-from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
-from functions.domain.occurrence import identity_of
-from functions.domain.planning import shard_of
-from functions.domain.retry import RetryPolicy
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_state import Cut, Link, ScheduleState, Status
+from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.jobs.occurrence import identity_of
+from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.schedules.firing import next_fire
+from functions.domain.schedules.planning import shard_of
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.wheel import Wheel
 from functions.ports import StoredSchedule
 from simulation.partitions import Sample

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from functions.domain.schedule import Schedule
+from functions.domain.schedules.schedule import Schedule
 from functions.ports import Failed, Outcome, Succeeded
 from simulation.calls import CallTable
 from simulation.limits import Latency

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from functions.domain.cursor import first_cursors, oldest_bucket
+from functions.domain.far_ring.cursor import first_cursors, oldest_bucket
 from functions.domain.instants import from_seconds
-from functions.domain.job import Priority, Timer
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
-from functions.placing import Placement
+from functions.services.far_ring.placer import Placement
 from functions.sweeper.publish import Publisher
 from simulation.calls import Calls
 from simulation.event_source import EventSource, Function

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from functions.domain.alarm import Alarm
-from functions.domain.conditions import Depth
-from functions.domain.delays import delay_seconds
-from functions.domain.envelope import encode_envelope
-from functions.domain.job import Priority, Timer
-from functions.domain.target_options import TargetOptions
-from functions.domain.timer_key import alarm_key, timer_key
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.delays import delay_seconds
+from functions.domain.far_ring.timer_key import alarm_key, timer_key
+from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.stage.conditions import Depth
+from functions.domain.targets.options import TargetOptions
 from functions.domain.wheel import Wheel
 from functions.ports import Invocation, Outcome, Page, Receipt, Rejected, StoredTimer
 from simulation.calls import Calls

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functions.domain.job import Priority
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.jobs.job import Priority
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.tenants.plan import TenantPlan
 from simulation.orders import Order, flow, tenants_of
 from simulation.scenario import SLA, WRITES, Goal, Outage, Scenario, Work, lag_goal
 from simulation.scenarios import START_OF_LOAD, WARM_UP, spaced

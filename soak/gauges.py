@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import FUNCTIONS, PRIORITIES, Deployment

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.job_id import parse_job_id
 from soak.record import Record
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import PRIORITIES

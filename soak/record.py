@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import EPOCH, SECOND, parse_instant
-from functions.domain.job import Delivery
+from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 from testkit.builders import LOCAL_WHEEL
 from verification.deployed import text_of

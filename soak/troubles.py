@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 
 import httpx
 
-from functions.domain.envelope import decode_timer, encode_envelope
+from functions.domain.far_ring.timer_key import is_alarm_key
+from functions.domain.far_ring.timer_record import decode_timer, encode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.job import Timer
-from functions.domain.timer_key import is_alarm_key
+from functions.domain.jobs.job import Timer
 from soak.load import PAUSED, Load
 from soak.record import Record
 from soak.schedules import Schedules

@@ -7,20 +7,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from functions.domain.alarm import Alarm
-from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
-from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position
-from functions.domain.id_check import check_of
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position
+from functions.domain.far_ring.timer_key import key_of
 from functions.domain.instants import to_seconds
-from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
-from functions.domain.job_id import JobId, job_id_of
-from functions.domain.operation import MARK, USUAL_REACH, Action, JobFilter, Operation, Shift
-from functions.domain.planning import occurrence_job, shard_of
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule import Every, JobTemplate, Schedule
-from functions.domain.schedule_state import Cut, Link, ScheduleState, Status
-from functions.domain.submission import Submission
-from functions.domain.timer_key import key_of
+from functions.domain.jobs.id_check import check_of
+from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.submission import Submission
+from functions.domain.operations.operation import MARK, USUAL_REACH, Action, JobFilter, Operation, Shift
+from functions.domain.schedules.planning import occurrence_job, shard_of
+from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
+from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
+from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.wheel import Wheel
 from functions.ports import StoredSchedule
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import boto3
 
-from functions.domain.job import Priority
-from functions.domain.job_id import parse_job_id
-from functions.domain.timer_key import VERSION_MARK, key_of
+from functions.domain.far_ring.timer_key import VERSION_MARK, key_of
+from functions.domain.jobs.job import Priority
+from functions.domain.jobs.job_id import parse_job_id
 from testkit.builders import LOCAL_WHEEL
 from testkit.polling import eventually
 from tickwheel.local import Stack

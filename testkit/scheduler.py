@@ -10,38 +10,29 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from functions.api.admission import Admission
-from functions.api.dead_letters import LetterFinder
-from functions.api.explain import Explainer
-from functions.api.find import Finder
-from functions.api.finish import Finisher
-from functions.api.gate import Gate
-from functions.api.known_ids import KnownIds
-from functions.api.purge import Purger
-from functions.api.quota import Quota
-from functions.api.submit import Accepted, Submitter
-from functions.breakers import Breakers
-from functions.cancelling import Canceller
-from functions.conditions import KnownConditions
-from functions.dead_letters.bury import Burier
-from functions.domain.alarm import Alarm
-from functions.domain.claims import LedgerRow
-from functions.domain.conditions import Conditions
+from functions.api.admission.admission import Admission
+from functions.api.admission.gate import Gate
+from functions.api.admission.quota import Quota
+from functions.api.dead_letters.finder import LetterFinder
+from functions.api.dead_letters.purge import Purger
+from functions.api.jobs.explain import Explainer
+from functions.api.jobs.find import Finder
+from functions.api.jobs.known_ids import KnownIds
+from functions.api.jobs.report_outcome import Finisher
+from functions.api.jobs.submit import Accepted, Submitter
+from functions.dead_letters.dead_message import Burier
 from functions.domain.errors import TickwheelError
+from functions.domain.far_ring.alarm import Alarm
 from functions.domain.instants import EPOCH, from_seconds
-from functions.domain.job import Job, Timer
-from functions.domain.operation import OwnedDay
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_state import ScheduleState
-from functions.domain.submission import Submission
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.submission import Submission
+from functions.domain.operations.operation import OwnedDay
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import ScheduleState
+from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Ring, Wheel
-from functions.ends import Ends
-from functions.materialising import Materialiser
-from functions.occurrences import Occurrences
-from functions.operations.work import Operator, WorkReport
-from functions.pacing import Pacer
-from functions.pausing import Asides, Pauser
-from functions.placing import Placer
+from functions.operations.executor import Operator, WorkReport
 from functions.ports import (
     DeadLetter,
     Invocation,
@@ -54,19 +45,28 @@ from functions.ports import (
     StoredTimer,
     TimerStore,
 )
-from functions.rescheduling import Rescheduler
-from functions.run_ends import RunEnds
-from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner, ScanReport
-from functions.schedule_changes import ScheduleChanger
-from functions.seating import Usher
-from functions.settling import Settler
-from functions.stops import Stops
-from functions.submission_rates import SubmissionRates
+from functions.scanner.schedule_alarms import Ringer
+from functions.services.far_ring.pacer import Pacer
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.canceller import Canceller
+from functions.services.jobs.ends import Ends
+from functions.services.jobs.occurrences import Occurrences
+from functions.services.jobs.rescheduler import Rescheduler
+from functions.services.jobs.settler import Settler
+from functions.services.schedules.changer import ScheduleChanger
+from functions.services.schedules.materialiser import Materialiser
+from functions.services.schedules.pauser import Asides, Pauser
+from functions.services.schedules.run_ends import RunEnds
+from functions.services.schedules.stops import Stops
+from functions.services.stage.conditions import KnownConditions
+from functions.services.targets.breakers import Breakers
+from functions.services.targets.seating import Usher
+from functions.services.telemetry.usage import Tally
+from functions.services.tenants.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper, SweepReport
-from functions.tally import Tally
 from functions.worker.execute import Message, Worker
 from testkit.builders import ID_SECRET, LOCAL_WHEEL, a_state, a_stored_schedule
 from testkit.fakes import (

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from functions.api.problems import CONTENT_TYPE
+from functions.api.http.problems import CONTENT_TYPE
 
 METHODS = ("get", "put", "post", "patch", "delete")
 

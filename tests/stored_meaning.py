@@ -56,64 +56,75 @@ def spelled(value):
         return base64.b64encode(value).decode()
     return value
 
-def domain(name):
-    return importlib.import_module("functions.domain." + name)
+def module(package, names):
+    # Where this release has it, or else where the one before had.
+    *others, last = (f"functions.{package}.{name}" for name in names)
+    for name in others:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not name.startswith(str(error.name)):
+                raise
+    return importlib.import_module(last)
 
-def adapter(name):
-    return importlib.import_module("functions.adapters." + name)
+def domain(*names):
+    return module("domain", names)
+
+def adapter(*names):
+    return module("adapters", names)
 
 def operation(texts):
-    record = domain("operation_record").OperationRecord(*texts)
-    return domain("operation_record").decode_operation(record, tenant="acme", operation_id="o1")
+    record = domain("operations.record", "operation_record").OperationRecord(*texts)
+    return domain("operations.record", "operation_record").decode_operation(record, tenant="acme", operation_id="o1")
 
 def left_open(text):
     # What a definition means where it says nothing, decided by its rule.
     schedule = READ["definition"](text)
-    gap, fold = domain("nominals").clock_policy(schedule)
+    gap, fold = domain("schedules.nominal_times", "nominals").clock_policy(schedule)
     return {"outside its windows": schedule.mode, "gap": gap, "fold": fold}
 
 READ = {
-    "timer": lambda text: domain("envelope").decode_timer(text, tenant="acme"),
-    "alarm": lambda text: domain("envelope").decode_alarm(text, tenant="acme"),
-    "message": lambda text: domain("envelope").decode_envelope(text),
-    "definition": lambda text: domain("schedule_record").decode_schedule(text, tenant="acme", schedule_id="nightly"),
+    "timer": lambda text: domain("far_ring.timer_record", "envelope").decode_timer(text, tenant="acme"),
+    "alarm": lambda text: domain("far_ring.timer_record", "envelope").decode_alarm(text, tenant="acme"),
+    "message": lambda text: domain("far_ring.timer_record", "envelope").decode_envelope(text),
+    "definition": lambda text: domain("schedules.record", "schedule_record").decode_schedule(text, tenant="acme", schedule_id="nightly"),
     "what a definition leaves open": left_open,
-    "cursors": lambda text: domain("cursor").decode_cursors(text),
-    "tenant": lambda text: domain("tenant_plan").decode_tenant(text),
+    "cursors": lambda text: domain("far_ring.cursor", "cursor").decode_cursors(text),
+    "tenant": lambda text: domain("tenants.plan", "tenant_plan").decode_tenant(text),
     "operation": operation,
-    "conditions": lambda text: domain("conditions").decode_conditions(text),
-    "deletion": lambda text: domain("deletion").decode_deletion(text, tenant="acme"),
-    "job id": lambda text: domain("job_id").parse_job_id(text),
-    "dead letter id": lambda text: domain("letter_id").parse_letter_id(text),
-    "webhook keys": lambda text: domain("webhooks").parse_master_keys(text),
-    "timers row": lambda item: adapter("dynamodb_timers")._read(item),
-    "ledger row": lambda item: adapter("dynamodb_ledger")._read(item),
-    "schedules row": lambda item: adapter("dynamodb_schedules")._read_definition(item),
-    "schedule_state row": lambda item: adapter("dynamodb_schedules")._read_state(item),
-    "schedule sum row": lambda item: adapter("dynamodb_schedules")._read_sum(item),
-    "dead_letters row": lambda item: adapter("dynamodb_dead_letters")._read(item),
-    "breaker row": lambda item: adapter("dynamodb_breakers")._read(item),
-    "operation row": lambda item: adapter("dynamodb_operations")._read(item),
-    "deletion row": lambda item: adapter("dynamodb_deletions")._read(item),
-    "day mark row": lambda item: adapter("dynamodb_day_marks")._read(item),
-    "rate row": lambda item: adapter("dynamodb_rates")._timetable(
+    "conditions": lambda text: domain("stage.conditions", "conditions").decode_conditions(text),
+    "deletion": lambda text: domain("tenants.deletion", "deletion").decode_deletion(text, tenant="acme"),
+    "job id": lambda text: domain("jobs.job_id", "job_id").parse_job_id(text),
+    "dead letter id": lambda text: domain("dead_letters.letter_id", "letter_id").parse_letter_id(text),
+    "webhook keys": lambda text: domain("targets.webhooks", "webhooks").parse_master_keys(text),
+    "timers row": lambda item: adapter("dynamodb.timers", "dynamodb_timers")._read(item),
+    "ledger row": lambda item: adapter("dynamodb.ledger", "dynamodb_ledger")._read(item),
+    "schedules row": lambda item: adapter("dynamodb.schedules", "dynamodb_schedules")._read_definition(item),
+    "schedule_state row": lambda item: adapter("dynamodb.schedules", "dynamodb_schedules")._read_state(item),
+    "schedule sum row": lambda item: adapter("dynamodb.schedules", "dynamodb_schedules")._read_sum(item),
+    "dead_letters row": lambda item: adapter("dynamodb.dead_letters", "dynamodb_dead_letters")._read(item),
+    "breaker row": lambda item: adapter("dynamodb.breakers", "dynamodb_breakers")._read(item),
+    "operation row": lambda item: adapter("dynamodb.operations", "dynamodb_operations")._read(item),
+    "deletion row": lambda item: adapter("dynamodb.deletions", "dynamodb_deletions")._read(item),
+    "day mark row": lambda item: adapter("dynamodb.day_marks", "dynamodb_day_marks")._read(item),
+    "rate row": lambda item: adapter("dynamodb.rates", "dynamodb_rates")._timetable(
         {**item, "c": {"B": base64.b64decode(item["c"]["B"])}}
     ),
-    "pulse row": lambda item: adapter("dynamodb_pulses")._pulse_of(item),
-    "usage row": lambda item: adapter("dynamodb_usage")._usage_of(item),
-    "shard row": lambda item: adapter("dynamodb_shards")._standing_of(item),
+    "pulse row": lambda item: adapter("dynamodb.pulses", "dynamodb_pulses")._pulse_of(item),
+    "usage row": lambda item: adapter("dynamodb.usage", "dynamodb_usage")._usage_of(item),
+    "shard row": lambda item: adapter("dynamodb.shards", "dynamodb_shards")._standing_of(item),
 }
 
 def schedule_text(schedule):
-    return json.dumps(domain("schedule_record").encode_schedule(schedule))
+    return json.dumps(domain("schedules.record", "schedule_record").encode_schedule(schedule))
 
 WRITE = {
-    "timer": lambda timer: domain("envelope").encode_timer(timer),
-    "alarm": lambda alarm: domain("envelope").encode_alarm(alarm),
-    "message": lambda timers: domain("envelope").encode_envelope(timers),
+    "timer": lambda timer: domain("far_ring.timer_record", "envelope").encode_timer(timer),
+    "alarm": lambda alarm: domain("far_ring.timer_record", "envelope").encode_alarm(alarm),
+    "message": lambda timers: domain("far_ring.timer_record", "envelope").encode_envelope(timers),
     "definition": schedule_text,
-    "cursors": lambda cursors: domain("cursor").encode_cursors(cursors),
-    "tenant": lambda tenant: domain("tenant_plan").encode_tenant(tenant),
+    "cursors": lambda cursors: domain("far_ring.cursor", "cursor").encode_cursors(cursors),
+    "tenant": lambda tenant: domain("tenants.plan", "tenant_plan").encode_tenant(tenant),
 }
 
 for line in sys.stdin:

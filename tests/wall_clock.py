@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
 
-from functions.domain.firing import fires
-from functions.domain.schedule import CronRule, Fire, Schedule
-from functions.domain.zones import zone_of
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.schedule import CronRule, Fire, Schedule
+from functions.domain.schedules.zones import zone_of
 from testkit.builders import a_schedule
 
 

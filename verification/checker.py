@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import pairwise
 
 from functions.domain.instants import MILLISECOND, parse_instant
-from functions.domain.job import MAX_PARKED, Delivery
+from functions.domain.jobs.job import MAX_PARKED, Delivery
+from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
-from functions.domain.occurrence import identity_of
 from verification.history import Call, Cancel, Fires, History, Job, Row
 
 _NO_CALL_NEEDED = frozenset({"breaker_open"})

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from functions.domain.instants import SECOND
-from functions.domain.schedule import Schedule
-from functions.domain.submission import Submission
+from functions.domain.jobs.submission import Submission
+from functions.domain.schedules.schedule import Schedule
 from verification.acts import HINDERING, Act
 from verification.drawing import Drawing
 from verification.stage import Stage

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
-from functions.domain.claims import LedgerRow
 from functions.domain.instants import from_seconds
-from functions.domain.tenant_plan import TenantPlan
-from functions.pacing import Pacer
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.tenants.plan import TenantPlan
+from functions.services.far_ring.pacer import Pacer
 from testkit.world.carriers import cursors_of
 from testkit.world.process import SMOOTHLY
 from verification.stage import Stage

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from functions.adapters.dynamodb_dead_letters import MARKS
+from functions.adapters.dynamodb.dead_letters import MARKS
 from functions.domain.instants import from_ms
-from functions.domain.job import Delivery
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
 from tickwheel.jobs import NewJob, Submitted
 from verification.history import Job, Letter, Row

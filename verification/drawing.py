@@ -6,11 +6,11 @@ import random
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from functions.domain.job import Delivery, Payload, Precision, Priority
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule import Schedule
-from functions.domain.submission import Submission
+from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.submission import Submission
+from functions.domain.schedules.schedule import Schedule
 from testkit.builders import a_schedule, a_submission, a_template
 from verification.acts import Act
 from verification.pace import Pace

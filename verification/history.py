@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from functions.domain.instants import require_aware
-from functions.domain.job import Delivery
+from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from functions.api.manage_schedules import ScheduleManager
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_state import Status
+from functions.api.schedules.manager import ScheduleManager
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import Status
 from testkit.world.expected import fires_between
 from testkit.world.process import SMOOTHLY, Conditions, Process
 from testkit.world.world import World

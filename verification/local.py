@@ -21,11 +21,11 @@ from typing import Any, cast
 
 from rich.progress import Progress
 
-from functions.domain.claims import LEASE_MARGIN
-from functions.domain.envelope import decode_timer, encode_envelope
+from functions.domain.far_ring.timer_key import is_alarm_key
+from functions.domain.far_ring.timer_record import decode_timer, encode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Timer
-from functions.domain.timer_key import is_alarm_key
+from functions.domain.jobs.claims import LEASE_MARGIN
+from functions.domain.jobs.job import Delivery, Timer
 from testkit.builders import LOCAL_WHEEL, a_schedule, every
 from testkit.deployment import PRIORITIES, Deployment
 from testkit.world.expected import fires_between

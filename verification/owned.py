@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from functions.api.finish import Finisher
-from functions.api.operations import Asked
-from functions.api.replay import Replayer
+from functions.api.dead_letters.replay import Replayer
+from functions.api.jobs.report_outcome import Finisher
+from functions.api.operations.operator import Asked
+from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
-from functions.domain.job import Job
-from functions.domain.job_id import parse_job_id
-from functions.domain.letter_id import LetterId
-from functions.domain.operation import Action
-from functions.domain.submission import Submission
-from functions.domain.tenant_plan import TenantStatus
+from functions.domain.jobs.job import Job
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.submission import Submission
+from functions.domain.operations.operation import Action
+from functions.domain.tenants.plan import TenantStatus
 from functions.ports import EVERYBODY
-from functions.rescheduling import Edited, Rescheduler
+from functions.services.jobs.rescheduler import Edited, Rescheduler
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run
 from testkit.world.process import SMOOTHLY, Conditions, Process

@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from math import inf
 
-from functions.api.operations import Asked
+from functions.api.operations.operator import Asked
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.operation import Action, Shift
-from functions.domain.submission import Submission
+from functions.domain.jobs.submission import Submission
+from functions.domain.operations.operation import Action, Shift
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run
 from verification.acts import Act

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.api.submit import Accepted
-from functions.domain.claims import LedgerRow
+from functions.api.jobs.submit import Accepted
+from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.instants import from_ms, to_ms
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import parse_job_id
-from functions.domain.letter_id import LetterId
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.submission import Submission, job_of, keyed_identity
 from functions.domain.lifecycle import State
-from functions.domain.submission import Submission, job_of, keyed_identity
 from functions.ports import EVERYBODY, Failed, Invocation, Pending
 from testkit.builders import ID_SECRET
 from testkit.world.fires import Run

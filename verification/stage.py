@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Any
 
-from functions.api.submit import Submitter
-from functions.domain.claims import MESSAGE_LIFE, LedgerRow
+from functions.api.jobs.submit import Submitter
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Timer
-from functions.domain.submission import Submission
+from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.submission import Submission
 from functions.ports import Rejected
 from functions.sweeper.heal import PASS_INTERVAL
 from testkit.builders import LOCAL_WHEEL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from functions.domain.webhooks import WebhookKey, parse_master_keys
+from functions.domain.targets.webhooks import WebhookKey, parse_master_keys
 from functions.ports import Clock
 
 if TYPE_CHECKING:

@@ -14,60 +14,60 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ValidationError
 
-from functions.api.access import Guard
-from functions.api.admission import Admission
-from functions.api.answers import accepted_body, answer, found_body, problem_answer, webhook_keys_body
-from functions.api.asked_fires import AskedFires
-from functions.api.breaker_routes import CONTEXT as BREAKERS
-from functions.api.breaker_routes import BreakerDesk
-from functions.api.breaker_routes import router as breaker_router
-from functions.api.dead_letter_routes import CONTEXT as LETTERS
-from functions.api.dead_letter_routes import LetterDesk
-from functions.api.dead_letter_routes import router as letter_router
-from functions.api.dead_letters import LetterFinder
-from functions.api.explain import Explainer
-from functions.api.find import Finder
-from functions.api.finish import Finisher
-from functions.api.gate import Gate
-from functions.api.health import HealthReader
-from functions.api.health_routes import CONTEXT as HEALTH
-from functions.api.health_routes import router as health_router
-from functions.api.intake import Intake
-from functions.api.job_routes import CONTEXT as JOBS
-from functions.api.job_routes import JobDesk
-from functions.api.job_routes import router as job_router
-from functions.api.known_ids import KnownIds
-from functions.api.manage_schedules import ScheduleManager
+from functions.api.admission.admission import Admission
+from functions.api.admission.gate import Gate
+from functions.api.admission.quota import Quota
+from functions.api.dead_letters.finder import LetterFinder
+from functions.api.dead_letters.purge import Purger
+from functions.api.dead_letters.replay import Replayer
+from functions.api.dead_letters.routes import CONTEXT as LETTERS
+from functions.api.dead_letters.routes import LetterDesk
+from functions.api.dead_letters.routes import router as letter_router
+from functions.api.http.access import Guard
+from functions.api.http.answers import accepted_body, answer, found_body, problem_answer, webhook_keys_body
+from functions.api.http.problems import CONTENT_TYPE, Misshapen, problem, problem_of
+from functions.api.http.read_rates import ReadRates
+from functions.api.http.reading import KEY_HEADER, body_of, caller_of, trace_of
+from functions.api.http.requests import BatchBody, JobBody, Rules, check_key
+from functions.api.jobs.explain import Explainer
+from functions.api.jobs.find import Finder
+from functions.api.jobs.intake import Intake
+from functions.api.jobs.known_ids import KnownIds
+from functions.api.jobs.report_outcome import Finisher
+from functions.api.jobs.routes import CONTEXT as JOBS
+from functions.api.jobs.routes import JobDesk
+from functions.api.jobs.routes import router as job_router
+from functions.api.jobs.submit import Submitter
 from functions.api.openapi import document
-from functions.api.operation_routes import CONTEXT as OPERATIONS
-from functions.api.operation_routes import router as operation_router
-from functions.api.operations import OperationManager
-from functions.api.problems import CONTENT_TYPE, Misshapen, problem, problem_of
-from functions.api.pulse import PulseReader
-from functions.api.purge import Purger
-from functions.api.quota import Quota
-from functions.api.read_rates import ReadRates
-from functions.api.reading import KEY_HEADER, body_of, caller_of, trace_of
-from functions.api.replay import Replayer
-from functions.api.requests import BatchBody, JobBody, Rules, check_key
-from functions.api.schedule_routes import CONTEXT, Desk, router
-from functions.api.submit import Submitter
-from functions.api.tenant_routes import CONTEXT as TENANTS
-from functions.api.tenant_routes import router as tenant_router
-from functions.api.tenants import TenantManager
+from functions.api.operations.operator import OperationManager
+from functions.api.operations.routes import CONTEXT as OPERATIONS
+from functions.api.operations.routes import router as operation_router
+from functions.api.schedules.asked_fires import AskedFires
+from functions.api.schedules.manager import ScheduleManager
+from functions.api.schedules.routes import CONTEXT, Desk, router
+from functions.api.stage.health import HealthReader
+from functions.api.stage.pulse import PulseReader
+from functions.api.stage.routes import CONTEXT as HEALTH
+from functions.api.stage.routes import router as health_router
+from functions.api.targets.routes import CONTEXT as BREAKERS
+from functions.api.targets.routes import BreakerDesk
+from functions.api.targets.routes import router as breaker_router
+from functions.api.tenants.manager import TenantManager
+from functions.api.tenants.routes import CONTEXT as TENANTS
+from functions.api.tenants.routes import router as tenant_router
 from functions.domain.errors import InvalidInput, Shed, TickwheelError
 from functions.domain.faults import fault_of, places_of
-from functions.domain.job import check_new_tenant, check_tenant
-from functions.domain.job_id import parse_job_id
-from functions.domain.submission import Submission
+from functions.domain.jobs.job import check_new_tenant, check_tenant
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.submission import Submission
+from functions.domain.targets.webhooks import keys_of
 from functions.domain.trace import Trace
-from functions.domain.webhooks import keys_of
-from functions.moves import follow
 from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN, OutOfTime, within
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, identity, job_identity, token
+from functions.services.jobs.moves import follow
 
 REQUESTS_FAILED = "requests_failed"
 

@@ -7,29 +7,29 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from functions.api.answers import UNTRACKED
-from functions.api.breaker_openapi import MODELS as BREAKER_MODELS
-from functions.api.breaker_openapi import SCHEMAS as BREAKER_SCHEMAS
-from functions.api.breaker_openapi import breaker_paths
-from functions.api.dead_letter_openapi import MODELS as LETTER_MODELS
-from functions.api.dead_letter_openapi import SCHEMAS as LETTER_SCHEMAS
-from functions.api.dead_letter_openapi import letter_paths
-from functions.api.health_openapi import SCHEMAS as HEALTH_SCHEMAS
-from functions.api.health_openapi import health_paths
-from functions.api.job_openapi import JOB_ID, change_operation, job_paths
-from functions.api.job_openapi import MODELS as JOB_MODELS
-from functions.api.job_openapi import SCHEMAS as JOB_SCHEMAS
-from functions.api.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, TRACEPARENT, operation
-from functions.api.operation_openapi import MODELS as OPERATION_MODELS
-from functions.api.operation_openapi import SCHEMAS as OPERATION_SCHEMAS
-from functions.api.operation_openapi import operation_paths
-from functions.api.problems import TABLE
-from functions.api.requests import BATCH_LIMIT, BatchBody, JobBody
-from functions.api.schedule_openapi import MODELS, SCHEMAS, schedule_paths
-from functions.api.tenant_openapi import MODELS as TENANT_MODELS
-from functions.api.tenant_openapi import SCHEMAS as TENANT_SCHEMAS
-from functions.api.tenant_openapi import tenant_paths
-from functions.domain.job import Delivery, Priority
+from functions.api.dead_letters.openapi import MODELS as LETTER_MODELS
+from functions.api.dead_letters.openapi import SCHEMAS as LETTER_SCHEMAS
+from functions.api.dead_letters.openapi import letter_paths
+from functions.api.http.answers import UNTRACKED
+from functions.api.http.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, TRACEPARENT, operation
+from functions.api.http.problems import TABLE
+from functions.api.http.requests import BATCH_LIMIT, BatchBody, JobBody
+from functions.api.jobs.openapi import JOB_ID, change_operation, job_paths
+from functions.api.jobs.openapi import MODELS as JOB_MODELS
+from functions.api.jobs.openapi import SCHEMAS as JOB_SCHEMAS
+from functions.api.operations.openapi import MODELS as OPERATION_MODELS
+from functions.api.operations.openapi import SCHEMAS as OPERATION_SCHEMAS
+from functions.api.operations.openapi import operation_paths
+from functions.api.schedules.openapi import MODELS, SCHEMAS, schedule_paths
+from functions.api.stage.openapi import SCHEMAS as HEALTH_SCHEMAS
+from functions.api.stage.openapi import health_paths
+from functions.api.targets.openapi import MODELS as BREAKER_MODELS
+from functions.api.targets.openapi import SCHEMAS as BREAKER_SCHEMAS
+from functions.api.targets.openapi import breaker_paths
+from functions.api.tenants.openapi import MODELS as TENANT_MODELS
+from functions.api.tenants.openapi import SCHEMAS as TENANT_SCHEMAS
+from functions.api.tenants.openapi import tenant_paths
+from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Ring
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.dead_letters.bury import Burier
+from functions.dead_letters.dead_message import Burier
 from functions.domain.faults import fault_of
 from functions.domain.instants import from_ms
 from functions.runtime.observability import logger

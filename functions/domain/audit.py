@@ -14,13 +14,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from functions.domain.claims import LedgerRow
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, require_aware, to_ms
-from functions.domain.job import Delivery, Job
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Job
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.occurrence import fire_of
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import fire_of
-from functions.domain.targets import destination_of
+from functions.domain.targets.targets import destination_of
 
 VERSION = 1
 """Of a line: raised when a field changes its meaning, not when one is added."""

@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
 
-from functions.domain.backlog import Backlog
-from functions.domain.claims import LedgerRow, after_lease
-from functions.domain.cursor import ClassCursor
+from functions.domain.far_ring.cursor import ClassCursor
 from functions.domain.instants import format_instant, from_seconds
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import JobId, parse_job_id
+from functions.domain.jobs.claims import LedgerRow, after_lease
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import JobId, parse_job_id
+from functions.domain.jobs.occurrence import fire_of
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import fire_of
-from functions.domain.schedule_state import ScheduleState, Status
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.schedules.state import ScheduleState, Status
+from functions.domain.tenants.backlog import Backlog
+from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
 
 

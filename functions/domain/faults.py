@@ -21,7 +21,7 @@ _MOST_FRAMES = 50
 
 
 def fault_of(error: BaseException) -> str:
-    """An exception in a line: `ClientError ThrottlingException of UpdateItem at functions.tally:107`.
+    """An exception in a line: `ClientError ThrottlingException of UpdateItem at functions.services.telemetry.usage:107`.
 
     The text of an error of Tickwheel's own is told with it, where that repeats nothing of what came from outside.
     """

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from functions.domain.envelope import unpack
 from functions.domain.errors import Undecodable
+from functions.domain.far_ring.timer_record import unpack
 from functions.domain.instants import format_instant
-from functions.domain.job_description import describe_job
+from functions.domain.jobs.description import describe_job
 from functions.domain.lifecycle import State
-from functions.domain.meant import next_attempt
-from functions.operations.act import Met
+from functions.domain.operations.selection import next_attempt
+from functions.operations.apply_to_job import Met
 from functions.ports import ExportStore, PayloadStore
 
 PART_SIZE = 4_000_000

@@ -7,8 +7,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.operations.erase import Eraser
-from functions.operations.work import Operator
+from functions.operations.executor import Operator
+from functions.operations.tenant_deleter import Eraser
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
 from functions.runtime.uncaught import without_texts

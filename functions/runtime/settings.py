@@ -10,12 +10,12 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic_core import from_json
 
-from functions.domain.access import check_pattern
-from functions.domain.addresses import Network, parse_networks
 from functions.domain.errors import InvalidInput
-from functions.domain.job import Priority
-from functions.domain.targets import AllowedTargets
-from functions.domain.tenant_plan import Limits, read_limits
+from functions.domain.jobs.job import Priority
+from functions.domain.targets.addresses import Network, parse_networks
+from functions.domain.targets.targets import AllowedTargets
+from functions.domain.tenants.access import check_pattern
+from functions.domain.tenants.plan import Limits, read_limits
 from functions.domain.wheel import Wheel
 
 _Urls = Annotated[

@@ -13,57 +13,57 @@ from typing import Any
 
 from functions.adapters import clients
 from functions.adapters.clients import TRIES
-from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
-from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
-from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
-from functions.adapters.dynamodb_deletions import DynamoDBDeletionStore
-from functions.adapters.dynamodb_ledger import DynamoDBLedger
-from functions.adapters.dynamodb_operations import DynamoDBOperationStore
-from functions.adapters.dynamodb_pending import DynamoDBPendingStore
-from functions.adapters.dynamodb_pulses import SPREAD, DynamoDBPulseStore
-from functions.adapters.dynamodb_rates import DynamoDBRateStore
-from functions.adapters.dynamodb_schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
-from functions.adapters.dynamodb_seats import DynamoDBSeatStore
-from functions.adapters.dynamodb_shards import DynamoDBShardStore
-from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
-from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from functions.adapters.dynamodb_usage import DynamoDBUsageStore
-from functions.adapters.firehose_audit_stream import FirehoseAuditStream
+from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
+from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.operations import DynamoDBOperationStore
+from functions.adapters.dynamodb.pending import DynamoDBPendingStore
+from functions.adapters.dynamodb.pulses import SPREAD, DynamoDBPulseStore
+from functions.adapters.dynamodb.rates import DynamoDBRateStore
+from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
+from functions.adapters.dynamodb.seats import DynamoDBSeatStore
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.tenant_data import StoredRemains, Tables
+from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
+from functions.adapters.dynamodb.timers import DynamoDBTimerStore
+from functions.adapters.dynamodb.usage import DynamoDBUsageStore
+from functions.adapters.firehose import FirehoseAuditStream
 from functions.adapters.lambda_waker import LambdaWaker
-from functions.adapters.remains import StoredRemains, Tables
-from functions.adapters.s3_exports import S3ExportStore
-from functions.adapters.s3_payloads import S3PayloadStore
-from functions.adapters.sqs_ready_queue import SqsReadyQueue
+from functions.adapters.s3.exports import S3ExportStore
+from functions.adapters.s3.payloads import S3PayloadStore
+from functions.adapters.sqs import SqsReadyQueue
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.targets.allowed import AllowedCaller
 from functions.adapters.targets.caller import TargetCaller
 from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
-from functions.auditing import UNAUDITED, Trail
-from functions.breakers import Breakers
-from functions.cancelling import Canceller
-from functions.conditions import KnownConditions
 from functions.domain.wheel import Ring, Wheel
-from functions.ends import Ends
-from functions.materialising import Materialiser
-from functions.occurrences import Occurrences
-from functions.pacing import Pacer
-from functions.pausing import Asides, Pauser
-from functions.placing import Placer
-from functions.plans import KnownPlans
 from functions.ports import Audit
-from functions.pulse_tally import PulseTally
-from functions.rescheduling import Rescheduler
-from functions.run_ends import RunEnds
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import ApiSettings, Settings
-from functions.schedule_changes import ScheduleChanger
-from functions.seating import Usher
-from functions.settling import Settler
-from functions.stops import Stops
-from functions.submission_rates import SubmissionRates
-from functions.tally import Tally
+from functions.services.far_ring.pacer import Pacer
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.canceller import Canceller
+from functions.services.jobs.ends import Ends
+from functions.services.jobs.occurrences import Occurrences
+from functions.services.jobs.rescheduler import Rescheduler
+from functions.services.jobs.settler import Settler
+from functions.services.schedules.changer import ScheduleChanger
+from functions.services.schedules.materialiser import Materialiser
+from functions.services.schedules.pauser import Asides, Pauser
+from functions.services.schedules.run_ends import RunEnds
+from functions.services.schedules.stops import Stops
+from functions.services.stage.conditions import KnownConditions
+from functions.services.targets.breakers import Breakers
+from functions.services.targets.seating import Usher
+from functions.services.telemetry.audit_trail import UNAUDITED, Trail
+from functions.services.telemetry.pulse import PulseTally
+from functions.services.telemetry.usage import Tally
+from functions.services.tenants.plans import KnownPlans
+from functions.services.tenants.submission_rates import SubmissionRates
 
 _SENDERS = 8
 _BATCH = 10

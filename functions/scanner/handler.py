@@ -14,8 +14,8 @@ from functions.runtime.settings import ScannerSettings
 from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring, token
 from functions.scanner.rewind import Rewinder
-from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
+from functions.scanner.schedule_alarms import Ringer
 
 settings = ScannerSettings.from_environment()
 wiring = Wiring(settings)

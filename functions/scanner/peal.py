@@ -13,14 +13,14 @@ from datetime import timedelta
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from functions.domain.alarm import Alarm
-from functions.domain.cursor import ClassCursor, Position, furthest
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.cursor import ClassCursor, Position, furthest
+from functions.domain.far_ring.timer_key import alarm_of
 from functions.domain.faults import fault_of
-from functions.domain.job import Priority
-from functions.domain.timer_key import alarm_of
+from functions.domain.jobs.job import Priority
 from functions.domain.wheel import Wheel
-from functions.materialising import Carried
 from functions.ports import Clock, Journal, Page
+from functions.services.schedules.materialiser import Carried
 
 RUNG_AT_ONCE = 50
 """Alarms whose chains are carried on together: full batches of rows and of messages, and a fraction of a tick."""

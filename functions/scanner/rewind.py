@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from functions.domain.claims import TIMER_LIFE
-from functions.domain.cursor import first_cursors, set_back
 from functions.domain.errors import InvalidInput
+from functions.domain.far_ring.cursor import first_cursors, set_back
 from functions.domain.instants import format_instant
+from functions.domain.jobs.claims import TIMER_LIFE
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, Journal, ShardStore
 from functions.scanner.scan import LEASE

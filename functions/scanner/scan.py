@@ -11,22 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from functions.auditing import UNAUDITED
-from functions.domain.claims import NOT_PROMOTED, may_claim
-from functions.domain.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
-from functions.domain.fairness import budgets_of
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, Position, first_cursors, oldest_bucket
+from functions.domain.far_ring.fairness import budgets_of
+from functions.domain.far_ring.timer_key import class_bounds, owner_of
 from functions.domain.instants import from_seconds
-from functions.domain.job import Priority, Timer
-from functions.domain.job_id import first_identity, job_id_of
+from functions.domain.jobs.claims import NOT_PROMOTED, may_claim
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.jobs.job_id import first_identity, job_id_of
+from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.key_lengths import LETTER_IDENTITY, cut
-from functions.domain.pulse import Figure
-from functions.domain.reviving import lost_attempt
-from functions.domain.tenant_plan import TenantPlan
-from functions.domain.timer_key import class_bounds, owner_of
+from functions.domain.stage.pulse import Figure
+from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Wheel
-from functions.ends import Ends
-from functions.pacing import Pacer
-from functions.placing import Placer
 from functions.ports import (
     Audit,
     Clock,
@@ -45,9 +41,13 @@ from functions.ports import (
     TenantPlans,
     TimerStore,
 )
+from functions.scanner.fair_scan import EVERYBODY_PAUSED, PAGE, ClassScan
 from functions.scanner.peal import OUT_OF_TIME, Alarms, Peal
-from functions.scanner.rounds import EVERYBODY_PAUSED, PAGE, ClassScan
-from functions.tally import UNCOUNTED
+from functions.services.far_ring.pacer import Pacer
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.ends import Ends
+from functions.services.telemetry.audit_trail import UNAUDITED
+from functions.services.telemetry.usage import UNCOUNTED
 
 CHECKPOINT_SENDS = 2_000
 CHECKPOINT_SECONDS = 5.0

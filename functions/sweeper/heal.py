@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.claims import REQUEST_LIMIT
-from functions.domain.cursor import Cursors, SweepPosition, rung_for
+from functions.domain.far_ring.cursor import Cursors, SweepPosition, rung_for
 from functions.domain.faults import fault_of
-from functions.domain.fire_rates import idle_share_of, share_of
 from functions.domain.instants import from_seconds, to_seconds
-from functions.domain.schedule_state import ScheduleState, Status
+from functions.domain.jobs.claims import REQUEST_LIMIT
+from functions.domain.schedules.fire_rates import idle_share_of, share_of
+from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.wheel import Wheel
-from functions.materialising import SHARE, Carried, Materialiser
-from functions.pausing import DIED
 from functions.ports import Clock, Journal, ScheduleStore, ShardStore, StatePage, StoredSchedule, TenantPlans
+from functions.services.schedules.materialiser import SHARE, Carried, Materialiser
+from functions.services.schedules.pauser import DIED
 
 PASS_INTERVAL = timedelta(minutes=5)
 """A pass over all schedules begins no sooner than this after the one before began."""

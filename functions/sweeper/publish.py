@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.conditions import Conditions, lags_of, shed_at, worst_of
-from functions.domain.fairness import budgets_of
+from functions.domain.far_ring.fairness import budgets_of
 from functions.domain.instants import EPOCH
-from functions.domain.job import Priority
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.conditions import Conditions, lags_of, shed_at, worst_of
 from functions.domain.wheel import Wheel
 from functions.ports import Clock, Journal, ReadyDepths, ShardStore, TenantPlans
 

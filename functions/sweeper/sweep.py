@@ -12,19 +12,19 @@ from datetime import datetime, timedelta
 
 import xxhash
 
-from functions.auditing import UNAUDITED
-from functions.domain.claims import ABSENT_IS_OVER, NOT_PROMOTED, LedgerRow, may_claim
-from functions.domain.conditions import Conditions
-from functions.domain.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
 from functions.domain.errors import NotPlaced
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.far_ring.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
+from functions.domain.jobs.claims import ABSENT_IS_OVER, NOT_PROMOTED, LedgerRow, may_claim
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import Overlap
+from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Wheel
-from functions.ends import Ends
-from functions.placing import Placer
 from functions.ports import Audit, Clock, Failed, Journal, Ledger, ShardStore, TenantPlans, TimerStore
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.ends import Ends
+from functions.services.telemetry.audit_trail import UNAUDITED
 
 SETTLING = timedelta(minutes=5)
 """How long after its end a bucket is audited: its messages have been claimed by then, unless they wait for a worker."""

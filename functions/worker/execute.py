@@ -10,8 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.breakers import Breakers
-from functions.domain.claims import (
+from functions.domain.errors import NewerVersion, Undecodable
+from functions.domain.far_ring.timer_record import decode_envelope
+from functions.domain.faults import fault_of
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.jobs.claims import (
     NOT_CALLED,
     SILENT,
     Again,
@@ -24,18 +27,12 @@ from functions.domain.claims import (
     judge_claim,
     lease_of,
 )
-from functions.domain.envelope import decode_envelope
-from functions.domain.errors import NewerVersion, Undecodable
-from functions.domain.faults import fault_of
-from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import job_id_of
-from functions.domain.lateness import LAG_OBJECTIVE
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
-from functions.domain.usage import Usage, attempt_units
+from functions.domain.tenants.lateness import LAG_OBJECTIVE
+from functions.domain.tenants.usage import Usage, attempt_units
 from functions.domain.wheel import HOLD, Ring, Wheel
-from functions.foreign import Keeper
-from functions.occurrences import Occurrences
 from functions.ports import (
     Claimed,
     Clock,
@@ -54,11 +51,14 @@ from functions.ports import (
     TenantPlans,
     UsageCounter,
 )
-from functions.seating import Usher
-from functions.settling import Claim, Settler
-from functions.tally import UNCOUNTED
-from functions.worker.before import Entry, Gate
-from functions.worker.given import GONE, UNREADABLE, invocation_of, payload_of
+from functions.services.jobs.foreign_messages import Keeper
+from functions.services.jobs.occurrences import Occurrences
+from functions.services.jobs.settler import Claim, Settler
+from functions.services.targets.breakers import Breakers
+from functions.services.targets.seating import Usher
+from functions.services.telemetry.usage import UNCOUNTED
+from functions.worker.invocation import GONE, UNREADABLE, invocation_of, payload_of
+from functions.worker.preconditions import Entry, Gate
 from functions.worker.start import note_start
 
 _CLAIM_TRIES = 3

@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.adapters.sqs_ready_queue import ring_of
+from functions.adapters.sqs import ring_of
 from functions.domain.instants import from_ms
 from functions.ports import Receipt
 from functions.runtime.observability import logger

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
-from functions.domain.lateness import is_late
-from functions.domain.measures import dimensions_of
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.metrics import dimensions_of
+from functions.domain.tenants.lateness import is_late
+from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Ring
 from functions.ports import Journal
 

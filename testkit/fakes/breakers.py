@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.domain.breaker import Breaker
+from functions.domain.targets.breaker import Breaker
 from functions.ports import Applied, Changed
 from testkit.fakes.kept import kept
 

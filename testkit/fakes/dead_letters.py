@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.envelope import decode_timer, encode_timer
-from functions.domain.letter_id import LetterId
+from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.ports import DeadLetter
 from testkit.fakes.kept import kept
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.deletion import Deletion, Part, decode_deletion, encode_deletion
+from functions.domain.tenants.deletion import Deletion, Part, decode_deletion, encode_deletion
 from functions.ports import Swept
 from testkit.fakes.kept import kept
 

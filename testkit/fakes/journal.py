@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from functions.domain.events import EVENTS
-from functions.domain.measures import DIMENSIONS, VALUES
+from functions.domain.metrics import DIMENSIONS, VALUES
 
 
 @dataclass

@@ -6,10 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.claims import MOVED_LIFE, LedgerRow, deaths_of, expires_at, is_of, is_own, is_unchanged, may_claim
-from functions.domain.envelope import encode_timer
-from functions.domain.job import Job, Timer
-from functions.domain.job_id import JobId, first_identity, job_id_of
+from functions.domain.far_ring.timer_record import encode_timer
+from functions.domain.jobs.claims import (
+    MOVED_LIFE,
+    LedgerRow,
+    deaths_of,
+    expires_at,
+    is_of,
+    is_own,
+    is_unchanged,
+    may_claim,
+)
+from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job_id import JobId, first_identity, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
 from testkit.fakes.dead_letters import InMemoryDeadLetters
@@ -17,7 +26,7 @@ from testkit.fakes.kept import kept
 
 
 class InMemoryLedger:
-    """The rules of `functions.domain.claims` and the lifecycle table, applied to a dictionary."""
+    """The rules of `functions.domain.jobs.claims` and the lifecycle table, applied to a dictionary."""
 
     def __init__(self, *, skew: timedelta, dead_letters: InMemoryDeadLetters | None = None) -> None:
         self._skew = skew

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.operation import Operation, OperationState
-from functions.domain.operation_record import decode_operation, encode_operation
+from functions.domain.operations.operation import Operation, OperationState
+from functions.domain.operations.record import decode_operation, encode_operation
 from testkit.fakes.kept import kept
 
 

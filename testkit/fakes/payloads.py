@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from functions.domain.job import Job
+from functions.domain.jobs.job import Job
 
 
 class InMemoryPayloadStore:

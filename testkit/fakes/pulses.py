@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from functions.domain.job import Job
-from functions.domain.pulse import Figure, Pulse, sum_of
+from functions.domain.jobs.job import Job
+from functions.domain.stage.pulse import Figure, Pulse, sum_of
 
 
 @dataclass

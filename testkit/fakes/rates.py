@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.timetable import Timetable, pack, unpack
+from functions.domain.tenants.rate_bookings import Timetable, pack, unpack
 from functions.ports import Ahead, Applied, Booked
 
 

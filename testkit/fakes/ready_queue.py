@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from functions.domain.conditions import Depth
-from functions.domain.delays import delay_seconds
-from functions.domain.envelope import encode_envelope
+from functions.domain.far_ring.delays import delay_seconds
+from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.job import Priority, Timer
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.stage.conditions import Depth
 from functions.ports import Receipt, Rejected
 from testkit.builders import NOON
 from testkit.fakes.clock import FakeClock

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from functions.domain.errors import Undecodable
-from functions.domain.planning import Plan
-from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
-from functions.domain.schedule_record import decode_schedule, encode_stored
-from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
+from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.record import decode_schedule, encode_stored
+from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports import Applied, Behind, StatePage, StoredSchedule
 from testkit.fakes.kept import kept
 

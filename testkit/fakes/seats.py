@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.concurrency import Seat, may_take
+from functions.domain.targets.concurrency import Seat, may_take
 from testkit.fakes.kept import kept
 
 

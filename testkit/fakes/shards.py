@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.domain.conditions import Conditions, decode_conditions, encode_conditions
-from functions.domain.cursor import (
+from functions.domain.errors import WheelChanged
+from functions.domain.far_ring.cursor import (
     AuditPosition,
     Cursors,
     Position,
@@ -16,7 +16,7 @@ from functions.domain.cursor import (
     decode_cursors,
     encode_cursors,
 )
-from functions.domain.errors import WheelChanged
+from functions.domain.stage.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.wheel import Wheel
 from functions.ports import ShardLease
 from testkit.fakes.kept import kept

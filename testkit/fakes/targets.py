@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from functions.domain.target_options import TargetOptions
+from functions.domain.targets.options import TargetOptions
 from functions.ports import Invocation, Outcome, Succeeded
 from testkit.fakes.clock import FakeClock
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.domain.tenant_plan import Tenant, TenantPlan, decode_tenant, encode_tenant
+from functions.domain.tenants.plan import Tenant, TenantPlan, decode_tenant, encode_tenant
 from functions.ports import EVERYBODY, Revision
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from functions.domain.alarm import Alarm
-from functions.domain.claims import TIMER_LIFE
-from functions.domain.envelope import decode_alarm, decode_timer, encode_alarm, encode_timer
 from functions.domain.errors import Undecodable
-from functions.domain.job import Timer
-from functions.domain.job_id import JobId
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
+from functions.domain.far_ring.timer_record import decode_alarm, decode_timer, encode_alarm, encode_timer
+from functions.domain.jobs.claims import TIMER_LIFE
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
-from functions.domain.operation import OwnedDay
-from functions.domain.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
+from functions.domain.operations.operation import OwnedDay
 from functions.domain.wheel import Wheel
 from functions.ports import Page, StoredTimer
 from testkit.fakes.clock import FakeClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from functions.domain.usage import Days, Usage
+from functions.domain.tenants.usage import Days, Usage
 
 
 class InMemoryUsageStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from functions.domain.webhooks import WebhookKey
+from functions.domain.targets.webhooks import WebhookKey
 
 MASTER = WebhookKey("k1", b"m" * 64)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from functions.domain.alarm import Alarm
-from functions.domain.claims import LedgerRow
-from functions.domain.cursor import Cursors, decode_cursors, has_passed
-from functions.domain.envelope import decode_alarm, decode_envelope, decode_timer
-from functions.domain.job import Timer
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.cursor import Cursors, decode_cursors, has_passed
+from functions.domain.far_ring.timer_key import is_alarm_key
+from functions.domain.far_ring.timer_record import decode_alarm, decode_envelope, decode_timer
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Timer
 from functions.domain.lifecycle import State
-from functions.domain.timer_key import is_alarm_key
 from testkit.fakes import InMemoryReadyQueue
 from testkit.fakes.kept import kept
 from testkit.world.stores import SeenShards, SeenTimers

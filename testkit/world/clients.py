@@ -6,16 +6,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from functions.api.intake import Intake
-from functions.api.manage_schedules import ScheduleManager
-from functions.api.submit import Accepted, Submitter
-from functions.cancelling import Canceller
+from functions.api.jobs.intake import Intake
+from functions.api.jobs.submit import Accepted, Submitter
+from functions.api.schedules.manager import ScheduleManager
 from functions.domain.errors import AlreadySettled, TooLate
-from functions.domain.job_id import parse_job_id
-from functions.domain.occurrence import Overlap
-from functions.domain.schedule import Schedule
-from functions.domain.submission import Submission
-from functions.moves import follow
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.submission import Submission
+from functions.domain.schedules.schedule import Schedule
+from functions.services.jobs.canceller import Canceller
+from functions.services.jobs.moves import follow
 from testkit.world.host import Host
 from testkit.world.process import SMOOTHLY, Conditions, Process
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from functions.api.finish import TARGET_FAILED, Finisher
-from functions.api.replay import Replayer
+from functions.api.dead_letters.replay import Replayer
+from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
+from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
-from functions.domain.job import Job
-from functions.domain.job_id import parse_job_id
-from functions.domain.letter_id import LetterId
-from functions.domain.submission import Submission
+from functions.domain.jobs.job import Job
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.submission import Submission
 from functions.ports import Failed
-from functions.rescheduling import Edited, Rescheduler
+from functions.services.jobs.rescheduler import Edited, Rescheduler
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run
 from testkit.world.host import Host

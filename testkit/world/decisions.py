@@ -6,9 +6,9 @@ from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.planning import MISFIRE_GRACE, Plan
-from functions.domain.schedule import Misfire, Schedule
-from functions.domain.schedule_state import Link, ScheduleState
+from functions.domain.schedules.planning import MISFIRE_GRACE, Plan
+from functions.domain.schedules.schedule import Misfire, Schedule
+from functions.domain.schedules.state import Link, ScheduleState
 from testkit.world.expected import fires_after, fires_between, interval_of, is_fire
 from testkit.world.truth import Version
 

@@ -10,28 +10,23 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from functions.adapters import (
-    dynamodb_dead_letters,
-    dynamodb_ledger,
-    dynamodb_operations,
-    dynamodb_pending,
-    dynamodb_shards,
-    dynamodb_usage,
-)
-from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
-from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
-from functions.adapters.dynamodb_dead_letters import MARKS, DynamoDBDeadLetters
-from functions.adapters.dynamodb_ledger import DynamoDBLedger
-from functions.adapters.dynamodb_operations import DynamoDBOperationStore
-from functions.adapters.dynamodb_pending import DynamoDBPendingStore
-from functions.adapters.dynamodb_rates import DynamoDBRateStore
-from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
-from functions.adapters.dynamodb_seats import DynamoDBSeatStore
-from functions.adapters.dynamodb_shards import DynamoDBShardStore
-from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
-from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from functions.adapters.dynamodb_usage import DynamoDBUsageStore
-from functions.adapters.tables import (
+from functions.adapters.dynamodb import dead_letters as dynamodb_dead_letters
+from functions.adapters.dynamodb import ledger as dynamodb_ledger
+from functions.adapters.dynamodb import operations as dynamodb_operations
+from functions.adapters.dynamodb import pending as dynamodb_pending
+from functions.adapters.dynamodb import shards as dynamodb_shards
+from functions.adapters.dynamodb import usage as dynamodb_usage
+from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
+from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.operations import DynamoDBOperationStore
+from functions.adapters.dynamodb.pending import DynamoDBPendingStore
+from functions.adapters.dynamodb.rates import DynamoDBRateStore
+from functions.adapters.dynamodb.schedules import DynamoDBScheduleStore
+from functions.adapters.dynamodb.seats import DynamoDBSeatStore
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.tables import (
     ALL_TABLES,
     DEAD_LETTERS,
     LEDGER,
@@ -41,10 +36,13 @@ from functions.adapters.tables import (
     TENANTS,
     TIMERS,
 )
-from functions.domain.claims import LedgerRow
+from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
+from functions.adapters.dynamodb.timers import DynamoDBTimerStore
+from functions.adapters.dynamodb.usage import DynamoDBUsageStore
 from functions.domain.instants import from_ms
-from functions.domain.operation import Operation
-from functions.domain.usage import Usage
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.operations.operation import Operation
+from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Wheel
 from functions.ports import DeadLetter, Page, StatePage
 from testkit.dynamodb_local import client_at

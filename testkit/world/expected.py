@@ -9,7 +9,7 @@ from itertools import takewhile
 from cronsim import CronSim
 
 from functions.domain.instants import EPOCH, MILLISECOND
-from functions.domain.schedule import CronRule, Every, Schedule
+from functions.domain.schedules.schedule import CronRule, Every, Schedule
 
 
 def fires_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from functions.domain.claims import LedgerRow
-from functions.domain.job import Job, Timer
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.occurrence import UNBOUND, Occurrence, Overlap
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import UNBOUND, Occurrence, Overlap
-from functions.domain.schedule import Misfire
-from functions.domain.schedule_state import SkipReason, Status
+from functions.domain.schedules.schedule import Misfire
+from functions.domain.schedules.state import SkipReason, Status
 from testkit.fakes import InMemoryPayloadStore, InMemoryReadyQueue
 from testkit.world.carriers import carriers
 from testkit.world.expected import interval_of, is_fire

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from functions.domain.alarm import Alarm
-from functions.domain.job import Job, Timer
-from functions.domain.job_id import JobId
-from functions.domain.planning import Plan
-from functions.domain.schedule_state import Link
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job_id import JobId
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.state import Link
 from functions.ports import DeadLetter, Receipt, StoredSchedule
 
 _TOLD = 80

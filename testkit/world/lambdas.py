@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.dead_letters.bury import Burier
-from functions.domain.conditions import Conditions as StageConditions
+from functions.dead_letters.dead_message import Burier
 from functions.domain.instants import MILLISECOND
+from functions.domain.stage.conditions import Conditions as StageConditions
 from functions.ports import Receipt
 from functions.scanner.scan import Scanner
 from functions.sweeper.heal import Healer

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from functions.domain.claims import REQUEST_LIMIT, LedgerRow
+from functions.domain.far_ring.timer_key import is_alarm_key, owner_of
 from functions.domain.instants import SECOND
-from functions.domain.job import Timer
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.claims import REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import State
-from functions.domain.operation import Action, Operation, OperationState
-from functions.domain.timer_key import is_alarm_key, owner_of
+from functions.domain.operations.operation import Action, Operation, OperationState
 from functions.domain.wheel import Wheel
 from testkit.fakes import FakeClock, InMemoryExportStore
 from testkit.world.carriers import timer_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.api.operations import Asked, OperationManager
-from functions.cancelling import Canceller
+from functions.api.operations.operator import Asked, OperationManager
 from functions.domain.errors import AlreadySettled, TooLate
-from functions.domain.job_id import JobId
-from functions.operations.work import Operator
+from functions.domain.jobs.job_id import JobId
+from functions.operations.executor import Operator
+from functions.services.jobs.canceller import Canceller
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.host import FUNCTION_LIMIT, Host
 from testkit.world.operated import OPERATES

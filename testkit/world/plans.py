@@ -7,9 +7,9 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from functions.domain.tenant_plan import DEFAULT_PLAN, LIMITS, Tenant, TenantPlan
-from functions.plans import KnownPlans
+from functions.domain.tenants.plan import DEFAULT_PLAN, LIMITS, Tenant, TenantPlan
 from functions.ports import EVERYBODY, Clock, Journal, Revision, TenantStore
+from functions.services.tenants.plans import KnownPlans
 
 STAGE = {DEFAULT_PLAN: {"max_pending": 1_000_000}}
 """What waits of a tenant is counted where its number has a limit: here it has one that nobody comes near."""

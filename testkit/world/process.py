@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any, NoReturn, Protocol
 
 from functions.domain.instants import MILLISECOND
-from functions.plans import KnownPlans
-from functions.tally import Tally
+from functions.services.telemetry.usage import Tally
+from functions.services.tenants.plans import KnownPlans
 from testkit.fakes import FakeClock
 from testkit.world.history import History
 from testkit.world.lane import Crash, Lane

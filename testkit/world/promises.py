@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from functions.api.submit import Accepted
-from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
-from functions.domain.cursor import Cursors
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import JobId, parse_job_id
-from functions.domain.letter_id import LetterId
+from functions.api.jobs.submit import Accepted
+from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.far_ring.cursor import Cursors
+from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import JobId, parse_job_id
+from functions.domain.jobs.submission import Submission
 from functions.domain.lifecycle import TRANSITIONS, State
-from functions.domain.submission import Submission
 from functions.domain.wheel import Wheel
 from functions.ports import Invocation, ScheduleStore
 from testkit.fakes import FakeClock, InMemoryExportStore, InMemoryPayloadStore, InMemoryReadyQueue

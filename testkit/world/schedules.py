@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from functions.domain.alarm import Alarm
-from functions.domain.claims import LedgerRow
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import parse_job_id
-from functions.domain.occurrence import UNBOUND, identity_of
-from functions.domain.planning import Plan
-from functions.domain.schedule_state import Link, ScheduleState, Status
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.occurrence import UNBOUND, identity_of
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.state import Link, ScheduleState, Status
 from functions.ports import ScheduleStore, StoredSchedule
 from testkit.fakes import FakeClock, InMemoryPayloadStore, InMemoryReadyQueue
 from testkit.world.carriers import alarms, alarms_ahead, carriers, leads_on

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from functions.domain.planning import Plan
-from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits, Share
-from functions.domain.schedule_state import Link, ScheduleState, SkipReason
+from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.state import Link, ScheduleState, SkipReason
 from functions.ports import Applied, Behind, ScheduleStore, StatePage, StoredSchedule
 from testkit.world.schedules import SchedulePromises
 

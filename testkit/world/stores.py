@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NoReturn, Protocol
 
-from functions.domain.claims import LedgerRow
-from functions.domain.operation import Operation
-from functions.domain.usage import Usage
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.operations.operation import Operation
+from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Wheel
 from functions.ports import (
     BreakerStore,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from functions.adapters.tables import TableSchema
+from functions.adapters.dynamodb.tables import TableSchema
 from functions.domain.instants import to_seconds
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import job_id_of
-from functions.domain.target_options import TargetOptions
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.targets.options import TargetOptions
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.world.process import Process
 from testkit.world.promises import Promises

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.domain.occurrence import Occurrence
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_state import ScheduleState, Status
+from functions.domain.jobs.occurrence import Occurrence
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports import StoredSchedule
 
 

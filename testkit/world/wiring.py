@@ -7,25 +7,25 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any
 
-from functions.api.admission import Admission
-from functions.api.asked_fires import AskedFires
-from functions.api.dead_letters import LetterFinder
-from functions.api.gate import Gate
-from functions.api.known_ids import KnownIds
-from functions.ends import Ends
-from functions.materialising import Materialiser
-from functions.occurrences import Occurrences
-from functions.pacing import Pacer
-from functions.pausing import Asides, Pauser
-from functions.placing import Placer
-from functions.rescheduling import Rescheduler
-from functions.run_ends import RunEnds
-from functions.scanner.ring import Ringer
-from functions.schedule_changes import ScheduleChanger
-from functions.seating import Usher
-from functions.settling import Settler
-from functions.stops import Stops
-from functions.submission_rates import SubmissionRates
+from functions.api.admission.admission import Admission
+from functions.api.admission.gate import Gate
+from functions.api.dead_letters.finder import LetterFinder
+from functions.api.jobs.known_ids import KnownIds
+from functions.api.schedules.asked_fires import AskedFires
+from functions.scanner.schedule_alarms import Ringer
+from functions.services.far_ring.pacer import Pacer
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.ends import Ends
+from functions.services.jobs.occurrences import Occurrences
+from functions.services.jobs.rescheduler import Rescheduler
+from functions.services.jobs.settler import Settler
+from functions.services.schedules.changer import ScheduleChanger
+from functions.services.schedules.materialiser import Materialiser
+from functions.services.schedules.pauser import Asides, Pauser
+from functions.services.schedules.run_ends import RunEnds
+from functions.services.schedules.stops import Stops
+from functions.services.targets.seating import Usher
+from functions.services.tenants.submission_rates import SubmissionRates
 from testkit.world.port import Port
 from testkit.world.process import Process
 

@@ -9,11 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.api.quota import Quota
-from functions.breakers import Breakers, Go
-from functions.conditions import KnownConditions
-from functions.domain.claims import MESSAGE_LIFE, LedgerRow
-from functions.domain.cursor import first_cursors
+from functions.api.admission.quota import Quota
 from functions.domain.errors import (
     AlreadySettled,
     ClockSkewed,
@@ -37,19 +33,23 @@ from functions.domain.errors import (
     TooLate,
     TooManyOperations,
 )
-from functions.domain.fire_rates import fires_an_hour
+from functions.domain.far_ring.cursor import first_cursors
+from functions.domain.far_ring.timer_key import is_alarm_key
 from functions.domain.instants import EPOCH
-from functions.domain.job import Priority, Timer
-from functions.domain.job_id import job_id_of
-from functions.domain.schedule_load import Load
-from functions.domain.schedule_state import ScheduleState, Status
-from functions.domain.timer_key import is_alarm_key
+from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.schedules.fire_rates import fires_an_hour
+from functions.domain.schedules.load import Load
+from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.wheel import Wheel
-from functions.plans import KnownPlans
 from functions.ports import Rejected
+from functions.services.stage.conditions import KnownConditions
+from functions.services.targets.breakers import Breakers, Go
+from functions.services.telemetry.usage import Tally
+from functions.services.tenants.plans import KnownPlans
 from functions.sweeper.heal import PASS_INTERVAL, Healer
 from functions.sweeper.sweep import SETTLING
-from functions.tally import Tally
 from testkit.builders import ID_SECRET, LOCAL_WHEEL
 from testkit.fakes import (
     CountingWaker,

@@ -12,22 +12,19 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
-from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
-from functions.adapters.dynamodb_dead_letters import MARKS, DynamoDBDeadLetters
-from functions.adapters.dynamodb_deletions import DynamoDBDeletionStore
-from functions.adapters.dynamodb_ledger import DynamoDBLedger
-from functions.adapters.dynamodb_operations import DynamoDBOperationStore
-from functions.adapters.dynamodb_pending import DynamoDBPendingStore
-from functions.adapters.dynamodb_pulses import DynamoDBPulseStore
-from functions.adapters.dynamodb_rates import DynamoDBRateStore
-from functions.adapters.dynamodb_schedules import DynamoDBScheduleStore
-from functions.adapters.dynamodb_seats import DynamoDBSeatStore
-from functions.adapters.dynamodb_shards import DynamoDBShardStore
-from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
-from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from functions.adapters.dynamodb_usage import DynamoDBUsageStore
-from functions.adapters.tables import (
+from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
+from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
+from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.operations import DynamoDBOperationStore
+from functions.adapters.dynamodb.pending import DynamoDBPendingStore
+from functions.adapters.dynamodb.pulses import DynamoDBPulseStore
+from functions.adapters.dynamodb.rates import DynamoDBRateStore
+from functions.adapters.dynamodb.schedules import DynamoDBScheduleStore
+from functions.adapters.dynamodb.seats import DynamoDBSeatStore
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.tables import (
     DEAD_LETTERS,
     LEDGER,
     SCHEDULE_STATE,
@@ -37,11 +34,14 @@ from functions.adapters.tables import (
     TIMERS,
     TableSchema,
 )
-from functions.domain.envelope import decode_timer
+from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
+from functions.adapters.dynamodb.timers import DynamoDBTimerStore
+from functions.adapters.dynamodb.usage import DynamoDBUsageStore
+from functions.domain.far_ring.timer_key import timer_key
+from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.instants import from_seconds, parse_instant
-from functions.domain.job import Timer
-from functions.domain.operation import Operation
-from functions.domain.timer_key import timer_key
+from functions.domain.jobs.job import Timer
+from functions.domain.operations.operation import Operation
 from functions.ports import (
     BreakerStore,
     DeadLetter,

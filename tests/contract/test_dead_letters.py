@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from functions.domain.dead_letters.letter_id import LETTER_LIFE, LetterId, parse_letter_id
 from functions.domain.errors import InvalidLetterId
+from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import MILLISECOND
-from functions.domain.job import Payload
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job import Payload
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import LETTER_IDENTITY
-from functions.domain.letter_id import LETTER_LIFE, LetterId, parse_letter_id
-from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
 from testkit.builders import NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LetterSubject

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.deletion import Deletion, Part
+from functions.domain.tenants.deletion import Deletion, Part
 from functions.ports import DeletionStore
 from testkit.builders import NOON
 

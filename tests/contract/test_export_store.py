@@ -13,7 +13,7 @@ import requests
 from moto import mock_aws
 
 from functions.adapters import clients
-from functions.adapters.s3_exports import S3ExportStore
+from functions.adapters.s3.exports import S3ExportStore
 from functions.ports import ExportStore
 from testkit.fakes import InMemoryExportStore
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.domain.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND
-from functions.domain.job import Job, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
+from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.lifecycle import Event, State
-from functions.domain.retry import MAX_BACKOFF
 from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Ledger, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject

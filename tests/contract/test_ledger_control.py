@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LEDGER_LIFE, MOVED_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of, moved_identity
+from functions.domain.jobs.claims import LEDGER_LIFE, MOVED_LIFE, LedgerRow
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of, moved_identity
 from functions.domain.lifecycle import Event, State
 from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
 from testkit.builders import NOON, a_timer

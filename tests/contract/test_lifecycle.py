@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.domain.claims import LedgerRow
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, TRANSITIONS, Event, State, sources, target
 from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
 from testkit.builders import NOON, a_timer

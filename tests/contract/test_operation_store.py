@@ -8,7 +8,7 @@ import pytest
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND
-from functions.domain.operation import (
+from functions.domain.operations.operation import (
     OPERATION_LIFE,
     Action,
     Example,

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from functions.domain.job import Priority
-from functions.domain.lag_histogram import LAST_CELL
-from functions.domain.pulse import MINUTE, Figure, Pulse, sum_of
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.lag_histogram import LAST_CELL
+from functions.domain.stage.pulse import MINUTE, Figure, Pulse, sum_of
 from functions.ports import PulseStore
 from testkit.builders import NOON
 

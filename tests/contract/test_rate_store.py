@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from functions.domain.timetable import Timetable, reserve
+from functions.domain.tenants.rate_bookings import Timetable, reserve
 from functions.ports import Ahead, Applied, Booked, RateStore
 from testkit.builders import NOON
 

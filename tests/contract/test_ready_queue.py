@@ -10,11 +10,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from functions.adapters.sqs_ready_queue import SqsReadyQueue
-from functions.domain.conditions import Depth
-from functions.domain.envelope import decode_envelope
+from functions.adapters.sqs import SqsReadyQueue
+from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.job import Precision, Priority, Timer
+from functions.domain.jobs.job import Precision, Priority, Timer
+from functions.domain.stage.conditions import Depth
 from functions.ports import ReadyDepths, ReadyQueue, Receipt
 from testkit.builders import NOON, a_timer
 from testkit.fakes import FakeClock, InMemoryReadyQueue

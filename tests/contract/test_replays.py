@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.domain.job import Payload, Timer
-from functions.domain.job_id import attempt_id, job_id_of
+from functions.domain.jobs.job import Payload, Timer
+from functions.domain.jobs.job_id import attempt_id, job_id_of
 from functions.domain.lifecycle import Event, State
 from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Ledger, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_timer

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb_schedules import DELETED_LIFE
+from functions.adapters.dynamodb.schedules import DELETED_LIFE
 from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Payload
-from functions.domain.planning import Plan
-from functions.domain.schedule_load import Load, LoadLimits, Share
-from functions.domain.schedule_state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
+from functions.domain.jobs.job import Payload
+from functions.domain.schedules.load import Load, LoadLimits, Share
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports import Applied, Behind, ScheduleStore, StoredSchedule
 from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_template, every
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject

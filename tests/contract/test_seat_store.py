@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.concurrency import SEAT_LIFE, Seat
 from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.targets.concurrency import SEAT_LIFE, Seat
 from functions.ports import SeatStore
 from testkit.builders import NOON
 from tests.contract.conftest import SeatSubject

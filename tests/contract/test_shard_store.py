@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.domain.conditions import Conditions
-from functions.domain.cursor import (
+from functions.domain.errors import WheelChanged
+from functions.domain.far_ring.cursor import (
     AuditPosition,
     ClassCursor,
     Cursors,
@@ -16,10 +16,10 @@ from functions.domain.cursor import (
     SweepPosition,
     first_cursors,
 )
-from functions.domain.errors import WheelChanged
-from functions.domain.fairness import MAX_OWN
+from functions.domain.far_ring.fairness import MAX_OWN
 from functions.domain.instants import MILLISECOND
-from functions.domain.job import Priority
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.conditions import Conditions
 from functions.ports import ShardLease, ShardStore
 from testkit.builders import NOON, a_wheel, worst_cursors
 

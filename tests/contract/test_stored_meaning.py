@@ -15,11 +15,9 @@ from typing import Any
 
 import pytest
 
-from functions.domain.breaker import BreakerState
-from functions.domain.conditions import decode_conditions, encode_conditions
-from functions.domain.defaults import REQUESTED, STORED
-from functions.domain.deletion import Part, decode_deletion, encode_deletion
-from functions.domain.envelope import (
+from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.errors import Undecodable
+from functions.domain.far_ring.timer_record import (
     decode_alarm,
     decode_envelope,
     decode_timer,
@@ -27,22 +25,24 @@ from functions.domain.envelope import (
     encode_envelope,
     encode_timer,
 )
-from functions.domain.errors import Undecodable
-from functions.domain.job import Delivery, Precision, Priority
-from functions.domain.job_id import parse_job_id
-from functions.domain.letter_id import parse_letter_id
+from functions.domain.jobs.job import Delivery, Precision, Priority
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import Strategy
+from functions.domain.jobs.stored_codes import STRATEGIES, Codes
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import Overlap
-from functions.domain.operation import Action, OperationState
-from functions.domain.operation_record import OperationRecord, decode_operation, encode_operation
-from functions.domain.pulse import Figure
-from functions.domain.retry import Strategy
-from functions.domain.schedule import Fold, Gap, Misfire, Roll, WindowMode
-from functions.domain.schedule_record import decode_schedule, encode_schedule
-from functions.domain.schedule_state import SkipReason, Status
-from functions.domain.stored_codes import STRATEGIES, Codes
-from functions.domain.target_options import Method
-from functions.domain.tenant_plan import TenantStatus, decode_tenant, encode_tenant
+from functions.domain.operations.operation import Action, OperationState
+from functions.domain.operations.record import OperationRecord, decode_operation, encode_operation
+from functions.domain.schedules.defaults import REQUESTED, STORED
+from functions.domain.schedules.record import decode_schedule, encode_schedule
+from functions.domain.schedules.schedule import Fold, Gap, Misfire, Roll, WindowMode
+from functions.domain.schedules.state import SkipReason, Status
+from functions.domain.stage.conditions import decode_conditions, encode_conditions
+from functions.domain.stage.pulse import Figure
+from functions.domain.targets.breaker import BreakerState
+from functions.domain.targets.options import Method
+from functions.domain.tenants.deletion import Part, decode_deletion, encode_deletion
+from functions.domain.tenants.plan import TenantStatus, decode_tenant, encode_tenant
 from scripts.synthesis import ROOT
 from tests.stored_meaning import Release, release_in
 
@@ -72,9 +72,9 @@ VALUES_STORED: list[type[Enum]] = [
 """Enums that stand in rows or messages by their values."""
 
 CODES = {
-    "functions.domain.stored_codes": ["DELIVERIES", "STRATEGIES", "OVERLAPS", "PRIORITY_WORDS", "WEEKDAY_WORDS"],
-    "functions.domain.job_id": ["_DELIVERY_LETTERS"],
-    "functions.adapters.dynamodb_pulses": ["_CLASSES", "_FIGURES"],
+    "functions.domain.jobs.stored_codes": ["DELIVERIES", "STRATEGIES", "OVERLAPS", "PRIORITY_WORDS", "WEEKDAY_WORDS"],
+    "functions.domain.jobs.job_id": ["_DELIVERY_LETTERS"],
+    "functions.adapters.dynamodb.pulses": ["_CLASSES", "_FIGURES"],
 }
 """Where the others have their codes."""
 
@@ -98,22 +98,22 @@ OTHER_DEFAULTS = {
 """Of stored definitions and records."""
 
 IN_PLACE = {
-    "functions.domain.tenant_plan": [
+    "functions.domain.tenants.plan": [
         ('said.get("plan", DEFAULT_PLAN)', 'said.get("plan", "gold")'),
         ('said.get("status", TenantStatus.ACTIVE)', 'said.get("status", TenantStatus.PAUSED)'),
     ],
-    "functions.domain.schedule": [
+    "functions.domain.schedules.schedule": [
         ("else WindowMode.SKIP)", "else WindowMode.DEFER)"),
         ("(WindowMode.SCALE if isinstance", "(WindowMode.SKIP if isinstance"),
     ],
-    "functions.domain.nominals": [
+    "functions.domain.schedules.nominal_times": [
         ("schedule.gap or Gap.NEXT_VALID", "schedule.gap or Gap.SKIP"),
         ("schedule.fold or Fold.FIRST", "schedule.fold or Fold.SECOND"),
         ("schedule.gap or Gap.SKIP", "schedule.gap or Gap.NEXT_VALID"),
         ("schedule.fold or Fold.BOTH", "schedule.fold or Fold.FIRST"),
     ],
-    "functions.domain.operation_record": [("_STORED_RATE = 50.0", "_STORED_RATE = 10.0")],
-    "functions.domain.envelope": [
+    "functions.domain.operations.record": [("_STORED_RATE = 50.0", "_STORED_RATE = 10.0")],
+    "functions.domain.far_ring.timer_record": [
         ('record.get("a", 1)', 'record.get("a", 2)'),
         ('record.get("k", 0)', 'record.get("k", 5)'),
         ("else STORED.priority", "else Priority.HIGH"),
@@ -208,7 +208,7 @@ def test_codes_that_change_places_are_found_out(a_copy: Release, module: str, ta
 
 @pytest.mark.parametrize(("name", "other"), OTHER_DEFAULTS.items())
 def test_another_default_of_what_is_stored_is_found_out(a_copy: Release, name: str, other: str):
-    module = "functions.domain.defaults"
+    module = "functions.domain.schedules.defaults"
 
     a_copy.becomes({module: with_other_default(source_of(module), name, other)})
 
@@ -236,18 +236,26 @@ def test_every_default_of_what_is_stored_is_tried():
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
-        ("functions.domain.retry", "= Strategy.DECORRELATED_JITTER", "= Strategy.FIXED"),
-        ("functions.domain.retry", "attempts: int = 5", "attempts: int = 25"),
+        ("functions.domain.jobs.retry", "= Strategy.DECORRELATED_JITTER", "= Strategy.FIXED"),
+        ("functions.domain.jobs.retry", "attempts: int = 5", "attempts: int = 25"),
         (
-            "functions.domain.schedule",
+            "functions.domain.schedules.schedule",
             "timeout: timedelta = timedelta(seconds=30)",
             "timeout: timedelta = timedelta(1)",
         ),
-        ("functions.domain.schedule", "misfire: Misfire = Misfire.FIRE_ALL", "misfire: Misfire = Misfire.SKIP"),
-        ("functions.domain.schedule", "overlap: Overlap = Overlap.ALLOW", "overlap: Overlap = Overlap.FORBID"),
-        ("functions.domain.schedule", "history: int = 10", "history: int = 3"),
-        ("functions.domain.schedule", "roll: Roll = Roll.SKIP", "roll: Roll = Roll.AFTER"),
-        ("functions.domain.target_options", "method: Method = Method.POST", "method: Method = Method.PUT"),
+        (
+            "functions.domain.schedules.schedule",
+            "misfire: Misfire = Misfire.FIRE_ALL",
+            "misfire: Misfire = Misfire.SKIP",
+        ),
+        (
+            "functions.domain.schedules.schedule",
+            "overlap: Overlap = Overlap.ALLOW",
+            "overlap: Overlap = Overlap.FORBID",
+        ),
+        ("functions.domain.schedules.schedule", "history: int = 10", "history: int = 3"),
+        ("functions.domain.schedules.schedule", "roll: Roll = Roll.SKIP", "roll: Roll = Roll.AFTER"),
+        ("functions.domain.targets.options", "method: Method = Method.POST", "method: Method = Method.PUT"),
     ],
 )
 def test_another_default_of_requests_changes_nothing_that_is_stored(a_copy: Release, module: str, old: str, new: str):
@@ -260,14 +268,16 @@ def test_another_default_of_requests_changes_nothing_that_is_stored(a_copy: Rele
 
 
 def test_a_member_that_comes_in_between_changes_nothing_that_is_stored(a_copy: Release):
-    retry, codes = source_of("functions.domain.retry"), source_of("functions.domain.stored_codes")
+    retry, codes = source_of("functions.domain.jobs.retry"), source_of("functions.domain.jobs.stored_codes")
 
     a_copy.becomes(
         {
-            "functions.domain.retry": retry.replace(
+            "functions.domain.jobs.retry": retry.replace(
                 "    EXPONENTIAL =", '    FIBONACCI = "fibonacci"\n    EXPONENTIAL ='
             ),
-            "functions.domain.stored_codes": codes.replace("{Strategy.EXP", "{Strategy.FIBONACCI: 4, Strategy.EXP"),
+            "functions.domain.jobs.stored_codes": codes.replace(
+                "{Strategy.EXP", "{Strategy.FIBONACCI: 4, Strategy.EXP"
+            ),
         }
     )
 

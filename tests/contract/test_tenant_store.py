@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.domain.tenant_plan import Tenant, TenantStatus
+from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.ports import EVERYBODY, Revision, TenantStore
 
 ROW = Tenant(limits={"weight": 3}, note="ü", version=1)

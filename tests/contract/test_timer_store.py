@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from functions.domain.alarm import Alarm
-from functions.domain.claims import TIMER_LIFE
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.instants import EPOCH, MILLISECOND, SECOND
-from functions.domain.job import Payload, Priority, Timer
-from functions.domain.job_id import JobId, job_id_of
-from functions.domain.operation import OwnedDay
-from functions.domain.schedule import Schedule
-from functions.domain.timer_key import alarm_key, timer_key
+from functions.domain.jobs.claims import TIMER_LIFE
+from functions.domain.jobs.job import Payload, Priority, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.operations.operation import OwnedDay
+from functions.domain.schedules.schedule import Schedule
 from functions.ports import Applied, StoredTimer, TimerStore
 from testkit.builders import (
     LOCAL_WHEEL,

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from functions.domain.usage import Days, Usage
+from functions.domain.tenants.usage import Days, Usage
 from functions.ports import UsageStore
 
 DAY = date(2027, 2, 28)

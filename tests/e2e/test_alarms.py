@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.domain.measures import DIMENSIONS
+from functions.domain.metrics import DIMENSIONS
 from infra.metrics import EMITTED
 from infra.stage import Stage
 from scripts.synthesis import synthesise

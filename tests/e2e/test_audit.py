@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from functions.domain.instants import from_ms
-from functions.domain.job import Delivery
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
 from infra.audit_queries import SavedQuery, queries
 from infra.stage import Stage

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.job_id import parse_job_id
 from testkit.deployment import Deployment
 from testkit.polling import eventually
 from tests.e2e.sink import Sink

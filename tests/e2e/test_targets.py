@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.targets.aws import digest_of
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.trace import attempt_trace
 from testkit.deployment import Deployment
 from testkit.polling import eventually

@@ -15,17 +15,17 @@ from typing import Any, NoReturn
 import pytest
 from moto import mock_aws
 
-from functions import materialising
-from functions.adapters.dynamodb_ledger import DynamoDBLedger
-from functions.adapters.dynamodb_timers import DynamoDBTimerStore
-from functions.adapters.sqs_ready_queue import SqsReadyQueue
-from functions.domain.conditions import Conditions
-from functions.domain.cursor import ClassCursor, OwnCursor, Position, first_cursors
+from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.timers import DynamoDBTimerStore
+from functions.adapters.sqs import SqsReadyQueue
 from functions.domain.errors import TooCostly
+from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position, first_cursors
 from functions.domain.instants import SECOND
-from functions.domain.job import Priority, Timer
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.stage.conditions import Conditions
 from functions.ports import Rejected
 from functions.scanner.scan import Scanner
+from functions.services.schedules import materialiser as materialising
 from functions.worker.handlers import HANDLERS
 from infra.alarms import HELD_TOO_LONG
 from infra.metrics import AUDITED

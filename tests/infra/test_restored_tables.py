@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.tables import ALL_TABLES
+from functions.adapters.dynamodb.tables import ALL_TABLES
 from infra.stage import InvalidStage, Stage
 from scripts.synthesis import FUNCTIONS, Templates, synthesise
 

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from functions.domain.events import EVENTS
-from functions.domain.measures import DIMENSIONS, VALUES
+from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.alarms import PATIENCE_S
 from infra.metrics import EMITTED
 from infra.runbook import RUNBOOK

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LEASE_MARGIN
 from functions.domain.errors import InvalidWheel
-from functions.domain.targets import AllowedTargets
+from functions.domain.jobs.claims import LEASE_MARGIN
+from functions.domain.targets.targets import AllowedTargets
 from infra.stage import PRIORITIES, STAGES, FunctionSize, InvalidStage, Jwt, Stage
 
 
@@ -151,6 +151,6 @@ def test_a_size_that_lambda_does_not_take_is_refused(memory_mb: int, seconds: in
 
 
 def test_the_priorities_are_those_of_the_domain() -> None:
-    from functions.domain.job import Priority
+    from functions.domain.jobs.job import Priority
 
     assert tuple(priority.name.lower() for priority in Priority) == PRIORITIES

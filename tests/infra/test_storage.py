@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from functions.adapters.s3_exports import _key
-from functions.adapters.tables import ALL_TABLES, TableSchema
-from functions.domain.webhooks import WebhookKey, parse_master_keys
+from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
+from functions.adapters.s3.exports import _key
+from functions.domain.targets.webhooks import WebhookKey, parse_master_keys
 from infra.stage import Stage
 from scripts.synthesis import Resource, Templates
 

@@ -1,6 +1,6 @@
 import aws_cdk as cdk
 
-from functions.domain.targets import OWN_PREFIX
+from functions.domain.targets.targets import OWN_PREFIX
 from infra.scheduler import Tickwheel
 from infra.stage import Stage
 from scripts.synthesis import Templates

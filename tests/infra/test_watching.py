@@ -6,7 +6,7 @@ import pytest
 
 from functions.domain.events import EVENTS
 from functions.domain.lifecycle import State
-from functions.domain.measures import DIMENSIONS, VALUES
+from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted
 from infra.stage import Stage
 from scripts.synthesis import ROOT, Templates

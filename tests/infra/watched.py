@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from functions.domain.instants import SECOND
-from functions.domain.measures import DIMENSIONS
+from functions.domain.metrics import DIMENSIONS
 from infra.metrics import EMITTED
 from testkit.cloudwatch.alarms import Alarms
 from testkit.cloudwatch.datapoints import Datapoints, Metric, metric

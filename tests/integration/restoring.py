@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from functions.adapters.tables import ALL_TABLES, TableSchema
+from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from functions.domain.instants import format_instant, parse_instant
 from testkit.dynamodb_local import DynamoDBLocal
 from testkit.events import Context

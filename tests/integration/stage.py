@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from functions.adapters import system_clock
-from functions.adapters.dynamodb_dead_letters import MARKS
-from functions.adapters.dynamodb_shards import DynamoDBShardStore
-from functions.adapters.tables import (
+from functions.adapters.dynamodb.dead_letters import MARKS
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.tables import (
     ALL_TABLES,
     DEAD_LETTERS,
     LEDGER,
@@ -25,9 +25,9 @@ from functions.adapters.tables import (
     TIMERS,
     TableSchema,
 )
-from functions.domain.conditions import Conditions
-from functions.domain.cursor import Cursors, first_cursors
+from functions.domain.far_ring.cursor import Cursors, first_cursors
 from functions.domain.instants import EPOCH, SECOND, format_instant
+from functions.domain.stage.conditions import Conditions
 from testkit.builders import LOCAL_WHEEL
 from testkit.events import Context, a_request, an_sqs_event
 from tests.least_privilege.plugin import recorder

@@ -4,11 +4,11 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from functions.adapters.dynamodb_shards import DynamoDBShardStore
-from functions.adapters.tables import SHARDS
-from functions.domain.conditions import Conditions
-from functions.domain.job import Priority
-from functions.plans import KNOWN_FOR
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.tables import SHARDS
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.conditions import Conditions
+from functions.services.tenants.plans import KNOWN_FOR
 from testkit.events import Context, a_request
 from tests.integration.stage import Stage
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.problems import CONTENT_TYPE
+from functions.api.http.problems import CONTENT_TYPE
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import format_instant
 from functions.runtime.deadline import FLUSH_WITHIN

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.breaker import OPEN_FOR
+from functions.domain.targets.breaker import OPEN_FOR
 from tests.http_sink import HttpSink, answering, http_sink
 from tests.integration.stage import Stage
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.tables import SHARDS
-from functions.domain.claims import MAX_RESCUES
+from functions.adapters.dynamodb.tables import SHARDS
 from functions.domain.instants import format_instant
-from functions.pausing import PAUSED_AFTER
-from functions.plans import KNOWN_FOR
+from functions.domain.jobs.claims import MAX_RESCUES
+from functions.services.schedules.pauser import PAUSED_AFTER
+from functions.services.tenants.plans import KNOWN_FOR
 from testkit.events import Context, an_sqs_event
 from tests.integration.stage import Stage
 from tests.integration.test_whole_way import claim_and_die

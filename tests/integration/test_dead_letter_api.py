@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
-from functions.adapters.dynamodb_shards import DynamoDBShardStore
-from functions.adapters.tables import DEAD_LETTERS, SHARDS
-from functions.domain.conditions import Conditions
-from functions.domain.job import Payload
-from functions.domain.job_id import job_id_of
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.target_options import TargetOptions
-from functions.domain.timer_key import NO_TENANT
+from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.tables import DEAD_LETTERS, SHARDS
+from functions.domain.far_ring.timer_key import NO_TENANT
+from functions.domain.jobs.job import Payload
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.stage.conditions import Conditions
+from functions.domain.targets.options import TargetOptions
 from functions.ports import DeadLetter
 from testkit.builders import a_timer
 from testkit.events import Context

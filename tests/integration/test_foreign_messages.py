@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb_dead_letters import RAW_LIMIT, DynamoDBDeadLetters
+from functions.adapters.dynamodb.dead_letters import RAW_LIMIT, DynamoDBDeadLetters
 from testkit.events import Context, an_sqs_event
 from tests.integration.stage import Stage
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
-from functions.adapters.tables import SHARDS, TENANTS
-from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
-from functions.plans import KNOWN_FOR
+from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.tables import SHARDS, TENANTS
+from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.services.tenants.plans import KNOWN_FOR
 from testkit.events import Context
 from tests.integration.stage import Stage
 

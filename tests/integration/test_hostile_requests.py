@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from functions.api.http.problems import CONTENT_TYPE
 from functions.api.openapi import document
-from functions.api.problems import CONTENT_TYPE
 from functions.worker.handlers.registry import HANDLERS
 from testkit.dynamodb_local import DynamoDBLocal
 from testkit.events import Context, a_request

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.job import Delivery
+from functions.domain.jobs.job import Delivery
 from tests.integration.stage import Stage
 
 VERBS: dict[str, tuple[str, str, Any]] = {

@@ -10,12 +10,12 @@ import boto3
 import botocore.client
 import pytest
 
-from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
-from functions.adapters.dynamodb_tenants import DynamoDBTenantStore
-from functions.adapters.tables import ALL_TABLES, TENANTS
-from functions.api.access import TABLE
-from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
-from functions.domain.tenant_plan import Tenant
+from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
+from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
+from functions.api.http.access import TABLE
+from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.domain.tenants.plan import Tenant
 from infra.api import ROUTES
 from tests.integration.stage import BUCKET, QUEUES, Stage
 

@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl
 import pytest
 from schemathesis import Case
 
-from functions.adapters.dynamodb_breakers import DynamoDBBreakerStore
-from functions.adapters.tables import TENANTS
+from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.tables import TENANTS
 from functions.api.openapi import document
-from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.instants import format_instant
+from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.worker.handlers.registry import HANDLERS
 from testkit.events import Context
 from tests.described import CHECKS, Known, for_each_case, operations_of

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from functions.domain.instants import parse_instant
-from functions.plans import KNOWN_FOR
+from functions.services.tenants.plans import KNOWN_FOR
 from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from testkit.events import Context
 from tests.integration.stage import Stage
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.tables import DEAD_LETTERS, LEDGER, SCHEDULE_STATE, SCHEDULES, SHARDS, TENANTS, TIMERS
+from functions.adapters.dynamodb.tables import DEAD_LETTERS, LEDGER, SCHEDULE_STATE, SCHEDULES, SHARDS, TENANTS, TIMERS
 from functions.domain.instants import EPOCH, SECOND, format_instant
 from testkit.builders import LOCAL_WHEEL
 from testkit.dynamodb_local import DynamoDBLocal

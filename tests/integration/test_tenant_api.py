@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.plans import KNOWN_FOR
+from functions.services.tenants.plans import KNOWN_FOR
 from testkit.builders import a_submission
 from tests.integration.stage import Stage
 

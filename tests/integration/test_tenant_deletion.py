@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.tables import ALL_TABLES, TENANTS
-from functions.domain.breaker import OPEN_FOR, Breaker, BreakerState
-from functions.domain.concurrency import Seat
-from functions.domain.tenant_change import EFFECTIVE_AFTER, FORGOTTEN_AFTER
-from functions.plans import KNOWN_FOR
+from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
+from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
+from functions.domain.targets.concurrency import Seat
+from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER
+from functions.services.tenants.plans import KNOWN_FOR
 from testkit.builders import a_filter, an_operation
 from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage

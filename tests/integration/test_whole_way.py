@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import MAX_RESCUES, lease_of
-from functions.domain.envelope import decode_envelope
+from functions.domain.far_ring.timer_record import decode_envelope
+from functions.domain.jobs.claims import MAX_RESCUES, lease_of
 from functions.ports import Claimed, Refused
 from testkit.events import Context, an_sqs_event
 from tests.http_sink import HttpSink, answering, http_sink

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import settings
 
-from functions.domain import fairness
+from functions.domain.far_ring import fairness
 
 # A busy machine must not fail a test: what a property may cost is a matter of the benchmarks.
 settings.register_profile("tickwheel", deadline=None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from functions.api.operations import Asked
+from functions.api.operations.operator import Asked
 from functions.domain.instants import SECOND
-from functions.domain.operation import Action, Shift
-from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.operations.operation import Action, Shift
 from testkit.world.fires import Run
 from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault
 from testkit.world.world import World

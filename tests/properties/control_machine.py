@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from functions.api.operations import Asked
+from functions.api.operations.operator import Asked
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job_id import parse_job_id
-from functions.domain.operation import Action, Shift
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.operations.operation import Action, Shift
 from testkit.world.process import SMOOTHLY, Conditions
 from testkit.world.world import World
 from tests.properties.machine import (

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from functions import settling
-from functions.api import finish
-from functions.api.finish import Finisher
-from functions.api.replay import Replayer
-from functions.cancelling import Canceller
-from functions.domain import claims
-from functions.domain.claims import Drop
-from functions.domain.job import Timer
-from functions.domain.operation import Operation
+from functions.api.dead_letters.replay import Replayer
+from functions.api.jobs import report_outcome as finish
+from functions.api.jobs.report_outcome import Finisher
+from functions.domain.jobs import claims
+from functions.domain.jobs.claims import Drop
+from functions.domain.jobs.job import Timer
+from functions.domain.operations.operation import Operation
 from functions.domain.wheel import Ring
-from functions.operations import work
-from functions.placing import Placement
+from functions.operations import executor as work
 from functions.ports import Applied, Cancelled
-from functions.rescheduling import Rescheduler
+from functions.services.far_ring.placer import Placement
+from functions.services.jobs import settler as settling
+from functions.services.jobs.canceller import Canceller
+from functions.services.jobs.rescheduler import Rescheduler
 from functions.worker import execute
 from testkit import fakes
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Priority
-from functions.domain.retry import RetryPolicy, Strategy
+from functions.domain.jobs.job import Delivery, Priority
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from testkit.builders import LOCAL_WHEEL, a_submission
 from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
 from testkit.world.world import World

@@ -19,11 +19,11 @@ from hypothesis.stateful import (
     rule,
 )
 
-from functions.domain import conditions
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Precision, Priority
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.jobs.job import Delivery, Precision, Priority
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.stage import conditions
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
 from functions.ports import EVERYBODY
 from testkit.builders import LOCAL_WHEEL, a_submission

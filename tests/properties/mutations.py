@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from functions import settling
-from functions.api.submit import Submitter, _accepted
-from functions.cancelling import Canceller
-from functions.domain import claims
-from functions.domain.job import Delivery, Priority, Timer
+from functions.api.jobs.submit import Submitter, _accepted
+from functions.domain.jobs import claims
+from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.lifecycle import Event, State
 from functions.domain.wheel import Wheel
-from functions.placing import Placer
 from functions.ports import Applied, Cancelled, Failed, Refused
 from functions.scanner import scan
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs import settler as settling
+from functions.services.jobs.canceller import Canceller
 from functions.worker import execute
 from testkit import fakes
 from testkit.fakes import ledger as fake_ledger

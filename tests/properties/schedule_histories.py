@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Payload
-from functions.domain.occurrence import Overlap
-from functions.domain.schedule import Misfire, Schedule
+from functions.domain.jobs.job import Delivery, Payload
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.schedules.schedule import Misfire, Schedule
 from testkit.builders import LOCAL_WHEEL, a_schedule, a_template, every
 from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
 from testkit.world.world import World

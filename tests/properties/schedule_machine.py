@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Payload, Priority
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule import CronRule, JobTemplate, Misfire, Schedule
-from functions.domain.schedule_state import Status
+from functions.domain.jobs.job import Delivery, Payload, Priority
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.schedules.schedule import CronRule, JobTemplate, Misfire, Schedule
+from functions.domain.schedules.state import Status
 from testkit.builders import a_schedule, every
 from testkit.world.process import SMOOTHLY
 from testkit.world.world import World

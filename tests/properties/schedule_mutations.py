@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from functions import materialising
-from functions.api.manage_schedules import ScheduleManager
-from functions.domain import changing, planning
+from functions.api.schedules.manager import ScheduleManager
 from functions.domain.instants import SECOND
-from functions.domain.planning import Plan
-from functions.domain.schedule_state import ScheduleState
-from functions.materialising import Carried, Chain, Materialiser
-from functions.occurrences import Admission, Occurrences
+from functions.domain.schedules import changes as changing
+from functions.domain.schedules import planning
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.state import ScheduleState
 from functions.ports import Behind, StatePage
-from functions.scanner.ring import Ringer
+from functions.scanner.schedule_alarms import Ringer
+from functions.services.jobs.occurrences import Admission, Occurrences
+from functions.services.schedules import materialiser as materialising
+from functions.services.schedules.materialiser import Carried, Chain, Materialiser
 from functions.sweeper.heal import Healer
 from testkit import fakes
 from tests.properties.mutations import Lambdas, retries_what_should_stop

@@ -14,10 +14,10 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from functions.breakers import REFRESH_SECONDS, Breakers, Go, Park
-from functions.domain.breaker import MAX_OPEN_FOR, MIN_FAILURES, Breaker, BreakerState
 from functions.domain.instants import SECOND
+from functions.domain.targets.breaker import MAX_OPEN_FOR, MIN_FAILURES, Breaker, BreakerState
 from functions.ports import Applied, Changed, Failed, Outcome, Pending, Succeeded
+from functions.services.targets.breakers import REFRESH_SECONDS, Breakers, Go, Park
 from testkit.builders import a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
 
@@ -317,7 +317,7 @@ def _waits_for_a_dead_probe(patch: pytest.MonkeyPatch) -> None:
 
 
 def _never_looks_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("functions.breakers.REFRESH_SECONDS", 3_600)
+    patch.setattr("functions.services.targets.breakers.REFRESH_SECONDS", 3_600)
 
 
 def _lets_calls_go_while_a_probe_is_under_way(patch: pytest.MonkeyPatch) -> None:

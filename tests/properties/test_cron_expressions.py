@@ -12,11 +12,11 @@ from cronsim import CronSim
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from functions.domain.cron import parse_cron
-from functions.domain.cron_checks import check_new_cron
-from functions.domain.cron_dialects import check_cron
 from functions.domain.errors import InvalidSchedule
-from functions.domain.firing import fires
+from functions.domain.schedules.cron import parse_cron
+from functions.domain.schedules.cron_checks import check_new_cron
+from functions.domain.schedules.cron_dialects import check_cron
+from functions.domain.schedules.firing import fires
 from tests.wall_clock import a_cron
 
 EXAMPLES = settings(max_examples=60, deadline=None)

@@ -17,12 +17,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from functions.api.requests import JobBody, Rules, compact_json, parse_body
-from functions.domain import cursor as cursor_module
-from functions.domain.claims import LEDGER_LIFE, expires_at
-from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, decode_cursors, encode_cursors
-from functions.domain.delays import delay_seconds
-from functions.domain.envelope import decode_envelope, decode_timer, encode_envelope, encode_timer, unpack, written_size
+from functions.api.http.requests import JobBody, Rules, compact_json, parse_body
+from functions.domain.dead_letters.letter_id import parse_letter_id
 from functions.domain.errors import (
     InvalidInput,
     InvalidJob,
@@ -31,6 +27,18 @@ from functions.domain.errors import (
     InvalidPattern,
     InvalidWheel,
     Undecodable,
+)
+from functions.domain.far_ring import cursor as cursor_module
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position, decode_cursors, encode_cursors
+from functions.domain.far_ring.delays import delay_seconds
+from functions.domain.far_ring.timer_key import NO_TENANT, class_bounds, key_of, owner_of
+from functions.domain.far_ring.timer_record import (
+    decode_envelope,
+    decode_timer,
+    encode_envelope,
+    encode_timer,
+    unpack,
+    written_size,
 )
 from functions.domain.instants import (
     MILLISECOND,
@@ -43,13 +51,12 @@ from functions.domain.instants import (
     to_ms,
     to_seconds,
 )
-from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer, check_tenant
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
-from functions.domain.letter_id import parse_letter_id
-from functions.domain.retry import MAX_AGE, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
-from functions.domain.target_options import STATUS_CODES, USUAL_SUCCESSES, Method, TargetOptions
-from functions.domain.targets import AllowedTargets, parse_target
-from functions.domain.timer_key import NO_TENANT, class_bounds, key_of, owner_of
+from functions.domain.jobs.claims import LEDGER_LIFE, expires_at
+from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer, check_tenant
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.retry import MAX_AGE, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.targets.options import STATUS_CODES, USUAL_SUCCESSES, Method, TargetOptions
+from functions.domain.targets.targets import AllowedTargets, parse_target
 from functions.domain.wheel import Ring, Wheel
 from functions.ports import DeadLetter
 from testkit.builders import NOON, a_job

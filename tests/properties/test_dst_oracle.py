@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
-from functions.domain.firing import fires
-from functions.domain.zones import zone_names, zone_of
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.zones import zone_names, zone_of
 from tests.wall_clock import a_cron
 
 CHUNKS = 8

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain import fairness
-from functions.domain.cursor import ClassCursor, Position
-from functions.domain.fairness import grant, quantum_of
-from functions.domain.job import Priority
-from functions.domain.tenant_plan import TenantPlan
-from functions.domain.timer_key import key_of
+from functions.domain.far_ring import fairness
+from functions.domain.far_ring.cursor import ClassCursor, Position
+from functions.domain.far_ring.fairness import grant, quantum_of
+from functions.domain.far_ring.timer_key import key_of
+from functions.domain.jobs.job import Priority
+from functions.domain.tenants.plan import TenantPlan
 from functions.ports import Page, StoredTimer
-from functions.scanner import rounds
-from functions.scanner.rounds import ClassScan
+from functions.scanner import fair_scan as rounds
+from functions.scanner.fair_scan import ClassScan
 from testkit.builders import LOCAL_WHEEL, NOON, a_timer
 from testkit.fakes import GivenPlans
 

@@ -10,16 +10,14 @@ from dateutil.rrule import rrulestr
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
-from functions.domain import calendars, cron, poisson, rrules, windows
-from functions.domain.budget import Budget
-from functions.domain.calendars import why_excluded
 from functions.domain.errors import InvalidSchedule, TooCostly
-from functions.domain.firing import MOST_GATHERED, check_fires, fires, next_fire
 from functions.domain.instants import MILLISECOND
-from functions.domain.moving import course_of
-from functions.domain.nominals import nominals
-from functions.domain.preview import explain, preview
-from functions.domain.schedule import (
+from functions.domain.schedules import calendars, cron, poisson, rrules, windows
+from functions.domain.schedules.calendars import why_excluded
+from functions.domain.schedules.firing import MOST_GATHERED, check_fires, fires, next_fire
+from functions.domain.schedules.nominal_times import nominals
+from functions.domain.schedules.preview import explain, preview
+from functions.domain.schedules.schedule import (
     At,
     Calendar,
     CronRule,
@@ -35,8 +33,10 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.sense import check_sense
-from functions.domain.zones import zone_of
+from functions.domain.schedules.shifts import course_of
+from functions.domain.schedules.step_budget import Budget
+from functions.domain.schedules.validation import check_sense
+from functions.domain.schedules.zones import zone_of
 from testkit.builders import a_schedule
 
 # Derandomized: what is drawn here costs much to shrink, and a push must not fail for what it did not change.

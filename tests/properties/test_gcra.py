@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenants.plan import TenantPlan
 from testkit.builders import NOON, a_submission
 from testkit.scheduler import World
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
-from functions.domain.job import Priority, Timer
-from functions.domain.operation import (
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.operations.operation import (
     MAX_RATE,
     MIN_RATE,
     Action,
@@ -27,9 +27,9 @@ from functions.domain.operation import (
     share_done,
     stretches,
 )
-from functions.domain.operation_record import decode_operation, encode_operation
+from functions.domain.operations.record import decode_operation, encode_operation
 from functions.domain.wheel import Wheel
-from functions.operations.walk import Walk
+from functions.operations.row_walk import Walk
 from testkit.builders import NOON, a_job, a_timer, a_wheel
 from testkit.fakes import InMemoryTimerStore
 from tests.properties.test_domain import identities, tags, tenants, whole_ms

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.cursor import Cursors, encode_cursors
-from functions.domain.envelope import encode_alarm, encode_envelope, encode_timer
-from functions.domain.job import Timer
-from functions.domain.schedule_record import encode_schedule
-from functions.domain.tenant_plan import Tenant, TenantStatus, encode_tenant
+from functions.domain.far_ring.cursor import Cursors, encode_cursors
+from functions.domain.far_ring.timer_record import encode_alarm, encode_envelope, encode_timer
+from functions.domain.jobs.job import Timer
+from functions.domain.schedules.record import encode_schedule
+from functions.domain.tenants.plan import Tenant, TenantStatus, encode_tenant
 from scripts.synthesis import ROOT
 from testkit.builders import NOON, a_link, a_schedule, an_alarm, an_occurrence_timer
 from tests.contract.test_stored_meaning import (
@@ -174,7 +174,7 @@ def test_an_enum_whose_values_change_places_means_something_else_to_the_release_
 def test_another_default_means_something_else_to_the_release_before(
     before: Release, a_copy: Release, name: str, other: str
 ) -> None:
-    module = "functions.domain.defaults"
+    module = "functions.domain.schedules.defaults"
 
     a_copy.becomes({module: with_other_default(source_of(module), name, other)})
 

@@ -15,11 +15,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from functions.domain.concurrency import Seat
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.tenant_plan import TenantPlan
-from functions.seating import Usher
-from functions.worker.before import Entry, Gate
+from functions.domain.targets.concurrency import Seat
+from functions.domain.tenants.plan import TenantPlan
+from functions.services.targets.seating import Usher
+from functions.worker.preconditions import Entry, Gate
 from testkit.builders import a_submission
 from testkit.fakes import InMemorySeatStore
 from testkit.world.process import HELD, Conditions, Fate, Fault, Process

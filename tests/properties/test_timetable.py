@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.timetable import Timetable, pack, reserve, unpack, width_of
+from functions.domain.tenants.rate_bookings import Timetable, pack, reserve, unpack, width_of
 from testkit.builders import NOON
 
 FAR = NOON + timedelta(hours=1)

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from functions import breakers
+from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Priority
+from functions.domain.jobs.job import Delivery, Priority
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
-from functions.domain.retry import RetryPolicy
-from functions.domain.timer_key import timer_key
+from functions.services.targets import breakers
 from functions.sweeper import sweep
-from functions.worker.before import Entry, Gate
 from functions.worker.execute import Worker
+from functions.worker.preconditions import Entry, Gate
 from testkit import fakes
 from testkit.builders import a_breaker
 from testkit.fakes import ledger as fake_ledger

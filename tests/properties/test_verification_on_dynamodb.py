@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from functions.domain.claims import LedgerRow
-from functions.domain.job_id import parse_job_id
-from functions.domain.tenant_plan import TenantPlan
-from functions.domain.usage import Usage
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.tenants.plan import TenantPlan
+from functions.domain.tenants.usage import Usage
 from testkit.builders import LOCAL_WHEEL
 from testkit.dynamodb_local import DynamoDBLocal, client_at
 from testkit.world import dynamodb

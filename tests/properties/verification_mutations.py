@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.submit import Submitter
-from functions.dead_letters import bury
-from functions.domain import claims
-from functions.domain.claims import Defer, Drop
+from functions.api.jobs.submit import Submitter
+from functions.dead_letters import dead_message as bury
+from functions.domain.jobs import claims
+from functions.domain.jobs.claims import Defer, Drop
 from functions.domain.lifecycle import State
-from functions.scanner.rounds import ClassScan
+from functions.scanner.fair_scan import ClassScan
 from functions.sweeper.heal import Healer, HealReport
 from testkit.fakes import ledger as fake_ledger
 from tests.properties.mutations import Lambdas, places_without_looking_back

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.domain.job import Priority
+from functions.domain.jobs.job import Priority
 from simulation.baselines import BASELINES, Conditions, Fifo, RoundRobin, one_cursor, run_baseline, serve
 from simulation.limits import Limits
 from simulation.orders import Order

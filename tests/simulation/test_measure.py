@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.job import Priority
+from functions.domain.jobs.job import Priority
 from simulation.calls import CallColumns
 from simulation.measure import (
     entitlements,

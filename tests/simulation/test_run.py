@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from functions.domain.schedule import CronRule, JobTemplate, Schedule
+from functions.domain.schedules.schedule import CronRule, JobTemplate, Schedule
 from simulation.outcome import Result
 from simulation.run import simulate
 from simulation.scenario import Work

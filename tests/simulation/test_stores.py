@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.job import Precision, Priority
-from functions.domain.target_options import USUAL
+from functions.domain.jobs.job import Precision, Priority
+from functions.domain.targets.options import USUAL
 from functions.ports import Invocation, Receipt, Succeeded
 from simulation.calls import Calls
 from simulation.limits import Latency, Limits

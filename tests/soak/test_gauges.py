@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.job import Delivery
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.job_id import job_id_of
 from soak.gauges import is_settled_later
 from testkit.builders import a_job
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery
+from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 from soak.record import LATENESS, Record, Rhythm
 from testkit.builders import LOCAL_WHEEL, NOON

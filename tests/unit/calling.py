@@ -6,9 +6,9 @@ from typing import Any
 from functions.adapters.targets.caller import TargetCaller
 from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
-from functions.domain.addresses import parse_networks
 from functions.domain.instants import SECOND
-from functions.domain.target_options import USUAL, TargetOptions
+from functions.domain.targets.addresses import parse_networks
+from functions.domain.targets.options import USUAL, TargetOptions
 from functions.ports import Failed, Invocation, Outcome
 from testkit.builders import NOON
 from testkit.fakes import FakeClock, GivenWebhookKeys

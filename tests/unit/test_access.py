@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from functions.domain.access import (
+from functions.domain.errors import InvalidInput
+from functions.domain.tenants.access import (
     Caller,
     caller_by_arn,
     caller_by_token,
@@ -14,8 +15,7 @@ from functions.domain.access import (
     may_act,
     principal_of,
 )
-from functions.domain.errors import InvalidInput
-from functions.domain.tenant_plan import MAX_PRINCIPAL_LENGTH
+from functions.domain.tenants.plan import MAX_PRINCIPAL_LENGTH
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
 SESSION = "arn:aws:sts::123456789012:assumed-role/billing/i-0abc"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.addresses import parse_networks, why_refused
 from functions.domain.errors import InvalidInput
+from functions.domain.targets.addresses import parse_networks, why_refused
 
 PUBLIC = [
     *("1.1.1.1", "8.8.8.8", "54.239.28.85", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0"),

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.problems import problem_of
-from functions.domain.conditions import Conditions
+from functions.api.http.problems import problem_of
 from functions.domain.errors import PriorityNotAllowed, RateExceeded, Shed, TenantClosed
 from functions.domain.instants import SECOND
-from functions.domain.job import Priority
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.conditions import Conditions
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from testkit.builders import NOON, a_submission
 from testkit.scheduler import World
 

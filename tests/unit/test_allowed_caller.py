@@ -2,8 +2,8 @@ import pytest
 
 from functions.adapters.targets.allowed import AllowedCaller
 from functions.domain.instants import SECOND
-from functions.domain.target_options import USUAL
-from functions.domain.targets import AllowedTargets
+from functions.domain.targets.options import USUAL
+from functions.domain.targets.targets import AllowedTargets
 from functions.ports import Failed, Invocation, Outcome, Succeeded
 from testkit.builders import NOON
 from testkit.fakes import FakeClock, RecordingTargets

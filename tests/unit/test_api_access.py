@@ -7,12 +7,12 @@ import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from functions.api.access import TABLE, Guard
-from functions.api.answers import problem_answer
-from functions.api.problems import problem_of
-from functions.api.reading import caller_of, identity_of
+from functions.api.http.access import TABLE, Guard
+from functions.api.http.answers import problem_answer
+from functions.api.http.problems import problem_of
+from functions.api.http.reading import caller_of, identity_of
 from functions.domain.errors import TickwheelError
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenants.plan import TenantPlan
 from testkit.events import Context, a_request
 from testkit.fakes import GivenPlans
 

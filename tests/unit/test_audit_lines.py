@@ -18,13 +18,13 @@ from functions.domain.audit import (
     packed,
     told_again,
 )
-from functions.domain.claims import LedgerRow
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Payload, Priority
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Payload, Priority
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
-from functions.domain.target_options import TargetOptions
+from functions.domain.targets.options import TargetOptions
 from testkit.builders import NOON, a_job, an_occurrence_timer
 
 JOB = a_job(identity="i-1", priority=Priority.HIGH)

@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 import pytest
 
 from functions.domain.audit import Deeds, Ending
-from functions.domain.claims import MAX_RESCUES, WORKER_DIED, LedgerRow
-from functions.domain.envelope import encode_envelope
+from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Payload, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import MAX_RESCUES, WORKER_DIED, LedgerRow
+from functions.domain.jobs.job import Delivery, Payload, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import Overlap
-from functions.domain.operation import Operation
-from functions.domain.retry import RetryPolicy
-from functions.domain.schedule_state import Status
+from functions.domain.operations.operation import Operation
+from functions.domain.schedules.state import Status
 from functions.ports import Failed, Invocation, Outcome, Pending, Rejected, Succeeded
 from testkit.builders import NOON, a_schedule, a_timer, an_occurrence_timer, an_operation
 from testkit.fakes import InMemoryShardStore

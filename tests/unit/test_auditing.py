@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from functions.auditing import REST, Trail
 from functions.domain.audit import LINE_LIMIT, Deed, Deeds, Ending, encode_ending
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
+from functions.services.telemetry.audit_trail import REST, Trail
 from testkit.builders import NOON, a_job
 from testkit.fakes import FakeClock, InMemoryAuditStream, RecordingJournal
 
@@ -120,7 +120,9 @@ def test_a_stream_that_breaks_holds_no_job_up(trail: Trail, stream: InMemoryAudi
     trail.flush()
 
     assert len(lost(journal)) == 1
-    assert re.fullmatch(r"OSError at functions\.auditing:\d+", str(journal.events[0][1]["reason"]))
+    assert re.fullmatch(
+        r"OSError at functions\.services\.telemetry\.audit_trail:\d+", str(journal.events[0][1]["reason"])
+    )
 
 
 def test_what_was_lost_once_is_not_sent_later(trail: Trail, stream: InMemoryAuditStream):

@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from functions.adapters.targets.aws import AwsCaller, digest_of
 from functions.domain.instants import SECOND
-from functions.domain.target_options import USUAL
+from functions.domain.targets.options import USUAL
 from functions.ports import Failed, Invocation, Outcome, Succeeded
 from testkit.builders import NOON
 

@@ -21,9 +21,9 @@ from bench.meter import Meter
 from bench.prices import price_of_a_million, read_prices
 from bench.queues import QUEUE_URLS, HeldQueues
 from bench.units import Measured
-from functions.domain.job import Delivery, Precision
-from functions.domain.occurrence import Overlap
-from functions.domain.schedule import At, Rule
+from functions.domain.jobs.job import Delivery, Precision
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.schedules.schedule import At, Rule
 from functions.domain.wheel import Ring
 from testkit.builders import LOCAL_WHEEL, NOON
 from tickwheel.demo.sink import Arrival

@@ -3,7 +3,7 @@
 import pytest
 
 from bench import logs
-from functions.ends import Ends
+from functions.services.jobs.ends import Ends
 
 
 def test_an_execution_writes_its_line_and_its_share_of_its_batch() -> None:

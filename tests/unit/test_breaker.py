@@ -3,7 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.breaker import (
+from functions.domain.errors import InvalidInput
+from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.targets.breaker import (
     BREAKER_LIFE,
     MAX_OPEN_FOR,
     MIN_SMEAR,
@@ -15,8 +17,6 @@ from functions.domain.breaker import (
     health_of_failure,
     opened,
 )
-from functions.domain.errors import InvalidInput
-from functions.domain.instants import MILLISECOND, SECOND
 from testkit.builders import NOON, a_breaker
 
 SKEW = timedelta(seconds=5)

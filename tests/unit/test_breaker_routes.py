@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from functions.api.answers import problem_answer
-from functions.api.breaker_routes import CONTEXT, BreakerDesk, router
-from functions.api.problems import Misshapen, problem_of
-from functions.domain.breaker import BreakerState
+from functions.api.http.answers import problem_answer
+from functions.api.http.problems import Misshapen, problem_of
+from functions.api.targets.routes import CONTEXT, BreakerDesk, router
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import SECOND
+from functions.domain.targets.breaker import BreakerState
 from testkit.builders import NOON, a_breaker
 from testkit.events import Context, a_request
 from testkit.fakes import InMemoryBreakerStore, RecordingJournal

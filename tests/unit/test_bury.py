@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import MAX_RESCUES, LedgerRow
-from functions.domain.envelope import encode_envelope
 from functions.domain.errors import NotPlaced
-from functions.domain.job import Delivery, Job, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
+from functions.domain.jobs.job import Delivery, Job, Timer
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, State
-from functions.domain.schedule_state import Status
+from functions.domain.schedules.state import Status
 from functions.ports import Applied, DeadLetter, Failed, Refused, Rejected
 from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from testkit.fakes import InMemoryLedger

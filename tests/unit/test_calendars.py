@@ -5,10 +5,10 @@ from importlib.metadata import version
 import pytest
 from holidays.registry import COUNTRIES, FINANCIAL
 
-from functions.domain.calendars import _holidays_of, check_calendar, rolled, why_excluded
 from functions.domain.errors import InvalidSchedule
-from functions.domain.firing import fires, next_fire
-from functions.domain.schedule import Calendar, CronRule, Mover, Roll
+from functions.domain.schedules.calendars import _holidays_of, check_calendar, rolled, why_excluded
+from functions.domain.schedules.firing import fires, next_fire
+from functions.domain.schedules.schedule import Calendar, CronRule, Mover, Roll
 from scripts.holiday_dates import FILE, dates_of, parts_of
 from testkit.builders import a_schedule, every
 from tests.wall_clock import a_cron, fires_between, shown, utc

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.errors import AlreadySettled, JobNotFound, NotPlaced, TooLate
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Payload, Timer
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.job import Delivery, Payload, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.ports import Applied, Refused, Rejected
 from testkit.builders import LOCAL_WHEEL, NOON, a_submission, a_timer

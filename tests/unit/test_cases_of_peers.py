@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from functions.api.problems import Misshapen, problem_of
-from functions.api.schedule_bodies import read_schedule
-from functions.domain.cron import parse_cron
+from functions.api.http.problems import Misshapen, problem_of
+from functions.api.schedules.bodies import read_schedule
 from functions.domain.errors import InvalidInput
-from functions.domain.firing import fires
-from functions.domain.schedule import CronRule, Fold, Gap, Schedule
-from functions.domain.sense import check_new, check_sense
-from functions.domain.zones import local_of, zone_of
+from functions.domain.schedules.cron import parse_cron
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.schedule import CronRule, Fold, Gap, Schedule
+from functions.domain.schedules.validation import check_new, check_sense
+from functions.domain.schedules.zones import local_of, zone_of
 from fuzzing.parsers import RULES
 
 REPOSITORY = Path(__file__).parents[2]

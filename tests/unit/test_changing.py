@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from functions.domain.changing import activated, stopped
-from functions.domain.firing import next_fire
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
-from functions.domain.moving import spread_of
-from functions.domain.occurrence import Occurrence
-from functions.domain.schedule import CronRule, Schedule
-from functions.domain.schedule_state import Cut, Link, ScheduleState, SkipReason, Status
+from functions.domain.jobs.occurrence import Occurrence
+from functions.domain.schedules.changes import activated, stopped
+from functions.domain.schedules.firing import next_fire
+from functions.domain.schedules.schedule import CronRule, Schedule
+from functions.domain.schedules.shifts import spread_of
+from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
 from testkit.builders import NOON, a_link, a_schedule, a_state, every
 
 MINUTE = timedelta(minutes=1)

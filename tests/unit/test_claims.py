@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import (
+from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.claims import (
     ABSENT_IS_OVER,
     LEASE_MARGIN,
     LEDGER_LIFE,
@@ -24,9 +25,8 @@ from functions.domain.claims import (
     lease_of,
     may_claim,
 )
-from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.retry import MAX_BACKOFF, MIN_BACKOFF
 from functions.domain.lifecycle import TERMINAL, State
-from functions.domain.retry import MAX_BACKOFF, MIN_BACKOFF
 from testkit.builders import NOON
 
 SKEW = timedelta(seconds=5)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from functions.domain.cursor import oldest_bucket, set_back
+from functions.domain.far_ring.cursor import oldest_bucket, set_back
 from testkit.fakes import InMemoryShardStore
 from testkit.world.stores import in_memory
 from tests.properties import mutations

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from functions.api.http.requests import Rules
 from functions.api.openapi import document
-from functions.api.requests import Rules
-from functions.api.schedule_bodies import ScheduleBody, TemplateBody, read_schedule
-from functions.domain.schedule_record import encode_schedule
+from functions.api.schedules.bodies import ScheduleBody, TemplateBody, read_schedule
+from functions.domain.schedules.record import encode_schedule
 from testkit.builders import NOON
 from tickwheel.errors import InvalidSchedule
 from tickwheel.jobs import Http, RetryPolicy

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.concurrency import Crowd, Seat, free_seats, is_free, may_take, wait_for_seat
 from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.targets.concurrency import Crowd, Seat, free_seats, is_free, may_take, wait_for_seat
 from functions.domain.wheel import FAR_MARGIN
 from testkit.builders import NOON
 

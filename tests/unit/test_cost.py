@@ -23,12 +23,12 @@ from bench.cost import (
 from bench.cost import PULSE_WRITES as WRITES_OF_PULSE
 from bench.cost_inputs import deployed_of, model_of, read_measured
 from bench.prices import read_prices_of_one
-from functions.domain.envelope import INLINE_LIMIT
-from functions.domain.pulse import MOST_NAMED
-from functions.plans import KNOWN_FOR
-from functions.pulse_tally import NAMED_EVERY, WRITTEN_EVERY
+from functions.domain.far_ring.timer_record import INLINE_LIMIT
+from functions.domain.stage.pulse import MOST_NAMED
+from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY
+from functions.services.telemetry.usage import ENOUGH_JOBS
+from functions.services.tenants.plans import KNOWN_FOR
 from functions.sweeper.heal import PASS_INTERVAL
-from functions.tally import ENOUGH_JOBS
 from infra.stage import Stage
 
 MILLION = 1e6

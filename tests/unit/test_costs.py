@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 from bench.nasty import NASTY, NOW, RULES, Definition, draw, requests
-from functions.api.problems import Misshapen
-from functions.api.schedule_bodies import read_schedule
-from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
-from functions.domain.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
+from functions.api.http.problems import Misshapen
+from functions.api.schedules.bodies import read_schedule
 from functions.domain.errors import InvalidSchedule, TooCostly
-from functions.domain.fire_rates import fires_an_hour
-from functions.domain.firing import check_fires, fires, next_fire
-from functions.domain.preview import preview
-from functions.domain.rrules import counted, parse_rrule
-from functions.domain.schedule import (
+from functions.domain.schedules.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
+from functions.domain.schedules.fire_rates import fires_an_hour
+from functions.domain.schedules.firing import check_fires, fires, next_fire
+from functions.domain.schedules.preview import preview
+from functions.domain.schedules.rrules import counted, parse_rrule
+from functions.domain.schedules.schedule import (
     Calendar,
     CronRule,
     Every,
@@ -32,8 +31,9 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.sense import check_sense
-from functions.domain.zones import STEPS_OF_NO_INSTANT
+from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
+from functions.domain.schedules.validation import check_sense
+from functions.domain.schedules.zones import STEPS_OF_NO_INSTANT
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc
 

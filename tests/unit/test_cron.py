@@ -6,9 +6,9 @@ import pytest
 from croniter import croniter
 from cronsim import CronSim
 
-from functions.domain.cron import MACROS, Cron, parse_cron
-from functions.domain.cron_checks import check_new_cron
 from functions.domain.errors import InvalidSchedule
+from functions.domain.schedules.cron import MACROS, Cron, parse_cron
+from functions.domain.schedules.cron_checks import check_new_cron
 from tests.wall_clock import local
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from functions.domain.cron import parse_cron
-from functions.domain.cron_checks import check_new_cron
-from functions.domain.cron_dialects import check_cron
 from functions.domain.errors import InvalidSchedule
+from functions.domain.schedules.cron import parse_cron
+from functions.domain.schedules.cron_checks import check_new_cron
+from functions.domain.schedules.cron_dialects import check_cron
 from tests.wall_clock import local
 from tickwheel.demo.schedules import NEVER
 from tickwheel.demo.workload import read_rows

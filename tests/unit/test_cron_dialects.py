@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.schedule_bodies import read_schedule
-from functions.domain.cron_checks import check_new_cron
-from functions.domain.cron_dialects import check_cron
+from functions.api.schedules.bodies import read_schedule
 from functions.domain.errors import InvalidSchedule
-from functions.domain.firing import fires
-from functions.domain.schedule import Schedule
+from functions.domain.schedules.cron_checks import check_new_cron
+from functions.domain.schedules.cron_dialects import check_cron
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.schedule import Schedule
 from fuzzing.parsers import RULES
 from tests.wall_clock import on_the_wall, utc
 

@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from functions.domain import cursor as cursor_module
-from functions.domain.cursor import (
+from functions.domain.errors import Undecodable
+from functions.domain.far_ring import cursor as cursor_module
+from functions.domain.far_ring.cursor import (
     MOST_PLAIN,
     AuditPosition,
     ClassCursor,
@@ -16,9 +17,8 @@ from functions.domain.cursor import (
     oldest_bucket,
     rung_for,
 )
-from functions.domain.errors import Undecodable
-from functions.domain.fairness import MAX_OWN
-from functions.domain.job import Priority
+from functions.domain.far_ring.fairness import MAX_OWN
+from functions.domain.jobs.job import Priority
 from testkit.builders import worst_cursors
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letter_answers import (
+from functions.api.dead_letters.answers import (
     MOST_SHOWN,
     dry_run_body,
     entry_body,
@@ -16,17 +16,17 @@ from functions.api.dead_letter_answers import (
     replay_body,
     replays_body,
 )
-from functions.api.dead_letters import Bookmark, Found, Inspected
+from functions.api.dead_letters.finder import Bookmark, Found, Inspected
+from functions.api.dead_letters.purge import NotPurged, Purges
+from functions.api.dead_letters.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
 from functions.api.openapi import document
-from functions.api.purge import NotPurged, Purges
-from functions.api.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
 from functions.domain.errors import PayloadGone
-from functions.domain.job import Precision, Priority
+from functions.domain.far_ring.timer_key import NO_TENANT
+from functions.domain.jobs.job import Precision, Priority
+from functions.domain.jobs.occurrence import Occurrence
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import Occurrence
-from functions.domain.retry import RetryPolicy
-from functions.domain.target_options import Method, TargetOptions
-from functions.domain.timer_key import NO_TENANT
+from functions.domain.targets.options import Method, TargetOptions
 from functions.ports import DeadLetter
 from testkit.builders import NOON, a_timer
 from tests.unit.test_replay import a_letter

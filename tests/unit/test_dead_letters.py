@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letters import MOST_QUERIES, Bookmark, Found, LetterFilter, LetterFinder
+from functions.api.dead_letters.finder import MOST_QUERIES, Bookmark, Found, LetterFilter, LetterFinder
+from functions.domain.dead_letters.letter_id import LETTER_LIFE, LetterId
 from functions.domain.errors import InvalidInput, LetterNotFound
+from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import EPOCH, MILLISECOND
-from functions.domain.job import Payload
-from functions.domain.job_id import job_id_of
-from functions.domain.letter_id import LETTER_LIFE, LetterId
-from functions.domain.occurrence import Occurrence
-from functions.domain.timer_key import NO_TENANT
+from functions.domain.jobs.job import Payload
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import Occurrence
 from functions.ports import DeadLetter
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_template, a_timer, an_occurrence_timer
 from testkit.fakes import InMemoryDeadLetters

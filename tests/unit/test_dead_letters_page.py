@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from functions.adapters.dynamodb_dead_letters import RAW_LIMIT
-from functions.api import dead_letter_answers, dead_letters, replay
-from functions.api.dead_letter_requests import ListQuery, ReplayBody
-from functions.api.problems import TABLE
-from functions.domain.letter_id import LETTER_LIFE
+from functions.adapters.dynamodb.dead_letters import RAW_LIMIT
+from functions.api.dead_letters import answers as dead_letter_answers
+from functions.api.dead_letters import finder as dead_letters
+from functions.api.dead_letters import replay
+from functions.api.dead_letters.requests import ListQuery, ReplayBody
+from functions.api.http.problems import TABLE
+from functions.domain.dead_letters.letter_id import LETTER_LIFE
 from tests.api_server import Answer, ApiServer, Request
 from tests.unit.test_client_dead_letters import ID, letter_json, page_json, part_json
 from tickwheel.cli import app

@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.deletion import begins_at
-from functions.domain.envelope import encode_envelope
-from functions.domain.job import Delivery
-from functions.domain.operation import OperationState
-from functions.domain.tenant_change import EFFECTIVE_AFTER, with_status
-from functions.domain.tenant_plan import DEFAULT_PLAN, Tenant, TenantPlan, TenantStatus
-from functions.plans import KNOWN_FOR, KnownPlans
+from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.jobs.job import Delivery
+from functions.domain.operations.operation import OperationState
+from functions.domain.tenants.changes import EFFECTIVE_AFTER, with_status
+from functions.domain.tenants.deletion import begins_at
+from functions.domain.tenants.plan import DEFAULT_PLAN, Tenant, TenantPlan, TenantStatus
 from functions.ports import Failed
+from functions.services.tenants.plans import KNOWN_FOR, KnownPlans
 from testkit.builders import NOON, a_link, a_schedule, a_submission, a_timer, an_operation
 from testkit.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 from testkit.scheduler import World

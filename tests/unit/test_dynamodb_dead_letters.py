@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb_dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
+from functions.domain.dead_letters.letter_id import LETTER_LIFE
 from functions.domain.instants import to_seconds
-from functions.domain.letter_id import LETTER_LIFE
 from functions.ports import DeadLetter
 from testkit.builders import NOON
 

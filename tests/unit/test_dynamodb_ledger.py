@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters import clients
-from functions.adapters.dynamodb_ledger import DynamoDBLedger
+from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.domain.errors import JobBusy
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
 from functions.ports import Applied, DeadLetter
 from testkit.builders import NOON, a_timer

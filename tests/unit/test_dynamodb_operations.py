@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters import clients
-from functions.adapters.dynamodb_operations import DynamoDBOperationStore
-from functions.domain.operation import Action, JobFilter, Operation, OperationState
-from functions.domain.operation_record import encode_operation
+from functions.adapters.dynamodb.operations import DynamoDBOperationStore
+from functions.domain.operations.operation import Action, JobFilter, Operation, OperationState
+from functions.domain.operations.record import encode_operation
 from testkit.builders import NOON
 from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error
 

@@ -10,11 +10,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters import clients
-from functions.adapters.dynamodb_schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
+from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
 from functions.domain.errors import Busy, ScheduleBusy
-from functions.domain.planning import Plan
-from functions.domain.schedule_load import Share
-from functions.domain.schedule_state import SkipReason
+from functions.domain.schedules.load import Share
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.state import SkipReason
 from functions.ports import Applied
 from functions.runtime.deadline import ANSWER_WITHIN
 from testkit.builders import NOON, a_link, a_state, a_stored_schedule

@@ -9,15 +9,15 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from functions.adapters.dynamodb_day_marks import DynamoDBDayMarks
-from functions.adapters.dynamodb_ledger import DynamoDBLedger
-from functions.adapters.dynamodb_timers import DynamoDBTimerStore
+from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.domain.errors import NotPlaced, Undecodable
+from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import from_ms
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
-from functions.domain.operation import OwnedDay
-from functions.domain.timer_key import timer_key
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.operations.operation import OwnedDay
 from functions.ports import Applied, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_timer, an_alarm
 from testkit.fakes import FakeClock

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 
 import functions
-from functions.domain.claims import MAX_RESCUES, LedgerRow
-from functions.domain.cursor import AuditPosition
-from functions.domain.envelope import encode_envelope
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import JobId, job_id_of
+from functions.domain.far_ring.cursor import AuditPosition
+from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.jobs.occurrence import Overlap, fire_of
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import TERMINAL, State
-from functions.domain.occurrence import Overlap, fire_of
-from functions.domain.pulse import Figure
-from functions.domain.retry import RetryPolicy
-from functions.domain.schedule_state import Status
-from functions.domain.slots import SILENCE
-from functions.domain.tenant_plan import TenantPlan
-from functions.domain.usage import Usage
+from functions.domain.schedules.slots import SILENCE
+from functions.domain.schedules.state import Status
+from functions.domain.stage.pulse import Figure
+from functions.domain.tenants.plan import TenantPlan
+from functions.domain.tenants.usage import Usage
 from functions.ports import Claimed, DeadLetter, Failed, Invocation, Outcome, Pending, Rejected
-from functions.run_ends import RunEnds
+from functions.services.schedules.run_ends import RunEnds
 from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, an_operation, every
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
@@ -493,7 +493,7 @@ def test_nobody_else_writes_ends_into_the_trail():
         if re.search(r"\bEnding\(", file.read_text())
     }
 
-    assert writers == {"domain/audit.py", "ends.py", "stops.py"}
+    assert writers == {"domain/audit.py", "services/jobs/ends.py", "services/schedules/stops.py"}
 
 
 @pytest.mark.parametrize("name", CALLERS)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from functions.domain.envelope import (
+from functions.domain.errors import NewerVersion, Undecodable
+from functions.domain.far_ring.timer_key import alarm_key, timer_key
+from functions.domain.far_ring.timer_record import (
     PAYLOAD_LIMIT,
     decode_alarm,
     decode_envelope,
@@ -19,15 +21,13 @@ from functions.domain.envelope import (
     unpack,
     written_size,
 )
-from functions.domain.errors import NewerVersion, Undecodable
 from functions.domain.instants import MILLISECOND
-from functions.domain.job import Payload, Priority, Timer
-from functions.domain.occurrence import Occurrence, Overlap
-from functions.domain.retry import RetryPolicy
-from functions.domain.schedule_state import Link
-from functions.domain.target_options import USUAL as USUAL_OPTIONS
-from functions.domain.target_options import Method, TargetOptions
-from functions.domain.timer_key import alarm_key, timer_key
+from functions.domain.jobs.job import Payload, Priority, Timer
+from functions.domain.jobs.occurrence import Occurrence, Overlap
+from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.schedules.state import Link
+from functions.domain.targets.options import USUAL as USUAL_OPTIONS
+from functions.domain.targets.options import Method, TargetOptions
 from testkit.builders import NOON, a_link, a_schedule, a_template, a_timer, an_alarm, an_occurrence_timer, every
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from functions.api.tenants import TenantManager
-from functions.domain.deletion import Deletion, Part, begins_at
+from functions.api.tenants.manager import TenantManager
 from functions.domain.errors import InvalidInput, TenantDeleted
-from functions.domain.tenant_change import EFFECTIVE_AFTER, FORGOTTEN_AFTER, TenantValues
-from functions.domain.tenant_plan import Tenant, TenantStatus
-from functions.operations.erase import LEASE, STEP, Eraser
+from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER, TenantValues
+from functions.domain.tenants.deletion import Deletion, Part, begins_at
+from functions.domain.tenants.plan import Tenant, TenantStatus
+from functions.operations.tenant_deleter import LEASE, STEP, Eraser
 from testkit.builders import NOON
 from testkit.fakes import (
     FakeClock,
@@ -272,7 +272,7 @@ def test_a_store_that_fails_holds_up_nobody_else(scene: Scene):
         (keys["tenant"], str(keys["error"])) for name, keys in scene.journal.events if name == "deletion_failed"
     ]
     assert tenant == "acme"
-    assert error.startswith("TimeoutError at functions.operations.erase:")
+    assert error.startswith("TimeoutError at functions.operations.tenant_deleter:")
     scene.clock.tick(LEASE + 2 * SKEW)
     assert scene.work() == 1
 

@@ -6,15 +6,15 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import pytest
 
-from functions.domain.claims import LEASE_MARGIN, MAX_RESCUES, NOT_CALLED, LedgerRow
-from functions.domain.envelope import decode_envelope, encode_envelope
+from functions.domain.far_ring.timer_record import decode_envelope, encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Payload, Precision, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, NOT_CALLED, LedgerRow
+from functions.domain.jobs.job import Delivery, Payload, Precision, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import TERMINAL, Event, State
-from functions.domain.occurrence import Overlap
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_state import Cut, SkipReason, Status
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import Cut, SkipReason, Status
 from functions.domain.wheel import Ring
 from functions.ports import Applied, DeadLetter, Failed, Receipt, Refused, Rejected, Succeeded
 from functions.worker.execute import Message
@@ -112,7 +112,9 @@ def test_a_message_of_a_newer_version_comes_back_for_a_worker_that_can_read_it(w
     assert world.work(newer) == ["m1"]
 
     assert world.buried == []
-    assert str(world.events("job_returned")[0]["error"]).startswith("NewerVersion at functions.domain.envelope:")
+    assert str(world.events("job_returned")[0]["error"]).startswith(
+        "NewerVersion at functions.domain.far_ring.timer_record:"
+    )
 
 
 def test_a_message_that_was_received_before_runs_alone_after_the_rest_of_its_batch(world: World):

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.claims import LEASE_MARGIN, after_lease
-from functions.domain.envelope import decode_timer
+from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Payload, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LEASE_MARGIN, after_lease
+from functions.domain.jobs.job import Delivery, Payload, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import Event, State
-from functions.domain.retry import RetryPolicy
 from functions.ports import Failed, Pending, Succeeded
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import CrashError, DeathError, World

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.breaker import MIN_FAILURES
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import Event, State
-from functions.domain.retry import RetryPolicy
+from functions.domain.targets.breaker import MIN_FAILURES
 from functions.ports import Failed, Pending, Rejected, Succeeded
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import CrashError, World

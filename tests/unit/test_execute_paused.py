@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Payload, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job import Delivery, Payload, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import Event, State
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule_state import SkipReason
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.schedules.state import SkipReason
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Rejected, Succeeded
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_submission, a_timer, an_occurrence_timer, every
 from testkit.scheduler import CrashError, World, pass_time

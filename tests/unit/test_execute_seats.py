@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from functions.domain.breaker import MIN_FAILURES
-from functions.domain.claims import LEASE_MARGIN
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LEASE_MARGIN
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
-from functions.domain.retry import RetryPolicy
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.targets.breaker import MIN_FAILURES
+from functions.domain.tenants.plan import TenantPlan
 from functions.ports import Failed, Outcome, Pending, Succeeded
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
 from testkit.scheduler import CrashError, DeathError, Watched, World

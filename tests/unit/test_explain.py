@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from functions.domain.breaker import guarded_destination, opened
-from functions.domain.conditions import Conditions
-from functions.domain.cursor import first_cursors
 from functions.domain.errors import JobNotFound
 from functions.domain.explanation import Explanation, Reason
-from functions.domain.firing import next_fire
+from functions.domain.far_ring.cursor import first_cursors
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Priority, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job import Delivery, Priority, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule_state import Status, changed
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.schedules.firing import next_fire
+from functions.domain.schedules.state import Status, changed
+from functions.domain.stage.conditions import Conditions
+from functions.domain.targets.breaker import guarded_destination, opened
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Pending
 from testkit.builders import (
     NOON,

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from functions.domain.backlog import Backlog
-from functions.domain.claims import LedgerRow
-from functions.domain.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.explanation import Explanation, Facts, Reason, explain
+from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
-from functions.domain.job import Delivery, Job
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Job
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import fire_of, identity_of
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import fire_of, identity_of
-from functions.domain.schedule_state import Status
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.schedules.state import Status
+from functions.domain.tenants.backlog import Backlog
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occurrence_timer
 
 HOUR = timedelta(hours=1)

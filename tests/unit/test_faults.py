@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
-from functions.domain.envelope import decode_envelope, decode_timer
 from functions.domain.errors import ClockSkewed, InvalidJob, NotPlaced, TickwheelError, Undecodable
+from functions.domain.far_ring.timer_record import decode_envelope, decode_timer
 from functions.domain.faults import fault_of, places_of
 from functions.domain.instants import SECOND, parse_instant
-from functions.domain.targets import parse_target
-from functions.domain.webhooks import parse_master_keys
+from functions.domain.targets.targets import parse_target
+from functions.domain.targets.webhooks import parse_master_keys
 
 SECRET = "hunter2"
 
@@ -68,7 +68,7 @@ def test_an_error_of_aws_is_told_by_its_codes_and_its_call() -> None:
 
 
 def test_an_error_is_told_with_the_place_of_ours_that_it_came_through() -> None:
-    assert re.fullmatch(r"Undecodable at functions\.domain\.envelope:\d+", fault_of(ERRORS["record"]))
+    assert re.fullmatch(r"Undecodable at functions\.domain\.far_ring\.timer_record:\d+", fault_of(ERRORS["record"]))
 
 
 def test_an_error_of_our_own_that_quotes_nothing_keeps_its_text() -> None:
@@ -80,7 +80,7 @@ def test_an_error_of_our_own_that_quotes_nothing_keeps_its_text() -> None:
 def test_a_trace_tells_every_call_and_what_an_error_was_raised_because_of() -> None:
     lines = places_of(ERRORS["envelope"])
     assert lines[0] == "Undecodable"
-    assert any(re.fullmatch(r"functions\.domain\.envelope:\d+ decode_envelope", line) for line in lines)
+    assert any(re.fullmatch(r"functions\.domain\.far_ring\.timer_record:\d+ decode_envelope", line) for line in lines)
     assert "KeyError" in lines
 
 

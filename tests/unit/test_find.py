@@ -2,12 +2,12 @@ from datetime import timedelta
 
 import pytest
 
-from functions.api.find import Found
-from functions.domain.claims import ABSENT_IS_OVER, LedgerRow
+from functions.api.jobs.find import Found
 from functions.domain.errors import JobNotFound
 from functions.domain.instants import MILLISECOND
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World

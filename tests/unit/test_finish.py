@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from functions.api.finish import TARGET_FAILED, USUAL_LEASE
-from functions.domain.claims import LEASE_MARGIN, LedgerRow
+from functions.api.jobs.report_outcome import TARGET_FAILED, USUAL_LEASE
 from functions.domain.errors import AlreadySettled, JobBusy, JobNotFound, NotHeld, StaleFence, TickwheelError
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Payload, Timer
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.claims import LEASE_MARGIN, LedgerRow
+from functions.domain.jobs.job import Delivery, Payload, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import Event, State
-from functions.domain.retry import RetryPolicy, Strategy
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_submission, a_timer
 from testkit.scheduler import DeathError, Watched, World

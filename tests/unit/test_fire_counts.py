@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from functions.api.fire_counts import (
+from functions.api.http.requests import Rules
+from functions.api.schedules.fire_counts import (
     MOST_COUNTED,
     FireCounts,
     FireCountsBody,
@@ -14,11 +15,10 @@ from functions.api.fire_counts import (
     spread_out,
     start_of,
 )
-from functions.api.requests import Rules
 from functions.domain.errors import InvalidSchedule
-from functions.domain.moving import spread_of
-from functions.domain.schedule import At, CronRule, Poisson, Schedule, Window
-from functions.domain.targets import AllowedTargets
+from functions.domain.schedules.schedule import At, CronRule, Poisson, Schedule, Window
+from functions.domain.schedules.shifts import spread_of
+from functions.domain.targets.targets import AllowedTargets
 from testkit.builders import NOON, a_schedule, every
 
 JOB = {"target": "handler:echo"}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.domain.budget import Budget
-from functions.domain.fire_rates import fires_an_hour, share_of
-from functions.domain.firing import fires
 from functions.domain.instants import SECOND
-from functions.domain.schedule import (
+from functions.domain.schedules.fire_rates import fires_an_hour, share_of
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.load import Share
+from functions.domain.schedules.schedule import (
     At,
     Calendar,
     CronRule,
@@ -26,8 +26,8 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.schedule_load import Share
-from functions.domain.schedule_state import ScheduleState, Status
+from functions.domain.schedules.state import ScheduleState, Status
+from functions.domain.schedules.step_budget import Budget
 from testkit.builders import NOON, a_link, a_schedule, a_state, every
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from functions.adapters.firehose_audit_stream import ATTEMPTS, MOST_BYTES, MOST_RECORDS, FirehoseAuditStream
+from functions.adapters.firehose import ATTEMPTS, MOST_BYTES, MOST_RECORDS, FirehoseAuditStream
 from functions.domain.audit import Record
 from functions.ports import Untaken
 from testkit.fakes import FakeClock

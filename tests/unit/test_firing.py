@@ -5,12 +5,10 @@ from time import perf_counter
 
 import pytest
 
-from functions.domain.budget import Budget
-from functions.domain.firing import fires, next_fire
 from functions.domain.instants import EPOCH, MILLISECOND, SECOND
-from functions.domain.moving import jitter_of, spread_of
-from functions.domain.rrules import last_of, parse_rrule
-from functions.domain.schedule import (
+from functions.domain.schedules.firing import fires, next_fire
+from functions.domain.schedules.rrules import last_of, parse_rrule
+from functions.domain.schedules.schedule import (
     At,
     Calendar,
     CronRule,
@@ -24,7 +22,9 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.zones import local_of, zone_of
+from functions.domain.schedules.shifts import jitter_of, spread_of
+from functions.domain.schedules.step_budget import Budget
+from functions.domain.schedules.zones import local_of, zone_of
 from testkit.builders import NOON, a_schedule, every
 from tests.chance import are_equally_frequent, is_uniform
 from tests.wall_clock import a_cron, fires_between, local, shown, utc

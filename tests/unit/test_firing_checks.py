@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.firing import check_fires, next_fire
-from functions.domain.schedule import (
+from functions.domain.schedules.firing import check_fires, next_fire
+from functions.domain.schedules.schedule import (
     At,
     Calendar,
     CronRule,
@@ -18,7 +18,7 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.sense import name_of, shortest_period
+from functions.domain.schedules.validation import name_of, shortest_period
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc
 

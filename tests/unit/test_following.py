@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.job import Payload
-from functions.domain.job_id import job_id_of
-from functions.domain.retry import RetryPolicy
+from functions.domain.jobs.job import Payload
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy
 from functions.ports import Failed, Rejected
 from testkit.builders import NOON, a_schedule, a_submission, a_timer, every
 from testkit.scheduler import World

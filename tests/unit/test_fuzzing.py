@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.domain.cron import parse_cron
 from functions.domain.errors import InvalidInput, InvalidSchedule
-from functions.domain.rrules import parse_rrule
-from functions.domain.tenant_plan import read_limits
-from functions.domain.zones import zone_of
+from functions.domain.schedules.cron import parse_cron
+from functions.domain.schedules.rrules import parse_rrule
+from functions.domain.schedules.zones import zone_of
+from functions.domain.tenants.plan import read_limits
 from fuzzing import run as fuzzing_run
 from fuzzing.inputs import Inputs
 from fuzzing.parsers import PARSERS, Parser

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import REQUEST_LIMIT
-from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, SweepPosition, first_cursors
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position, SweepPosition, first_cursors
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
-from functions.domain.job import Priority
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_load import Load, Share
-from functions.domain.schedule_state import Status
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.jobs.claims import REQUEST_LIMIT
+from functions.domain.jobs.job import Priority
+from functions.domain.schedules.load import Load, Share
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import Status
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports import Rejected
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import PASS_INTERVAL

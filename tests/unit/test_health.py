@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from functions.domain.conditions import FRESH, Conditions
-from functions.domain.cursor import AuditPosition, ClassCursor, Cursors, OwnCursor, Position, ShardStanding
-from functions.domain.health import (
+from functions.domain.far_ring.cursor import AuditPosition, ClassCursor, Cursors, OwnCursor, Position, ShardStanding
+from functions.domain.instants import SECOND, to_seconds
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.conditions import FRESH, Conditions
+from functions.domain.stage.health import (
     AUDIT_BEHIND_AFTER,
     BEHIND_AFTER,
     MOST_NAMES,
@@ -19,9 +21,7 @@ from functions.domain.health import (
     Names,
     health_of,
 )
-from functions.domain.instants import SECOND, to_seconds
-from functions.domain.job import Priority
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenants.plan import TenantPlan
 from testkit.builders import NOON
 
 MINUTE = timedelta(minutes=1)

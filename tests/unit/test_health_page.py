@@ -7,14 +7,14 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from functions.api.health import MOST_BREAKERS
-from functions.api.health_answers import MOST_TENANTS
-from functions.api.health_openapi import SCHEMAS
-from functions.domain.conditions import FRESH
-from functions.domain.health import AUDIT_BEHIND_AFTER, BEHIND_AFTER, MOST_WORST, UNSCANNED_AFTER, HealthStatus
-from functions.domain.lag_histogram import RELATIVE_ERROR
-from functions.domain.pulse import LAG_WINDOW, WINDOW
-from functions.pulse_tally import NAMED_EVERY, WRITTEN_EVERY
+from functions.api.stage.answers import MOST_TENANTS
+from functions.api.stage.health import MOST_BREAKERS
+from functions.api.stage.openapi import SCHEMAS
+from functions.domain.stage.conditions import FRESH
+from functions.domain.stage.health import AUDIT_BEHIND_AFTER, BEHIND_AFTER, MOST_WORST, UNSCANNED_AFTER, HealthStatus
+from functions.domain.stage.lag_histogram import RELATIVE_ERROR
+from functions.domain.stage.pulse import LAG_WINDOW, WINDOW
+from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_client_health import health_json
 from tickwheel.cli import app

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from functions.api.replay import Replayed
-from functions.api.submit import Accepted
-from functions.domain.claims import MESSAGE_LIFE, MOVED_LIFE, TIMER_LIFE
+from functions.api.dead_letters.replay import Replayed
+from functions.api.jobs.submit import Accepted
 from functions.domain.instants import EPOCH, format_instant, from_seconds, to_seconds
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.claims import MESSAGE_LIFE, MOVED_LIFE, TIMER_LIFE
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule import Every, Schedule
-from functions.domain.schedule_state import SkipReason
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.schedules.schedule import Every, Schedule
+from functions.domain.schedules.state import SkipReason
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_link, a_schedule, a_submission, a_template, every

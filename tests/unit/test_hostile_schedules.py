@@ -12,20 +12,21 @@ from typing import Any
 
 import pytest
 
-from functions import materialising
-from functions.domain import changing, firing, planning
 from functions.domain.audit import Deeds
-from functions.domain.cursor import first_cursors
-from functions.domain.fire_rates import share_of
+from functions.domain.far_ring.cursor import first_cursors
 from functions.domain.instants import SECOND, from_seconds
-from functions.domain.job import Priority
-from functions.domain.schedule import Every, Schedule
-from functions.domain.schedule_load import Share
-from functions.domain.schedule_state import ASIDES_COUNT_FOR, Status
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.materialising import Carried, Chain
-from functions.scanner import ring as ringing
+from functions.domain.jobs.job import Priority
+from functions.domain.schedules import changes as changing
+from functions.domain.schedules import firing, planning
+from functions.domain.schedules.fire_rates import share_of
+from functions.domain.schedules.load import Share
+from functions.domain.schedules.schedule import Every, Schedule
+from functions.domain.schedules.state import ASIDES_COUNT_FOR, Status
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
+from functions.scanner import schedule_alarms as ringing
 from functions.scanner.scan import LEASE
+from functions.services.schedules import materialiser as materialising
+from functions.services.schedules.materialiser import Carried, Chain
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import MOST_OF_A_SWEEP, PASS_INTERVAL
 from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.http_answers import (
+from functions.domain.jobs.retry import MAX_BACKOFF
+from functions.domain.targets.http_answers import (
     RESULT_LIMIT,
     Judgement,
     Verdict,
@@ -16,8 +17,7 @@ from functions.domain.http_answers import (
     parse_retry_after,
     result_of,
 )
-from functions.domain.retry import MAX_BACKOFF
-from functions.domain.target_options import USUAL, TargetOptions
+from functions.domain.targets.options import USUAL, TargetOptions
 from testkit.builders import NOON
 
 STATUSES = range(100, 1_000)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from functions.adapters.targets.http import BODY_LIMIT
-from functions.domain.http_answers import RESULT_LIMIT
-from functions.domain.target_options import Method
-from functions.domain.webhooks import WebhookKey, keys_of, signed_headers
+from functions.domain.targets.http_answers import RESULT_LIMIT
+from functions.domain.targets.options import Method
+from functions.domain.targets.webhooks import WebhookKey, keys_of, signed_headers
 from functions.ports import Failed, Pending, Succeeded
 from testkit.fakes import FakeClock, GivenWebhookKeys
 from testkit.fakes.webhook_keys import MASTER

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.errors import InvalidJobId
-from functions.domain.id_check import CHECK_LENGTH, SECRET_BYTES, has_check
-from functions.domain.job import Delivery, Priority
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.id_check import CHECK_LENGTH, SECRET_BYTES, has_check
+from functions.domain.jobs.job import Delivery, Priority
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from testkit.builders import ID_SECRET, NOON, a_job, with_check
 
 GIVEN = with_check(job_id_of(a_job(identity="abc")))

@@ -3,9 +3,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.domain.delays import delay_seconds
 from functions.domain.errors import InvalidInput, InvalidJob
-from functions.domain.job import MAX_TAGS, Precision, check_new_tenant, check_tags, check_tenant
+from functions.domain.far_ring.delays import delay_seconds
+from functions.domain.jobs.job import MAX_TAGS, Precision, check_new_tenant, check_tags, check_tenant
 from testkit.builders import NOON, a_job, a_template
 
 

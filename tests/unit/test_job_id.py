@@ -2,8 +2,8 @@ import pytest
 
 from functions.domain.errors import InvalidJobId
 from functions.domain.instants import LATEST
-from functions.domain.job import Delivery, Priority
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.job import Delivery, Priority
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from testkit.builders import NOON, a_job
 
 

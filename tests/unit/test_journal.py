@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools import Metrics
 
-from functions.domain.measures import DIMENSIONS
+from functions.domain.metrics import DIMENSIONS
 from functions.runtime import observability
 from functions.runtime.observability import PowertoolsJournal
 

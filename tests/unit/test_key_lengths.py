@@ -1,6 +1,6 @@
 import pytest
 
-from functions.adapters.tables import ALL_TABLES
+from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.domain.key_lengths import (
     DESTINATION,
     IDENTITY,

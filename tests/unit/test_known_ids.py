@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidJobId, JobNotFound
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
-from functions.domain.schedule_state import Status
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.schedules.state import Status
+from functions.domain.tenants.plan import TenantPlan
 from testkit.builders import (
     NOON,
     a_job,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.lag_histogram import (
+from functions.domain.stage.lag_histogram import (
     LARGEST,
     LAST_CELL,
     PERCENTILES,

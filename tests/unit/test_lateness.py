@@ -4,10 +4,10 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Priority
-from functions.domain.job_id import job_id_of
-from functions.domain.lateness import is_late
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.jobs.job import Priority
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.tenants.lateness import is_late
+from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Ring
 from functions.worker.start import note_start
 from testkit.builders import NOON, a_timer

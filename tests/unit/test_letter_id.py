@@ -2,10 +2,10 @@ from datetime import timedelta
 
 import pytest
 
+from functions.domain.dead_letters.letter_id import LetterId, parse_letter_id
 from functions.domain.errors import InvalidLetterId
+from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import LATEST
-from functions.domain.letter_id import LetterId, parse_letter_id
-from functions.domain.timer_key import NO_TENANT
 from functions.ports import DeadLetter
 from testkit.builders import NOON
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from functions.adapters.s3_exports import URL_LIFE
-from functions.api import operations
-from functions.api.operation_answers import operation_body
-from functions.api.operation_requests import OperationBody
-from functions.api.problems import TABLE
-from functions.domain.operation import (
+from functions.adapters.s3.exports import URL_LIFE
+from functions.api.http.problems import TABLE
+from functions.api.operations import operator as operations
+from functions.api.operations.answers import operation_body
+from functions.api.operations.requests import OperationBody
+from functions.domain.operations.operation import (
     MAX_EXAMPLES,
     MAX_RATE,
     MIN_RATE,
@@ -24,7 +24,7 @@ from functions.domain.operation import (
     Action,
     OperationState,
 )
-from functions.operations import work
+from functions.operations import executor as work
 from tests.api_server import Answer, ApiServer, Request
 from tests.unit.test_client_operations import ID, a_part, operation_json
 from tests.unit.test_operations import Office

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
-from functions.domain.occurrence import identity_of
-from functions.domain.planning import ALARM_MARGIN, MOST_MISSED
-from functions.domain.schedule import CronRule, Every, Misfire, Schedule
-from functions.domain.schedule_state import Link, SkipReason, Status
-from functions.materialising import Carried, Chain
+from functions.domain.schedules.planning import ALARM_MARGIN, MOST_MISSED
+from functions.domain.schedules.schedule import CronRule, Every, Misfire, Schedule
+from functions.domain.schedules.state import Link, SkipReason, Status
 from functions.ports import Rejected
+from functions.services.schedules.materialiser import Carried, Chain
 from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
 from testkit.scheduler import CrashError, DeathError, Watched, World
 
@@ -657,7 +657,7 @@ class TestManyChains:
     def test_of_many_fires_only_some_are_placed_before_their_advances(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr("functions.materialising.MOST_AT_ONCE", 5)
+        monkeypatch.setattr("functions.services.schedules.materialiser.MOST_AT_ONCE", 5)
         chains = [self.chain(world, number) for number in range(4)]
 
         assert world.materialiser.materialise(chains) == [ON, ON, REFUSED, REFUSED]

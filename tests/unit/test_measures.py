@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.sqs_ready_queue import ring_of
+from functions.adapters.sqs import ring_of
 from functions.domain.instants import SECOND
-from functions.domain.job import Priority, Timer
-from functions.domain.measures import DIMENSIONS, VALUES, dimensions_of
-from functions.domain.moving import waited_for_opening
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule import Weekday, Window, WindowMode
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.metrics import DIMENSIONS, VALUES, dimensions_of
+from functions.domain.schedules.schedule import Weekday, Window, WindowMode
+from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.wheel import Ring
 from functions.ports import Failed
 from functions.worker.execute import Message

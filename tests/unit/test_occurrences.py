@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from functions.domain import firing
-from functions.domain.claims import LedgerRow
 from functions.domain.errors import NotPlaced
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import UNBOUND, Overlap
 from functions.domain.lifecycle import TERMINAL, Event, State, target
-from functions.domain.occurrence import UNBOUND, Overlap
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_state import Cut, SkipReason, Status
-from functions.domain.slots import SAID_AGAIN, SILENCE
-from functions.occurrences import Admission
+from functions.domain.schedules import firing
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.slots import SAID_AGAIN, SILENCE
+from functions.domain.schedules.state import Cut, SkipReason, Status
 from functions.ports import Rejected
+from functions.services.jobs.occurrences import Admission
 from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
 from testkit.fakes import InMemoryScheduleStore
 from testkit.scheduler import World

@@ -7,28 +7,28 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from functions.api.answers import UNTRACKED, accepted_body, found_body
-from functions.api.breaker_requests import BreakersQuery
-from functions.api.breaker_routes import breaker_body
-from functions.api.dead_letter_requests import ListQuery
-from functions.api.find import Found
-from functions.api.manage_schedules import Backfill, Difference, Run, Standing
+from functions.api.dead_letters.requests import ListQuery
+from functions.api.http.answers import UNTRACKED, accepted_body, found_body
+from functions.api.http.problems import TABLE
+from functions.api.http.requests import JobBody
+from functions.api.jobs.find import Found
+from functions.api.jobs.submit import Accepted
 from functions.api.openapi import document
-from functions.api.operation_requests import OperationBody, OperationsQuery
-from functions.api.problems import TABLE
-from functions.api.requests import JobBody
-from functions.api.schedule_answers import backfill_body, difference_body, fires_body, schedule_body
-from functions.api.schedule_bodies import RULES, ScheduleBody
-from functions.api.schedule_requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
-from functions.api.submit import Accepted
-from functions.api.tenant_requests import TenantsQuery
-from functions.domain.claims import ABSENT_IS_OVER, LedgerRow
-from functions.domain.job import TENANT, Delivery, Payload
-from functions.domain.job_id import job_id_of
+from functions.api.operations.requests import OperationBody, OperationsQuery
+from functions.api.schedules.answers import backfill_body, difference_body, fires_body, schedule_body
+from functions.api.schedules.bodies import RULES, ScheduleBody
+from functions.api.schedules.manager import Backfill, Difference, Run, Standing
+from functions.api.schedules.requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
+from functions.api.targets.requests import BreakersQuery
+from functions.api.targets.routes import breaker_body
+from functions.api.tenants.requests import TenantsQuery
+from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
+from functions.domain.jobs.job import TENANT, Delivery, Payload
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
-from functions.domain.preview import preview
-from functions.domain.schedule import Fire
-from functions.domain.schedule_state import SkipReason
+from functions.domain.schedules.preview import preview
+from functions.domain.schedules.schedule import Fire
+from functions.domain.schedules.state import SkipReason
 from functions.domain.wheel import Ring
 from testkit.builders import NOON, a_breaker, a_job, a_schedule, a_state, a_stored_schedule, a_template
 

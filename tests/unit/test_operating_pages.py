@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from functions.adapters.tables import ALL_TABLES
+from functions.adapters.dynamodb.tables import ALL_TABLES
 from tickwheel.cli import app
 
 DOCS = Path(__file__).parents[2] / "docs"

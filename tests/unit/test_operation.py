@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LedgerRow
 from functions.domain.errors import InvalidInput, Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Priority
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.lifecycle import State
-from functions.domain.meant import has_more_rows, is_meant, next_attempt, waits
-from functions.domain.operation import (
+from functions.domain.operations.operation import (
     MAX_EXAMPLES,
     Action,
     Example,
@@ -26,7 +25,8 @@ from functions.domain.operation import (
     share_done,
     stretches,
 )
-from functions.domain.operation_record import OperationRecord, decode_operation, encode_operation
+from functions.domain.operations.record import OperationRecord, decode_operation, encode_operation
+from functions.domain.operations.selection import has_more_rows, is_meant, next_attempt, waits
 from testkit.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_timer, a_wheel, an_occurrence_timer, an_operation
 
 HOUR = timedelta(hours=1)

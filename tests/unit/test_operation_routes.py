@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from functions.api.answers import problem_answer
-from functions.api.operation_routes import CONTEXT, router
-from functions.api.operations import MOST_OPEN
-from functions.api.problems import Misshapen, problem_of
+from functions.api.http.answers import problem_answer
+from functions.api.http.problems import Misshapen, problem_of
+from functions.api.operations.operator import MOST_OPEN
+from functions.api.operations.routes import CONTEXT, router
 from functions.domain.errors import TickwheelError
-from functions.domain.operation import Action, Example, JobFilter, OperationState, Shift
+from functions.domain.operations.operation import Action, Example, JobFilter, OperationState, Shift
 from testkit.builders import NOON
 from testkit.events import Context, a_request
 from tests.unit.test_dead_letter_answers import assert_described

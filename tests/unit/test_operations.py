@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from functions.api.admission import Admission
-from functions.api.operations import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
-from functions.conditions import KnownConditions
+from functions.api.admission.admission import Admission
+from functions.api.operations.operator import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
-from functions.submission_rates import SubmissionRates
+from functions.domain.operations.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
+from functions.services.stage.conditions import KnownConditions
+from functions.services.tenants.submission_rates import SubmissionRates
 from testkit.builders import DEPLOYED_WHEEL, NOON
 from testkit.fakes import (
     CountingWaker,
@@ -270,7 +270,7 @@ def test_an_executor_that_cannot_be_woken_is_noted_and_the_operation_stands():
 
     assert office.store.open(limit=1) == [("acme", operation.operation_id)]
     assert office.events == ["operation_accepted", "waking_failed"]
-    assert str(office.journal.events[1][1]["error"]).startswith("ConnectionError at functions.api.operations:")
+    assert str(office.journal.events[1][1]["error"]).startswith("ConnectionError at functions.api.operations.operator:")
 
 
 def test_the_audit_line_says_who_wants_what_and_repeats_no_secret():

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from functions.domain.conditions import Conditions
-from functions.domain.envelope import decode_timer, encode_timer
+from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import SECOND
-from functions.domain.job import Priority, Timer
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.stage.conditions import Conditions
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Ring
 from functions.ports import Rejected
 from testkit.builders import NOON, a_submission, a_timer, a_wheel

@@ -8,12 +8,12 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from functions.api.submit import Accepted
-from functions.domain.envelope import decode_timer, encode_timer
-from functions.domain.job import Delivery
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
-from functions.domain.occurrence import Overlap
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.api.jobs.submit import Accepted
+from functions.domain.far_ring.timer_record import decode_timer, encode_timer
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports import DeadLetter
 from testkit.builders import NOON, a_job, a_schedule, a_submission, a_timer, an_occurrence_timer
 from testkit.scheduler import DeathError, World

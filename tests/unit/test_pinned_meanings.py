@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
-from functions.domain.calendars import why_excluded
-from functions.domain.firing import fires
-from functions.domain.schedule import Calendar, RecurrenceRule
+from functions.domain.schedules.calendars import why_excluded
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.schedule import Calendar, RecurrenceRule
 from testkit.builders import a_schedule
 from tests.wall_clock import a_cron, local, utc
 

@@ -2,13 +2,13 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.alarm import Alarm
+from functions.domain.far_ring.alarm import Alarm
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.wheel import Ring
-from functions.placing import ATTEMPTS, Placement
 from functions.ports import Rejected
+from functions.services.far_ring.placer import ATTEMPTS, Placement
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World
 

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.domain import firing, planning
-from functions.domain.budget import STEPS_OF_A_TICK, Budget
 from functions.domain.errors import TooCostly
-from functions.domain.firing import check_fires, fires
 from functions.domain.instants import MILLISECOND, SECOND, from_ms, to_ms
-from functions.domain.occurrence import UNBOUND, Occurrence, Overlap
-from functions.domain.planning import (
+from functions.domain.jobs.occurrence import UNBOUND, Occurrence, Overlap
+from functions.domain.schedules import firing, planning
+from functions.domain.schedules.firing import check_fires, fires
+from functions.domain.schedules.planning import (
     ALARM_MARGIN,
     MISFIRE_GRACE,
     MOST_FIRES,
@@ -25,9 +24,10 @@ from functions.domain.planning import (
     plan,
     rings_at,
 )
-from functions.domain.schedule import CronRule, Every, Misfire, RecurrenceRule, Schedule, Window, WindowMode
-from functions.domain.schedule_state import Link, SkipReason
-from functions.domain.target_options import Method, TargetOptions
+from functions.domain.schedules.schedule import CronRule, Every, Misfire, RecurrenceRule, Schedule, Window, WindowMode
+from functions.domain.schedules.state import Link, SkipReason
+from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
+from functions.domain.targets.options import Method, TargetOptions
 from testkit.builders import LOCAL_WHEEL, NOON, a_link, a_schedule, a_template, every
 from tests.wall_clock import local
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from functions.domain.id_check import SECRET_BYTES
-from functions.domain.tenant_plan import Tenant, TenantPlan, TenantStatus
-from functions.plans import KNOWN_FOR, KnownPlans
+from functions.domain.jobs.id_check import SECRET_BYTES
+from functions.domain.tenants.plan import Tenant, TenantPlan, TenantStatus
 from functions.ports import EVERYBODY, Revision
+from functions.services.tenants.plans import KNOWN_FOR, KnownPlans
 from testkit.builders import NOON
 from testkit.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 

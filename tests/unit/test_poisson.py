@@ -5,12 +5,12 @@ from statistics import fmean
 
 import pytest
 
-from functions.domain.budget import Budget
-from functions.domain.firing import fires
 from functions.domain.instants import EPOCH, to_ms
-from functions.domain.poisson import events
-from functions.domain.schedule import Calendar, Fire, Mover, Poisson, Schedule, Weekday, Window, WindowMode
-from functions.domain.zones import local_of, zone_of
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.poisson import events
+from functions.domain.schedules.schedule import Calendar, Fire, Mover, Poisson, Schedule, Weekday, Window, WindowMode
+from functions.domain.schedules.step_budget import Budget
+from functions.domain.schedules.zones import local_of, zone_of
 from testkit.builders import a_schedule
 from tests.chance import is_drawn_from, is_uniform
 from tests.wall_clock import utc

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from functions.domain.budget import Budget
-from functions.domain.firing import fires, next_fire
-from functions.domain.preview import Place, Preview, explain, preview
-from functions.domain.schedule import (
+from functions.domain.schedules.firing import fires, next_fire
+from functions.domain.schedules.preview import Place, Preview, explain, preview
+from functions.domain.schedules.schedule import (
     Calendar,
     CronRule,
     Fire,
@@ -22,6 +21,7 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
+from functions.domain.schedules.step_budget import Budget
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import a_cron, local, utc
 

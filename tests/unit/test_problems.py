@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 import functions.domain.errors as tree
-from functions.api.problems import TABLE, Misshapen, problem, problem_of
-from functions.api.requests import BatchBody, JobBody, Rules
-from functions.api.schedule_requests import TenantQuery
+from functions.api.http.problems import TABLE, Misshapen, problem, problem_of
+from functions.api.http.requests import BatchBody, JobBody, Rules
+from functions.api.schedules.requests import TenantQuery
 from functions.domain.errors import (
     AlreadySettled,
     Busy,

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.domain.conditions import FRESH, Conditions, decode_conditions, encode_conditions
-from functions.domain.cursor import ClassCursor, Cursors, OwnCursor, Position, first_cursors
 from functions.domain.errors import Undecodable
-from functions.domain.fairness import budgets_of, grant, order_from, quantum_of
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position, first_cursors
+from functions.domain.far_ring.fairness import budgets_of, grant, order_from, quantum_of
 from functions.domain.instants import EPOCH
-from functions.domain.job import Priority
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.conditions import FRESH, Conditions, decode_conditions, encode_conditions
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.sweeper.publish import Publisher
 from testkit.builders import NOON, a_submission, a_timer
 from testkit.scheduler import World

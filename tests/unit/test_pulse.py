@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from functions.domain.job import Priority
-from functions.domain.pulse import MOST_NAMED, Figure, Pulse, Rank, minute_of, standing_out, sum_of, worst
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.pulse import MOST_NAMED, Figure, Pulse, Rank, minute_of, standing_out, sum_of, worst
 from testkit.builders import NOON
 
 STARTED, RETRIED, FAILED, REFUSED = Figure.STARTED, Figure.RETRIED, Figure.FAILED, Figure.REFUSED

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from functions.domain.instants import SECOND
-from functions.domain.job import Priority
-from functions.domain.pulse import MINUTE, WINDOW, Figure, Pulse, sum_of
-from functions.pulse_tally import NAMED_EVERY, WRITTEN_EVERY, PulseTally
+from functions.domain.jobs.job import Priority
+from functions.domain.stage.pulse import MINUTE, WINDOW, Figure, Pulse, sum_of
+from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY, PulseTally
 from testkit.builders import NOON, a_job
 from testkit.fakes import FakeClock, InMemoryPulseStore, RecordingJournal
 
@@ -121,7 +121,7 @@ def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails(pro
     assert sum(process.written().all_lags.values()) == 5
     ((name, told),) = process.journal.events
     assert (name, list(told)) == ("pulse_not_written", ["error"])
-    assert str(told["error"]).startswith("TimeoutError at functions.pulse_tally:")
+    assert str(told["error"]).startswith("TimeoutError at functions.services.telemetry.pulse:")
 
 
 def test_a_store_that_fails_is_not_asked_by_every_invocation(process: Process):

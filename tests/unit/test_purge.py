@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letters import LetterFilter, LetterFinder
-from functions.api.purge import Purger
-from functions.api.replay import MOST_LETTERS
-from functions.domain.claims import LedgerRow
+from functions.api.dead_letters.finder import LetterFilter, LetterFinder
+from functions.api.dead_letters.purge import Purger
+from functions.api.dead_letters.replay import MOST_LETTERS
+from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.instants import EPOCH
-from functions.domain.job import Delivery, Payload
-from functions.domain.letter_id import LetterId
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Payload
+from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.lifecycle import Event, State
-from functions.domain.occurrence import Occurrence
 from functions.ports import DeadLetter
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import DeathError, Watched, World

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from functions.api.intake import Intake
-from functions.api.problems import problem_of
-from functions.api.quota import KNOWN_FOR, Quota
-from functions.api.submit import Accepted
-from functions.domain.backlog import backlog_on, backlogs_on
+from functions.api.admission.quota import KNOWN_FOR, Quota
+from functions.api.http.problems import problem_of
+from functions.api.jobs.intake import Intake
+from functions.api.jobs.submit import Accepted
 from functions.domain.errors import QuotaExceeded, TickwheelError
-from functions.domain.job import Delivery
-from functions.domain.job_id import job_id_of, parse_job_id
-from functions.domain.pulse import Figure
-from functions.domain.submission import Submission
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.submission import Submission
+from functions.domain.stage.pulse import Figure
+from functions.domain.tenants.backlog import backlog_on, backlogs_on
+from functions.domain.tenants.plan import TenantPlan
 from functions.ports import Failed
-from functions.pulse_tally import PulseTally
-from functions.rescheduling import Edited
+from functions.services.jobs.rescheduler import Edited
+from functions.services.telemetry.pulse import PulseTally
 from testkit.builders import NOON, a_submission, an_occurrence_timer
 from testkit.fakes import InMemoryPendingStore, InMemoryPulseStore
 from testkit.scheduler import World

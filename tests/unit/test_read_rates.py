@@ -9,14 +9,14 @@ import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from functions.api import read_rates
-from functions.api.access import TABLE, Guard
-from functions.api.answers import problem_answer
-from functions.api.problems import problem_of
-from functions.api.read_rates import COSTS, OVER_ALL, ReadRates, reads_of
+from functions.api.http import read_rates
+from functions.api.http.access import TABLE, Guard
+from functions.api.http.answers import problem_answer
+from functions.api.http.problems import problem_of
+from functions.api.http.read_rates import COSTS, OVER_ALL, ReadRates, reads_of
 from functions.domain.errors import ReadRateExceeded, TickwheelError
 from functions.domain.instants import SECOND
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.tenants.plan import TenantPlan
 from testkit.builders import NOON
 from testkit.events import Context, a_request
 from testkit.fakes import FakeClock, GivenPlans, RecordingJournal

@@ -7,8 +7,8 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from pydantic import BaseModel, ConfigDict
 
-from functions.api.problems import Misshapen, problem_of
-from functions.api.reading import body_of, query_of, read_as
+from functions.api.http.problems import Misshapen, problem_of
+from functions.api.http.reading import body_of, query_of, read_as
 from functions.domain.errors import InvalidInput
 from testkit.events import a_request
 

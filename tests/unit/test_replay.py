@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letters import LetterFilter, LetterFinder
-from functions.api.replay import (
+from functions.api.dead_letters.finder import LetterFilter, LetterFinder
+from functions.api.dead_letters.replay import (
     FARTHEST,
     MOST_LETTERS,
     ROW_IS_SURE,
@@ -20,7 +20,7 @@ from functions.api.replay import (
     Replayer,
     Replays,
 )
-from functions.domain.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.errors import (
     InvalidInput,
     JobNotFailed,
@@ -31,19 +31,19 @@ from functions.domain.errors import (
     QuotaExceeded,
     RateExceeded,
 )
+from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import EPOCH
-from functions.domain.job import Delivery, Job, Payload, Timer
-from functions.domain.job_id import job_id_of
-from functions.domain.letter_id import LetterId
+from functions.domain.jobs.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.job import Delivery, Job, Payload, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule_state import Status
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.domain.timer_key import NO_TENANT
+from functions.domain.schedules.state import Status
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.ports import DeadLetter, Failed, Invocation, Outcome, Pending, Rejected, Succeeded
-from functions.settling import Claim
+from functions.services.jobs.settler import Claim
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
 from testkit.scheduler import CrashError, DeathError, Watched, World, pass_time
 from tests.unit.test_execute import a_message

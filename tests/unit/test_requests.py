@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from functions.api.problems import problem_of
-from functions.api.requests import (
+from functions.api.http.problems import problem_of
+from functions.api.http.requests import (
     BATCH_LIMIT,
     MAX_DEPTH,
     BatchBody,
@@ -16,12 +16,12 @@ from functions.api.requests import (
     compact_json,
     parse_body,
 )
-from functions.domain.envelope import PAYLOAD_LIMIT
 from functions.domain.errors import InvalidInput
-from functions.domain.job import Delivery, Precision, Priority
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.target_options import USUAL, Method, TargetOptions
-from functions.domain.targets import AllowedTargets
+from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
+from functions.domain.jobs.job import Delivery, Precision, Priority
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.targets.options import USUAL, Method, TargetOptions
+from functions.domain.targets.targets import AllowedTargets
 from testkit.builders import NOON
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))

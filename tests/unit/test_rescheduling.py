@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from functions.api.job_requests import patched
-from functions.api.requests import Rules
-from functions.domain.claims import ABSENT_IS_OVER, LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.api.http.requests import Rules
+from functions.api.jobs.requests import patched
 from functions.domain.errors import (
     AlreadySettled,
     InvalidJob,
@@ -22,12 +21,13 @@ from functions.domain.errors import (
     TooLate,
 )
 from functions.domain.instants import MILLISECOND, SECOND, format_instant
-from functions.domain.job import Delivery, Timer
-from functions.domain.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.claims import ABSENT_IS_OVER, LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import Event, State
-from functions.domain.retry import RetryPolicy, Strategy
 from functions.ports import Failed, Rejected, Succeeded
-from functions.rescheduling import Rescheduler, Waiting
+from functions.services.jobs.rescheduler import Rescheduler, Waiting
 from testkit.builders import NOON, a_job, a_submission, a_timer, an_occurrence_timer
 from testkit.scheduler import DeathError, Watched, World, pass_time
 

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.errors import InvalidJob
-from functions.domain.retry import MAX_AGE, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.jobs.retry import MAX_AGE, MIN_BACKOFF, RetryPolicy, Strategy
 
 SECOND = timedelta(seconds=1)
 

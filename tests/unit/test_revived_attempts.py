@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.domain.breaker import MIN_FAILURES
-from functions.domain.claims import LONG_OVERDUE, LedgerRow, overdue_attempt
-from functions.domain.envelope import encode_envelope
+from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LONG_OVERDUE, LedgerRow, overdue_attempt
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.lifecycle import State
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.reviving import lost_attempt
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
+from functions.domain.targets.breaker import MIN_FAILURES
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports import Failed, Pending, Rejected, Succeeded
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World, pass_time

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from functions.domain.alarm import Alarm
+from functions.domain.far_ring.alarm import Alarm
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.planning import ALARM_MARGIN
-from functions.domain.schedule import CronRule, Schedule
-from functions.domain.schedule_state import ScheduleState, Status
-from functions.materialising import Carried
+from functions.domain.schedules.planning import ALARM_MARGIN
+from functions.domain.schedules.schedule import CronRule, Schedule
+from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports import Rejected, StoredSchedule
+from functions.services.schedules.materialiser import Carried
 from testkit.builders import NOON, a_link, a_schedule, a_state, a_stored_schedule, an_alarm, every
 from testkit.fakes import InMemoryScheduleStore
 from testkit.scheduler import Watched, World

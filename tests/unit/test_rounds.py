@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LEDGER_LIFE, RENEW_AFTER, TIMER_LIFE, LedgerRow
-from functions.domain.conditions import Conditions
-from functions.domain.cursor import OwnCursor, Position, first_cursors
-from functions.domain.fairness import MIN_QUANTUM, ROUNDS_A_TICK
+from functions.domain.far_ring.cursor import OwnCursor, Position, first_cursors
+from functions.domain.far_ring.fairness import MIN_QUANTUM, ROUNDS_A_TICK
+from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Priority, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LEDGER_LIFE, RENEW_AFTER, TIMER_LIFE, LedgerRow
+from functions.domain.jobs.job import Delivery, Priority, Timer
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.domain.timer_key import timer_key
+from functions.domain.stage.conditions import Conditions
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports import Rejected
-from functions.scanner import rounds
+from functions.scanner import fair_scan as rounds
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World
 

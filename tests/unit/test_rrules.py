@@ -5,10 +5,10 @@ from itertools import islice
 import pytest
 from dateutil.rrule import rrulestr
 
-from functions.domain.budget import Budget
 from functions.domain.errors import InvalidSchedule, TooCostly
-from functions.domain.rrules import check_recurrence, parse_rrule
-from functions.domain.schedule import RecurrenceRule
+from functions.domain.schedules.rrules import check_recurrence, parse_rrule
+from functions.domain.schedules.schedule import RecurrenceRule
+from functions.domain.schedules.step_budget import Budget
 from tests.wall_clock import local
 
 START = local("2026-01-30 09:10:20")

@@ -4,20 +4,20 @@ from typing import Any, NoReturn
 
 import pytest
 
-from functions.domain.claims import LedgerRow
-from functions.domain.cursor import ClassCursor, Position, first_cursors
+from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.far_ring.cursor import ClassCursor, Position, first_cursors
+from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Payload, Priority, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Payload, Priority, Timer
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import LETTER_IDENTITY
-from functions.domain.letter_id import parse_letter_id
 from functions.domain.lifecycle import State
-from functions.domain.schedule import CronRule, Schedule
-from functions.domain.timer_key import timer_key
+from functions.domain.schedules.schedule import CronRule, Schedule
 from functions.ports import Rejected
 from functions.scanner import peal
 from functions.scanner import scan as scanning
-from functions.scanner.rounds import PAGE
+from functions.scanner.fair_scan import PAGE
 from functions.scanner.scan import CHECKPOINT_SENDS, LEASE
 from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
 from testkit.scheduler import CrashError, DeathError, World

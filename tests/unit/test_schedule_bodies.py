@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from functions.api.problems import Misshapen, problem_of
-from functions.api.requests import Rules
-from functions.api.schedule_bodies import read_schedule
-from functions.domain.envelope import PAYLOAD_LIMIT
+from functions.api.http.problems import Misshapen, problem_of
+from functions.api.http.requests import Rules
+from functions.api.schedules.bodies import read_schedule
 from functions.domain.errors import InvalidSchedule
-from functions.domain.job import Delivery, Payload, Precision, Priority
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule import (
+from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
+from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.schedules.record import encode_schedule
+from functions.domain.schedules.schedule import (
     At,
     Calendar,
     CronRule,
@@ -29,8 +30,7 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.schedule_record import encode_schedule
-from functions.domain.target_options import Method, TargetOptions
+from functions.domain.targets.options import Method, TargetOptions
 from testkit.builders import NOON
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from functions.domain.changing import activated, stopped
 from functions.domain.errors import InvalidSchedule, ScheduleBusy
 from functions.domain.instants import MILLISECOND, to_seconds
-from functions.domain.schedule import Schedule
-from functions.domain.schedule_load import NO_LIMITS, LoadLimits
-from functions.domain.schedule_state import ScheduleState, Status
+from functions.domain.schedules.changes import activated, stopped
+from functions.domain.schedules.load import NO_LIMITS, LoadLimits
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports import StoredSchedule
-from functions.schedule_changes import Change, Rule
+from functions.services.schedules.changer import Change, Rule
 from testkit.builders import NOON, a_link, a_schedule, an_occurrence_timer, every
 from testkit.fakes import InMemoryScheduleStore
 from testkit.scheduler import World

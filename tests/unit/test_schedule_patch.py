@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from functions.api.problems import Misshapen
-from functions.api.requests import Rules
-from functions.api.schedule_patch import names_payload, patched
+from functions.api.http.problems import Misshapen
+from functions.api.http.requests import Rules
+from functions.api.schedules.patch import names_payload, patched
 from functions.domain.errors import InvalidInput, InvalidSchedule
-from functions.domain.job import Payload
-from functions.domain.retry import RetryPolicy
-from functions.domain.schedule import Calendar, CronRule, Every, Poisson
-from functions.domain.target_options import TargetOptions
+from functions.domain.jobs.job import Payload
+from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.schedules.schedule import Calendar, CronRule, Every, Poisson
+from functions.domain.targets.options import TargetOptions
 from testkit.builders import NOON, a_schedule, a_template, every
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.defaults import STORED
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Payload, Precision, Priority
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.schedule import (
+from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.schedules.defaults import STORED
+from functions.domain.schedules.record import decode_schedule, encode_schedule, encode_stored
+from functions.domain.schedules.schedule import (
     At,
     Calendar,
     CronRule,
@@ -31,8 +32,7 @@ from functions.domain.schedule import (
     Window,
     WindowMode,
 )
-from functions.domain.schedule_record import decode_schedule, encode_schedule, encode_stored
-from functions.domain.target_options import USUAL, Method, TargetOptions
+from functions.domain.targets.options import USUAL, Method, TargetOptions
 from testkit.builders import NOON, a_schedule, a_template, every
 
 HOUR = timedelta(hours=1)

@@ -7,22 +7,22 @@ from typing import Any, ClassVar
 import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from functions.api.answers import problem_answer
-from functions.api.asked_fires import AskedFires
-from functions.api.manage_schedules import ScheduleManager
-from functions.api.problems import Misshapen, problem_of
-from functions.api.quota import KNOWN_FOR
-from functions.api.requests import Rules
-from functions.api.schedule_routes import CONTEXT, Desk, router
+from functions.api.admission.quota import KNOWN_FOR
+from functions.api.http.answers import problem_answer
+from functions.api.http.problems import Misshapen, problem_of
+from functions.api.http.requests import Rules
+from functions.api.schedules.asked_fires import AskedFires
+from functions.api.schedules.manager import ScheduleManager
+from functions.api.schedules.routes import CONTEXT, Desk, router
 from functions.domain.errors import ScheduleBusy, TickwheelError
 from functions.domain.instants import SECOND, format_instant
-from functions.domain.job import Job
-from functions.domain.job_id import parse_job_id
+from functions.domain.jobs.job import Job
+from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import State
-from functions.domain.rrules import parse_rrule
-from functions.domain.schedule import CronRule, JobTemplate
-from functions.domain.schedule_load import NO_LIMITS, Load, LoadLimits
-from functions.domain.tenant_plan import TenantPlan
+from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits
+from functions.domain.schedules.rrules import parse_rrule
+from functions.domain.schedules.schedule import CronRule, JobTemplate
+from functions.domain.tenants.plan import TenantPlan
 from functions.ports import Rejected, ScheduleStore
 from testkit.builders import NOON, a_schedule
 from testkit.events import Context, a_request

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND, SECOND, to_seconds
-from functions.domain.occurrence import UNBOUND, Occurrence
-from functions.domain.schedule_state import MOST_CUTS, Cut, ScheduleState, Status, changed
+from functions.domain.jobs.occurrence import UNBOUND, Occurrence
+from functions.domain.schedules.state import MOST_CUTS, Cut, ScheduleState, Status, changed
 from testkit.builders import NOON, a_link, a_state
 
 HOUR = timedelta(hours=1)

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from functions.api.problems import TABLE
-from functions.api.requests import Rules
-from functions.api.schedule_bodies import RULES as RULE_NAMES
-from functions.api.schedule_bodies import read_schedule
-from functions.api.schedule_requests import BackfillBody
-from functions.domain.budget import STEPS_OF_A_FIRE, STEPS_OF_A_REQUEST, STEPS_OF_A_WALK
-from functions.domain.firing import MOST_GATHERED, fires
-from functions.domain.occurrence import check_references
-from functions.domain.schedule_state import SkipReason
-from functions.domain.zones import zone_of
+from functions.api.http.problems import TABLE
+from functions.api.http.requests import Rules
+from functions.api.schedules.bodies import RULES as RULE_NAMES
+from functions.api.schedules.bodies import read_schedule
+from functions.api.schedules.requests import BackfillBody
+from functions.domain.jobs.occurrence import check_references
+from functions.domain.schedules.firing import MOST_GATHERED, fires
+from functions.domain.schedules.state import SkipReason
+from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_REQUEST, STEPS_OF_A_WALK
+from functions.domain.schedules.zones import zone_of
 from testkit.builders import NOON
 from tests.api_server import Answer, ApiServer, Request
 from tests.unit.test_client_schedules import schedule_json

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.concurrency import Seat
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.seating import MOST_CROWDS, Usher
+from functions.domain.targets.concurrency import Seat
+from functions.services.targets.seating import MOST_CROWDS, Usher
 from testkit.builders import LOCAL_WHEEL
 from testkit.fakes import FakeClock, InMemorySeatStore, RecordingJournal
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from functions.domain.addresses import parse_networks
 from functions.domain.errors import InvalidWheel
-from functions.domain.targets import AllowedTargets
+from functions.domain.targets.addresses import parse_networks
+from functions.domain.targets.targets import AllowedTargets
 from functions.runtime.settings import (
     ApiSettings,
     DeadLettersSettings,

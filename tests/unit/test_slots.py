@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.jobs.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.lifecycle import State
-from functions.domain.slots import SILENCE, is_abandoned, wait_of
+from functions.domain.schedules.slots import SILENCE, is_abandoned, wait_of
 from testkit.builders import NOON
 
 SKEW = timedelta(seconds=5)

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from functions.adapters.sqs_ready_queue import ATTEMPTS, SqsReadyQueue
-from functions.domain.envelope import decode_envelope
+from functions.adapters.sqs import ATTEMPTS, SqsReadyQueue
+from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.job import Payload, Priority
+from functions.domain.jobs.job import Payload, Priority
 from functions.domain.trace import Trace
 from functions.domain.wheel import Ring
 from functions.ports import Receipt, Rejected

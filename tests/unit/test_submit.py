@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from functions.api.submit import Accepted
-from functions.domain.envelope import INLINE_LIMIT, unpack
+from functions.api.jobs.submit import Accepted
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
+from functions.domain.far_ring.timer_record import INLINE_LIMIT, unpack
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Job, Payload, Precision, Priority, Timer
-from functions.domain.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
+from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.submission import PAST_GRACE, Submission, keyed_identity
 from functions.domain.lifecycle import Event, State
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.submission import PAST_GRACE, Submission, keyed_identity
-from functions.domain.target_options import Method, TargetOptions
+from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.wheel import Ring
-from functions.placing import Placer
 from functions.ports import Rejected
+from functions.services.far_ring.placer import Placer
 from testkit.builders import NOON, a_submission
 from testkit.fakes import InMemoryLedger, InMemoryPayloadStore
 from testkit.scheduler import CrashError, World
@@ -133,7 +133,7 @@ def test_a_store_that_fails_for_one_job_of_a_batch_refuses_that_one_only(world: 
     assert answers[1].reasons == ["a store failed: ConnectionError"]
     (told,) = world.events("submission_failed")
     assert told["tenant"] == "unlucky"
-    assert str(told["error"]).startswith("ConnectionError at functions.api.submit:")
+    assert str(told["error"]).startswith("ConnectionError at functions.api.jobs.submit:")
     assert world.journal.counts == {"jobs_submitted": 2}
 
 

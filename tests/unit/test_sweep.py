@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LedgerRow
-from functions.domain.conditions import FRESH
-from functions.domain.cursor import AuditPosition, ClassCursor, OwnCursor, Position, first_cursors
 from functions.domain.errors import NotPlaced
+from functions.domain.far_ring.cursor import AuditPosition, ClassCursor, OwnCursor, Position, first_cursors
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Priority, Timer
-from functions.domain.job_id import job_id_of
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Priority, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import Overlap
+from functions.domain.stage.conditions import FRESH
 from functions.ports import Rejected
 from functions.sweeper.sweep import MIN_BACKLOG, PAGE, SETTLING, SweepReport
 from testkit.builders import NOON, a_schedule, a_timer, an_alarm, an_occurrence_timer

@@ -2,9 +2,9 @@
 
 from datetime import date, timedelta
 
-from functions.domain.tenant_plan import TenantPlan, TenantStatus
-from functions.domain.usage import Usage
-from functions.tally import ENOUGH_JOBS, MOST_WRITES, OLD, QUIET_JOBS, Tally
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
+from functions.domain.tenants.usage import Usage
+from functions.services.telemetry.usage import ENOUGH_JOBS, MOST_WRITES, OLD, QUIET_JOBS, Tally
 from testkit.fakes import FakeClock, GivenPlans, InMemoryPendingStore, InMemoryUsageStore, RecordingJournal
 
 TODAY = FakeClock().now().date()
@@ -127,7 +127,7 @@ def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails():
     assert (process.written(), process.written("umbrella")) == (5, 2)
     ((name, told),) = process.journal.events
     assert (name, told["tenant"]) == ("usage_not_written", "acme")
-    assert str(told["error"]).startswith("TimeoutError at functions.tally:")
+    assert str(told["error"]).startswith("TimeoutError at functions.services.telemetry.usage:")
 
 
 def test_a_flush_makes_a_bounded_number_of_writes_and_the_oldest_go_first():

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidJob
-from functions.domain.target_options import (
+from functions.domain.targets.options import (
     MAX_HEADERS,
     RESERVED_HEADERS,
     RESERVED_PREFIXES,

@@ -1,7 +1,7 @@
 import pytest
 
 from functions.domain.errors import InvalidJob
-from functions.domain.targets import AllowedTargets, Kind, check_asynchronous, check_target, parse_target
+from functions.domain.targets.targets import AllowedTargets, Kind, check_asynchronous, check_target, parse_target
 
 ANYTHING = AllowedTargets(("https://*", "http://*", "handler:*", "arn:aws:sqs:*:*:*"))
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidInput, TenantChanged, TenantClosed, TenantDeleted
-from functions.domain.tenant_change import (
+from functions.domain.tenants.changes import (
     FORGOTTEN_AFTER,
     TRANSITIONS,
     TenantPatch,
@@ -17,7 +17,7 @@ from functions.domain.tenant_change import (
     replaced,
     with_status,
 )
-from functions.domain.tenant_plan import Tenant, TenantStatus
+from functions.domain.tenants.plan import Tenant, TenantStatus
 from testkit.builders import NOON
 
 PLANS: dict[str, dict[str, Any]] = {"default": {}, "gold": {"weight": 5}}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidInput, Undecodable
-from functions.domain.job import Priority
-from functions.domain.tenant_plan import (
+from functions.domain.jobs.job import Priority
+from functions.domain.tenants.plan import (
     LIMIT_NAMES,
     UNLIMITED,
     Tenant,

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from functions.api.answers import problem_answer
+from functions.api.http.answers import problem_answer
+from functions.api.http.problems import Misshapen, problem_of
 from functions.api.openapi import document
-from functions.api.problems import Misshapen, problem_of
-from functions.api.tenant_routes import CONTEXT, router
-from functions.api.tenants import TenantManager
-from functions.domain.backlog import Backlog
+from functions.api.tenants.manager import TenantManager
+from functions.api.tenants.routes import CONTEXT, router
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import format_instant
-from functions.domain.schedule_load import Load
-from functions.domain.tenant_change import EFFECTIVE_AFTER
-from functions.domain.tenant_plan import Tenant, TenantStatus
+from functions.domain.schedules.load import Load
+from functions.domain.tenants.backlog import Backlog
+from functions.domain.tenants.changes import EFFECTIVE_AFTER
+from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.ports import EVERYBODY
 from testkit.builders import NOON
 from testkit.events import Context, a_request

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from functions.api.problems import TABLE
-from functions.domain.access import caller_by_arn, may_act
-from functions.domain.tenant_change import EFFECTIVE_AFTER, TRANSITIONS
-from functions.domain.tenant_plan import (
+from functions.api.http.problems import TABLE
+from functions.domain.tenants.access import caller_by_arn, may_act
+from functions.domain.tenants.changes import EFFECTIVE_AFTER, TRANSITIONS
+from functions.domain.tenants.plan import (
     BURST_SECONDS,
     LIMITS,
     TOP_PRIORITY,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.job import Timer
-from functions.domain.retry import MAX_BACKOFF, RetryPolicy, Strategy
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.retry import MAX_BACKOFF, RetryPolicy, Strategy
 from testkit.builders import NOON, a_timer
 
 SECOND = timedelta(seconds=1)

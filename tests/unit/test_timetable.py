@@ -6,7 +6,7 @@ import pytest
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import SECOND
-from functions.domain.timetable import Timetable, pack, reserve, unpack, width_of
+from functions.domain.tenants.rate_bookings import Timetable, pack, reserve, unpack, width_of
 from testkit.builders import NOON
 
 FAR = NOON + timedelta(minutes=4)

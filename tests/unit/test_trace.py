@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.envelope import decode_envelope, decode_timer, encode_envelope, encode_timer
 from functions.domain.errors import Undecodable
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.submission import fingerprint_of, job_of
+from functions.domain.far_ring.timer_record import decode_envelope, decode_timer, encode_envelope, encode_timer
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.submission import fingerprint_of, job_of
 from functions.domain.trace import SAMPLED, Trace, attempt_trace, parse_traceparent
 from functions.ports import Failed
 from testkit.builders import LOCAL_WHEEL, a_submission, a_timer

@@ -8,13 +8,13 @@ from string import printable
 import pytest
 
 from bench.budgets import OCCURRENCES, UNITS, Path
-from functions.domain.envelope import encode_envelope
 from functions.domain.errors import InvalidInput
-from functions.domain.job import Delivery, Payload
-from functions.domain.job_id import parse_job_id
-from functions.domain.occurrence import Overlap
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.usage import (
+from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.jobs.job import Delivery, Payload
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.tenants.usage import (
     MAX_DAYS,
     USUAL_DAYS,
     Days,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from functions.domain.job import Delivery
+from functions.domain.jobs.job import Delivery
+from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import State
-from functions.domain.occurrence import identity_of
 from testkit.builders import NOON
 from verification.checker import Invariant, judge
 from verification.history import Answer, Call, Cancel, Fires, History, Job, Letter, Replay, Row

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from functions.domain.errors import MalformedWebhookSecret
-from functions.domain.webhooks import WebhookKey, keys_of, message_id_of, parse_master_keys, signed_headers
+from functions.domain.targets.webhooks import WebhookKey, keys_of, message_id_of, parse_master_keys, signed_headers
 from testkit.builders import NOON
 
 OLD = WebhookKey("k1", b"o" * 64)

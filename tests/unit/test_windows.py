@@ -3,9 +3,17 @@ from datetime import date, datetime, time, timedelta
 import pytest
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.schedule import Calendar, CronRule, Poisson, Weekday, Window, WindowMode
-from functions.domain.windows import LONGEST, REACH, OpenHours, Opening, open_hours, open_share, open_time_of_a_week
-from functions.domain.zones import zone_of
+from functions.domain.schedules.schedule import Calendar, CronRule, Poisson, Weekday, Window, WindowMode
+from functions.domain.schedules.windows import (
+    LONGEST,
+    REACH,
+    OpenHours,
+    Opening,
+    open_hours,
+    open_share,
+    open_time_of_a_week,
+)
+from functions.domain.schedules.zones import zone_of
 from testkit.builders import a_schedule
 from tests.wall_clock import on_the_wall, utc
 

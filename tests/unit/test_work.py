@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 
-from functions.domain.claims import LedgerRow
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.job import Delivery, Job, Payload, Priority, Timer
-from functions.domain.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Job, Payload, Priority, Timer
+from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.submission import submission_of
 from functions.domain.lifecycle import State
-from functions.domain.operation import Action, Operation, OperationState, Progress, Shift
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.domain.submission import submission_of
-from functions.domain.tenant_plan import TenantPlan
-from functions.operations import export, work
-from functions.operations.work import ENOUGH_FAILURES, LEASE, MOST_FAILURES, STEP
+from functions.domain.operations.operation import Action, Operation, OperationState, Progress, Shift
+from functions.domain.tenants.plan import TenantPlan
+from functions.operations import executor as work
+from functions.operations import export
+from functions.operations.executor import ENOUGH_FAILURES, LEASE, MOST_FAILURES, STEP
 from functions.ports import Failed, Pending, Rejected, Succeeded
-from functions.rescheduling import Edited
+from functions.services.jobs.rescheduler import Edited
 from testkit.builders import (
     NOON,
     a_filter,
@@ -854,7 +855,7 @@ class TestFailing:
 
         assert (first.state, first.lease_until) == (OperationState.RUNNING, None)
         assert first.progress.failures == 1
-        assert first.progress.error.startswith("OSError at functions.cancelling:")
+        assert first.progress.error.startswith("OSError at functions.services.jobs.canceller:")
         assert first.progress.done == 3
         assert world.journal.counts["operation_failures"] == 1
         (line,) = world.events("operation_failed")

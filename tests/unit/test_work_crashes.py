@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.domain.cursor import first_cursors
+from functions.domain.far_ring.cursor import first_cursors
 from functions.domain.instants import SECOND
-from functions.domain.job import Delivery, Payload, Timer
+from functions.domain.jobs.job import Delivery, Payload, Timer
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
-from functions.domain.operation import Action, Operation, OperationState, Shift
-from functions.domain.retry import RetryPolicy, Strategy
-from functions.operations.work import LEASE, STEP
+from functions.domain.operations.operation import Action, Operation, OperationState, Shift
+from functions.operations.executor import LEASE, STEP
 from functions.ports import Failed, Succeeded
 from testkit.builders import NOON, a_filter, a_timer, an_operation
 from testkit.scheduler import DeathError, World, pass_time

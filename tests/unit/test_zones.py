@@ -3,9 +3,9 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.schedule import Calendar, Fold, Gap, Mover, RecurrenceRule, Roll, Rule
-from functions.domain.schedule import CronRule as Cron
-from functions.domain.zones import first_local, instants_of, local_of, steady_spans, zone_names, zone_of
+from functions.domain.schedules.schedule import Calendar, Fold, Gap, Mover, RecurrenceRule, Roll, Rule
+from functions.domain.schedules.schedule import CronRule as Cron
+from functions.domain.schedules.zones import first_local, instants_of, local_of, steady_spans, zone_names, zone_of
 from testkit.builders import a_schedule, every
 from tests.wall_clock import fires_between, local, shown, utc
 

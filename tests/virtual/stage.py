@@ -13,28 +13,28 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.api.asked_fires import AskedFires
-from functions.api.manage_schedules import ScheduleManager
-from functions.breakers import Breakers
-from functions.conditions import KnownConditions
-from functions.domain.envelope import decode_envelope
-from functions.domain.schedule import Schedule
-from functions.domain.target_options import TargetOptions
+from functions.api.schedules.asked_fires import AskedFires
+from functions.api.schedules.manager import ScheduleManager
+from functions.domain.far_ring.timer_record import decode_envelope
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.targets.options import TargetOptions
 from functions.domain.wheel import Wheel
-from functions.ends import Ends
-from functions.materialising import Materialiser
-from functions.occurrences import Occurrences
-from functions.pacing import Pacer
-from functions.pausing import Asides, Pauser
-from functions.placing import Placer
 from functions.ports import Invocation, Outcome, Receipt, Succeeded
-from functions.run_ends import RunEnds
-from functions.scanner.ring import Ringer
 from functions.scanner.scan import Scanner
-from functions.schedule_changes import ScheduleChanger
-from functions.seating import Usher
-from functions.settling import Settler
-from functions.stops import Stops
+from functions.scanner.schedule_alarms import Ringer
+from functions.services.far_ring.pacer import Pacer
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.ends import Ends
+from functions.services.jobs.occurrences import Occurrences
+from functions.services.jobs.settler import Settler
+from functions.services.schedules.changer import ScheduleChanger
+from functions.services.schedules.materialiser import Materialiser
+from functions.services.schedules.pauser import Asides, Pauser
+from functions.services.schedules.run_ends import RunEnds
+from functions.services.schedules.stops import Stops
+from functions.services.stage.conditions import KnownConditions
+from functions.services.targets.breakers import Breakers
+from functions.services.targets.seating import Usher
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper

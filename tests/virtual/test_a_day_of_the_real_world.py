@@ -15,11 +15,11 @@ import pytest
 from cronsim import CronSim
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.job import Payload
-from functions.domain.occurrence import identity_of
-from functions.domain.planning import MISFIRE_GRACE
-from functions.domain.schedule import CronRule, Every, JobTemplate, Misfire, Schedule
-from functions.domain.schedule_state import SkipReason
+from functions.domain.jobs.job import Payload
+from functions.domain.jobs.occurrence import identity_of
+from functions.domain.schedules.planning import MISFIRE_GRACE
+from functions.domain.schedules.schedule import CronRule, Every, JobTemplate, Misfire, Schedule
+from functions.domain.schedules.state import SkipReason
 from testkit.builders import DEPLOYED_WHEEL, a_wheel
 from tests.virtual.stage import VirtualStage
 

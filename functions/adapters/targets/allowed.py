@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from functions.domain.errors import InvalidJob
-from functions.domain.target_options import TargetOptions
-from functions.domain.targets import AllowedTargets, parse_target
+from functions.domain.targets.options import TargetOptions
+from functions.domain.targets.targets import AllowedTargets, parse_target
 from functions.ports import Failed, Invocation, Outcome, Targets
 
 

@@ -29,10 +29,10 @@ from botocore.exceptions import ConnectionError as NotConnected
 
 from functions.adapters import clients
 from functions.adapters.targets.calls import TIMEOUT, Call
-from functions.domain.http_answers import ACCEPTED, is_pending, result_of
 from functions.domain.instants import format_instant
-from functions.domain.target_options import TargetOptions
-from functions.domain.targets import Kind, Target, parse_target
+from functions.domain.targets.http_answers import ACCEPTED, is_pending, result_of
+from functions.domain.targets.options import TargetOptions
+from functions.domain.targets.targets import Kind, Target, parse_target
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
 
 ACTIONS = {

@@ -9,7 +9,7 @@ from functions.adapters.targets.aws import AwsCaller
 from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler, HandlerCaller
 from functions.adapters.targets.http import HttpCaller
-from functions.domain.target_options import TargetOptions
+from functions.domain.targets.options import TargetOptions
 from functions.ports import Clock, Failed, Invocation, Outcome, Targets, WebhookKeys
 
 

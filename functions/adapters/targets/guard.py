@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from functions.domain.addresses import Network, why_refused
+from functions.domain.targets.addresses import Network, why_refused
 
 Resolver = Callable[..., Sequence[tuple[Any, ...]]]
 """What `socket.getaddrinfo` is."""

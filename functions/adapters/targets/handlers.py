@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from functions.adapters.targets.calls import Call
-from functions.domain.http_answers import is_pending
-from functions.domain.target_options import TargetOptions
+from functions.domain.targets.http_answers import is_pending
+from functions.domain.targets.options import TargetOptions
 from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
 
 Handler = Callable[[Any, Invocation], Any]

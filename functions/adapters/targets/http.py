@@ -25,10 +25,10 @@ from urllib3.exceptions import TimeoutError as OverrunError
 
 from functions.adapters.targets.calls import TIMEOUT, Call
 from functions.adapters.targets.guard import Guard, RefusedAddressError
-from functions.domain.http_answers import Judgement, Verdict, judge, result_of
 from functions.domain.instants import format_instant
-from functions.domain.target_options import Method, TargetOptions
-from functions.domain.webhooks import keys_of, signed_headers
+from functions.domain.targets.http_answers import Judgement, Verdict, judge, result_of
+from functions.domain.targets.options import Method, TargetOptions
+from functions.domain.targets.webhooks import keys_of, signed_headers
 from functions.ports import Clock, Failed, Invocation, Outcome, Pending, Succeeded, WebhookKeys
 
 BODY_LIMIT = 16_384

@@ -1,0 +1,87 @@
+"""What the description of the API is put together from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from functions.api.http.problems import CONTENT_TYPE
+
+REFERENCE = "#/components/schemas/{model}"
+TEXT = {"type": "string"}
+INSTANT = {"type": "string", "format": "date-time"}
+KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+
+TRACEPARENT = {
+    "name": "traceparent",
+    "in": "header",
+    "required": False,
+    "description": "of W3C Trace Context: the trace that the jobs belong to; an invalid one is ignored",
+    "schema": {"type": "string"},
+}
+
+
+def operation(
+    name: str,
+    summary: str,
+    *,
+    answers: dict[int, str],
+    body: str | None = None,
+    body_type: str = "application/json",
+    is_body_required: bool = True,
+    parameters: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """An operation: its answers by status, each `Model` or `Model | Model`, and a problem for any other."""
+    described: dict[str, Any] = {
+        "operationId": name,
+        "summary": summary,
+        "responses": {
+            **{
+                str(status): {"description": model, "content": content_of("application/json", model)}
+                for status, model in answers.items()
+            },
+            "default": {"description": "A problem.", "content": content_of(CONTENT_TYPE, "Problem")},
+        },
+    }
+    if parameters:
+        described["parameters"] = parameters
+    if body:
+        described["requestBody"] = {"required": is_body_required, "content": content_of(body_type, body)}
+    return described
+
+
+def content_of(media_type: str, models: str) -> dict[str, Any]:
+    """A body of one of the models, `Model | Model`."""
+    schemas = [{"$ref": REFERENCE.format(model=model)} for model in models.split(" | ")]
+    return {media_type: {"schema": schemas[0] if len(schemas) == 1 else {"oneOf": schemas}}}
+
+
+def parameter(where: str, name: str, schema: dict[str, Any], *, is_required: bool = False) -> dict[str, Any]:
+    """A parameter of a path, a query or a header."""
+    return {"name": name, "in": where, "required": is_required, "schema": schema}
+
+
+def query_of(model: type[BaseModel]) -> list[dict[str, Any]]:
+    """The parameters that a query model reads."""
+    schema = model.model_json_schema()
+    required = schema.get("required", [])
+    return [
+        parameter("query", name, described, is_required=name in required)
+        for name, described in schema["properties"].items()
+    ]
+
+
+def object_of(properties: dict[str, Any], *, required: list[str] | None = None, **members: Any) -> dict[str, Any]:
+    """An object; without `required`, all of its properties are."""
+    return {
+        "type": "object",
+        **members,
+        "required": list(properties) if required is None else required,
+        "properties": properties,
+    }

@@ -1,0 +1,67 @@
+"""How a route reads its request: the body and the query, each as a model says; who asks, and under which key."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from pydantic import BaseModel, ValidationError
+
+from functions.api.http.problems import Misshapen
+from functions.api.http.requests import check_key, parse_body
+from functions.domain.errors import InvalidInput
+from functions.domain.tenants.access import Caller, caller_by_arn, caller_by_token
+from functions.domain.trace import Trace, parse_traceparent
+
+KEY_HEADER = "idempotency-key"
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_UNKNOWN_CALLER = "unknown"
+
+
+def body_of(event: APIGatewayProxyEventV2) -> Any:
+    """The JSON of a request's body. Raises InvalidInput."""
+    return parse_body(event.body, is_base64=bool(event.is_base64_encoded))
+
+
+def query_of(event: APIGatewayProxyEventV2) -> dict[str, str]:
+    """The parameters of a request's query, by their names."""
+    return dict(event.query_string_parameters)
+
+
+def read_as(model: type[Model], raw: Any) -> Model:
+    """What a request brings, as a model of it. Raises Misshapen, told as InvalidInput."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise Misshapen(InvalidInput, error) from None
+
+
+def key_of(event: APIGatewayProxyEventV2) -> str | None:
+    """The Idempotency-Key header. Raises Misshapen, told as InvalidInput."""
+    try:
+        return check_key(event.headers.get(KEY_HEADER))
+    except ValidationError as error:
+        raise Misshapen(InvalidInput, error) from None
+
+
+def trace_of(event: APIGatewayProxyEventV2) -> Trace | None:
+    """The trace that the caller's own work belongs to; None without a valid traceparent header."""
+    return parse_traceparent(event.headers.get("traceparent"))
+
+
+def caller_of(event: APIGatewayProxyEventV2) -> str:
+    """Who asks, for the log: the ARN of who signed the request, or whom its token is of."""
+    return identity_of(event).name
+
+
+def identity_of(event: APIGatewayProxyEventV2, *, tenant_claim: str = "") -> Caller:
+    """Who asks, as the gateway has found out. tenant_claim: of a token, which names its tenant; empty for none."""
+    authorizer = event.raw_event["requestContext"].get("authorizer") or {}
+    if "jwt" in authorizer:
+        claims = (authorizer["jwt"] or {}).get("claims") or {}
+        return caller_by_token(
+            str(claims.get("sub") or _UNKNOWN_CALLER), claims.get(tenant_claim) if tenant_claim else None
+        )
+    return caller_by_arn((authorizer.get("iam") or {}).get("userArn") or _UNKNOWN_CALLER)

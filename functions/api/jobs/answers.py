@@ -1,0 +1,52 @@
+"""What the API answers about a job that was submitted: bodies from what the rules found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functions.api.http.answers import UNTRACKED
+from functions.api.jobs.find import Found
+from functions.domain.explanation import Explanation
+from functions.domain.instants import format_instant
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job_id import JobId
+from functions.domain.lifecycle import State
+from functions.services.jobs.rescheduler import Waiting
+
+
+def heartbeat_body(job_id: JobId, row: LedgerRow) -> dict[str, Any]:
+    """An attempt that goes on. cancelled: a cancel was requested, so it should stop, and say how it ended."""
+    return {
+        "id": str(job_id),
+        "state": row.state,
+        "lease_until": format_instant(row.lease_until) if row.lease_until else None,
+        "cancelled": row.cancel_requested,
+    }
+
+
+def ended_body(job_id: JobId, state: State) -> dict[str, Any]:
+    """An attempt that has ended, and what that made of its job."""
+    return {"id": str(job_id), "state": state}
+
+
+def waiting_body(waiting: Waiting, *, asked: JobId) -> dict[str, Any]:
+    """A job that waits; moved_from: the id that it was asked for by, where that is another one."""
+    told = {
+        "id": str(waiting.job_id),
+        "tenant": waiting.job_id.tenant,
+        "state": waiting.state,
+        "due_at": format_instant(waiting.due_at),
+    }
+    return told if waiting.job_id == asked else {**told, "moved_from": str(asked)}
+
+
+def explanation_body(found: Found, explanation: Explanation) -> dict[str, Any]:
+    """Why a job has not run yet, or what became of it."""
+    return {
+        "id": str(found.job_id),
+        "state": found.state or UNTRACKED,
+        "reason": explanation.reason,
+        "at": format_instant(explanation.at) if explanation.at else None,
+        "detail": explanation.detail,
+        "would_change_it": explanation.would_change_it,
+    }

@@ -1,0 +1,127 @@
+"""What is asked of a job that was submitted: the words of its target, and changes by its owner."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from functions.api.http.requests import CallBody, Duration, JobBody, Rules, compact_json
+from functions.api.schedules.patch import merged
+from functions.domain.errors import InvalidInput, InvalidJob
+from functions.domain.instants import format_instant
+from functions.domain.jobs.job import Job
+from functions.domain.jobs.retry import MAX_BACKOFF
+from functions.domain.schedules.defaults import REQUESTED
+from functions.domain.schedules.record import encode_template
+from functions.domain.schedules.schedule import JobTemplate
+from functions.domain.targets.http_answers import RESULT_LIMIT
+from functions.services.jobs.rescheduler import Edited
+
+MAX_ERROR = 2_000
+MIN_LEASE = timedelta(seconds=1)
+MAX_LEASE = timedelta(hours=12)
+MAX_FENCE = 2**53 - 1
+"""Fences grow by one from 1 on; up to here every program reads a number of JSON as it was written (RFC 8259, 6)."""
+
+FIXED = ("tenant", "delivery", "idempotency_key")
+"""What a job keeps as long as it lives."""
+
+CHANGEABLE = (*(name for name in CallBody.model_fields if name not in FIXED), "run_at", "delay")
+"""What a merge patch of a job may name."""
+
+
+class _FencedBody(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fence: Annotated[int, Field(ge=1, le=MAX_FENCE, strict=True, description="that the attempt was given")]
+
+
+class HeartbeatBody(_FencedBody):
+    """The target of an attempt goes on."""
+
+    lease: Annotated[
+        Duration | None, Field(description="from now, 1 s to 12 h; without it the timeout of the job and 5 s")
+    ] = None
+
+    @field_validator("lease")
+    @classmethod
+    def _is_in_range(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not MIN_LEASE <= value <= MAX_LEASE:
+            raise PydanticCustomError("lease", "must be from 1 second to 12 hours")
+        return value
+
+
+class CompleteBody(_FencedBody):
+    """The target of an attempt has taken the job."""
+
+    result: Annotated[Any, Field(description=f"any JSON, of which the first {RESULT_LIMIT} characters are kept")] = None
+
+    @field_validator("result")
+    @classmethod
+    def _is_json(cls, value: Any) -> Any:
+        compact_json(value)
+        return value
+
+    @property
+    def text(self) -> str:
+        """The result as JSON, empty for none."""
+        return "" if self.result is None else compact_json(self.result)
+
+
+class FailBody(_FencedBody):
+    """The target of an attempt has failed."""
+
+    error: Annotated[str, Field(min_length=1, max_length=MAX_ERROR, description="for whoever looks at the job")]
+    permanent: Annotated[bool, Field(strict=True, description="another attempt cannot help")] = False
+    retry_after: Annotated[
+        Duration | None, Field(description="no attempt before this is of any use; 12 h at most are granted")
+    ] = None
+
+    @property
+    def wait(self) -> timedelta | None:
+        """How long the next attempt is to wait at least."""
+        return None if self.retry_after is None else min(self.retry_after, MAX_BACKOFF)
+
+
+def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Edited:
+    """A job after an RFC 7396 merge patch of what was submitted; without run_at and delay it keeps its time.
+
+    payload: JSON text of the present one, where the patch reaches into it. Raises ValidationError, InvalidJob,
+    InvalidInput.
+    """
+    if not isinstance(patch, dict):
+        raise InvalidInput("the body must be a JSON object: an RFC 7396 merge patch of the job")
+    for name in FIXED:
+        if name in patch:
+            raise InvalidJob("cannot be changed: cancel the job, and submit another", field=name)
+    names_payload = "payload" in patch
+    written = encode_template(_template_of(job), REQUESTED)
+    if names_payload and payload is not None:
+        written["payload"] = json.loads(payload)
+    if "delay" not in patch:
+        written["run_at"] = format_instant(job.scheduled_at)
+    try:
+        edited = merged(written, patch)
+    except RecursionError:
+        raise InvalidInput("the body is nested too deeply") from None
+    body = JobBody.model_validate({**edited, "tenant": job.tenant, "delivery": job.delivery.value}, context=rules)
+    return Edited(body.submission(now=rules.now), keeps_payload=not names_payload)
+
+
+def _template_of(job: Job) -> JobTemplate:
+    """What was submitted, but for the payload, the tenant and the time."""
+    return JobTemplate(
+        target=job.target,
+        priority=job.priority,
+        delivery=job.delivery,
+        precision=job.precision,
+        retry=job.retry,
+        timeout=job.timeout,
+        expires_after=job.expires_at - job.scheduled_at if job.expires_at else None,
+        options=job.options,
+        tags=job.tags,
+    )

@@ -1,0 +1,180 @@
+"""What is asked of operations: the body of a new one, and the query of their list."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from functions.api.http.requests import HORIZON, Duration, Instant, Tag, Tenant, checked
+from functions.api.operations.operator import OPERATION_ID, Asked
+from functions.domain.instants import parse_duration
+from functions.domain.jobs.job import DOT_SEGMENTS
+from functions.domain.operations.operation import MAX_RATE, MIN_RATE, USUAL_RATE, Action, Shift
+from functions.domain.schedules.schedule import check_schedule_id
+from functions.domain.targets.targets import parse_target
+
+_FILTER = ("due_from", "due_until", "target", "schedule", "tag")
+
+
+def _signed_duration(value: Any) -> timedelta:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise PydanticCustomError("duration", "must be seconds, or an ISO 8601 duration such as -PT90S")
+    if isinstance(value, str):
+        return -checked(parse_duration, value[1:]) if value.startswith("-") else checked(parse_duration, value)
+    return -checked(parse_duration, -value) if value < 0 else checked(parse_duration, value)
+
+
+def _can_be_called(value: str) -> str:
+    checked(parse_target, value)
+    return value
+
+
+_Target = Annotated[str, AfterValidator(_can_be_called)]
+_ScheduleId = Annotated[str, AfterValidator(lambda value: checked(check_schedule_id, value))]
+_SignedDuration = Annotated[
+    timedelta,
+    BeforeValidator(_signed_duration),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^-?P"}],
+            "description": "seconds, or an ISO 8601 duration without years and months; later, or with a minus earlier",
+            "examples": [-90, "PT1H30M", "-P1D"],
+        }
+    ),
+]
+
+
+class OperationBody(BaseModel):
+    """What is to be done, and which jobs of a tenant are meant: all that match everything that is said."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Tenant
+    action: Action
+    due_from: Annotated[
+        Instant | None, Field(description="jobs due from then on; without it: from an hour ago; at most 14 days back")
+    ] = None
+    due_until: Annotated[Instant | None, Field(description="jobs due before; without it: all that come")] = None
+    target: Annotated[
+        _Target | None, Field(description="of the job, or its destination such as https://example.com")
+    ] = None
+    schedule: Annotated[_ScheduleId | None, Field(description="the id of the schedule whose fires are meant")] = None
+    tag: Annotated[Tag | None, Field(description="one of the job's")] = None
+    all: Annotated[
+        bool,
+        Field(strict=True, validate_default=True, description="needed where nothing but the tenant says what is meant"),
+    ] = False
+    by: Annotated[_SignedDuration | None, Field(description="of a reschedule: so much later or earlier")] = None
+    to: Annotated[Instant | None, Field(validate_default=True, description="of a reschedule: from this instant on")] = (
+        None
+    )
+    spread: Annotated[Duration, Field(description="of a reschedule: evenly over so long, from `to` on")] = timedelta(0)
+    rate: Annotated[
+        float | None,
+        Field(
+            ge=MIN_RATE,
+            le=MAX_RATE,
+            strict=True,
+            description=f"of a run_now: jobs a second; without it: {USUAL_RATE:g}",
+        ),
+    ] = None
+    dry_run: Annotated[bool, Field(strict=True, description="count them, show the first, and change nothing")] = False
+
+    @field_validator("action")
+    @classmethod
+    def _can_be_downloaded(cls, value: Action, info: ValidationInfo) -> Action:
+        if value is Action.EXPORT and info.data.get("tenant") in DOT_SEGMENTS:
+            raise PydanticCustomError("export", "is no use for this tenant: no URL of its files can hold its name")
+        return value
+
+    @field_validator("all")
+    @classmethod
+    def _is_meant(cls, value: bool, info: ValidationInfo) -> bool:
+        # A part of the filter that was refused is a problem of its own.
+        is_unsaid = all(name in info.data and info.data[name] is None for name in _FILTER)
+        if not value and is_unsaid:
+            raise PydanticCustomError(
+                "all",
+                "must be true to mean all jobs of the tenant; or say which, by {fields}",
+                {"fields": ", ".join(_FILTER)},
+            )
+        return value
+
+    @field_validator("by", "to", "spread", "rate")
+    @classmethod
+    def _belongs_to_the_action(cls, value: Any, info: ValidationInfo) -> Any:
+        action = info.data.get("action")
+        needed = Action.RUN_NOW if info.field_name == "rate" else Action.RESCHEDULE
+        if value and action not in (None, needed):
+            raise PydanticCustomError("action", "is for the action {needed} only", {"needed": needed.value})
+        return value
+
+    @field_validator("by", "spread")
+    @classmethod
+    def _is_within_reach(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and abs(value) > HORIZON:
+            raise PydanticCustomError("horizon", "is more than ten years")
+        return value
+
+    @field_validator("by")
+    @classmethod
+    def _shifts(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not value:
+            raise PydanticCustomError("by", "must not be 0")
+        return value
+
+    @field_validator("to")
+    @classmethod
+    def _is_the_one_time_asked_for(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("action") is not Action.RESCHEDULE or "by" not in info.data:
+            return value
+        if (value is None) is (info.data["by"] is None):
+            raise PydanticCustomError("to", "or by is needed for a reschedule, and not both")
+        return value
+
+    @field_validator("spread")
+    @classmethod
+    def _begins_somewhere(cls, value: timedelta, info: ValidationInfo) -> timedelta:
+        if value and "to" in info.data and info.data["to"] is None:
+            raise PydanticCustomError("spread", "goes with to only: with by the jobs keep their distances")
+        return value
+
+    def asked(self) -> Asked:
+        """The request of the rules."""
+        shift = Shift(by=self.by, to=self.to, spread=self.spread) if self.action is Action.RESCHEDULE else None
+        return Asked(
+            tenant=self.tenant,
+            action=self.action,
+            due_from=self.due_from,
+            due_until=self.due_until,
+            target=self.target or "",
+            schedule_id=self.schedule or "",
+            tag=self.tag or "",
+            shift=shift,
+            rate=self.rate,
+            dry_run=self.dry_run,
+        )
+
+
+class OperationsQuery(BaseModel):
+    """A tenant's operations behind an id, in the order of their ids."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Tenant
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    after: Annotated[
+        str, Field(pattern=f"^({OPERATION_ID.pattern})?$", description="the `next` of the answer before")
+    ] = ""

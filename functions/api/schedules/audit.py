@@ -1,0 +1,59 @@
+"""What the audit trail tells of schedules: who changed which, and how it stood before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from functions.domain.audit import Deed, Deeds
+from functions.domain.schedules.defaults import REQUESTED
+from functions.domain.schedules.record import POINTER, encode_schedule
+from functions.domain.schedules.state import ScheduleState, Status
+from functions.domain.targets.targets import destination_of
+from functions.ports import StoredSchedule
+from functions.services.schedules.changer import Change, Rule
+
+
+@dataclass(slots=True)
+class Watched:
+    """A rule that remembers what it met last: when its change holds, that was what stood there before."""
+
+    rule: Rule
+    before: Mapping[str, Any] | None = None
+
+    def __call__(self, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+        """As the rule."""
+        self.before = told(stored, state)
+        return self.rule(stored, state, now)
+
+
+def changed(
+    action: Deeds,
+    key: str,
+    *,
+    caller: str,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> Deed:
+    """The deed of a change. key: `{tenant}#{schedule_id}`."""
+    tenant, _, schedule_id = key.partition("#")
+    return Deed(action=action, caller=caller, tenant=tenant, subject=schedule_id, before=before, after=after)
+
+
+def told(stored: StoredSchedule | None, state: ScheduleState | None) -> dict[str, Any] | None:
+    """A schedule as it stands, without its payload, the values of its headers and the path of its target."""
+    if state is None:
+        return None
+    standing: dict[str, Any] = {"version": state.version, "status": state.status.value}
+    if state.note:
+        standing["note"] = state.note
+    if stored is None or state.status is Status.DELETED:
+        return standing
+    definition = encode_schedule(stored.schedule, REQUESTED)
+    job = {name: value for name, value in definition["job"].items() if name not in ("payload", POINTER)}
+    job["target"] = destination_of(stored.schedule.job.target)
+    if headers := job.get("http", {}).get("headers"):
+        job["http"] = {**job["http"], "headers": sorted(headers)}
+    return {**standing, **definition, "job": job}

@@ -1,0 +1,378 @@
+"""The definition of a schedule as the API takes it: the JSON that is stored, and durations in seconds too."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, time, timedelta
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from functions.api.http.problems import Misshapen
+from functions.api.http.requests import CallBody, Duration, Instant, Rules, checked, compact_json
+from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
+from functions.domain.jobs.job import Payload, Priority
+from functions.domain.jobs.occurrence import Overlap, check_references
+from functions.domain.schedules.calendars import check_calendar
+from functions.domain.schedules.cron_dialects import check_cron
+from functions.domain.schedules.defaults import REQUESTED
+from functions.domain.schedules.record import POINTER
+from functions.domain.schedules.rrules import parse_rrule
+from functions.domain.schedules.schedule import (
+    MAX_EXCLUDED,
+    MAX_HISTORY,
+    MAX_HOLIDAY_SETS,
+    MAX_WINDOWS,
+    At,
+    Calendar,
+    CronRule,
+    Every,
+    Fold,
+    Gap,
+    JobTemplate,
+    Misfire,
+    Poisson,
+    RecurrenceRule,
+    Roll,
+    Rule,
+    Schedule,
+    Weekday,
+    Window,
+    WindowMode,
+)
+from functions.domain.schedules.zones import zone_of
+
+RULES = ("at", "cron", "every", "rrule", "poisson")
+"""The fields of which a schedule has exactly one."""
+
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+_DAYS: tuple[Day, ...] = get_args(Day)
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2})?", re.ASCII)
+
+
+def _time_of_day(value: Any) -> time:
+    if not isinstance(value, str) or not _TIME_OF_DAY.fullmatch(value):
+        raise PydanticCustomError("time_of_day", "must be a local time of day such as 09:00; midnight is 00:00")
+    return time.fromisoformat(value)
+
+
+def _date(value: Any) -> date:
+    try:
+        if isinstance(value, str) and _DATE.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError as error:
+        raise PydanticCustomError("date", "is not a date that exists: {reason}", {"reason": str(error)}) from error
+    raise PydanticCustomError("date", "must be a date such as 2027-12-25")
+
+
+def _local_time(value: Any) -> datetime:
+    try:
+        if isinstance(value, str) and _LOCAL.fullmatch(value):
+            return datetime.fromisoformat(value.upper())
+    except ValueError as error:
+        raise PydanticCustomError("local", "is not a time that exists: {reason}", {"reason": str(error)}) from error
+    raise PydanticCustomError(
+        "local", "must be a local time such as 2027-01-31T09:00:00, without an offset: its zone is the timezone"
+    )
+
+
+def _within_reach(local: datetime) -> datetime:
+    """As instants are, whatever its zone: near the year 1 there is no room to calculate."""
+    if local < EARLIEST.replace(tzinfo=None):
+        raise PydanticCustomError("earliest", "is earlier than {earliest}", {"earliest": f"{EARLIEST:%FT%T}"})
+    if local > LATEST.replace(tzinfo=None):
+        raise PydanticCustomError("latest", "is later than {latest}", {"latest": f"{LATEST:%FT%T}"})
+    return local
+
+
+def _interval(value: Any) -> Any:
+    """An interval may stand for itself."""
+    is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return {"interval": value} if is_plain else value
+
+
+def _to_the_millisecond(value: datetime) -> datetime:
+    # As it is stored: the same definition again must be equal to the stored one.
+    return from_ms(to_ms(value))
+
+
+_TimeOfDay = Annotated[
+    time,
+    BeforeValidator(_time_of_day),
+    WithJsonSchema({"type": "string", "pattern": r"^([01]\d|2[0-3]):[0-5]\d$", "examples": ["09:00"]}),
+]
+_Date = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
+_LocalTime = Annotated[
+    datetime,
+    BeforeValidator(_local_time),
+    AfterValidator(_within_reach),
+    WithJsonSchema(
+        {"type": "string", "description": "a local time, without an offset", "examples": ["2027-01-31T09:00:00"]}
+    ),
+]
+_StoredInstant = Annotated[Instant, AfterValidator(_to_the_millisecond)]
+_Count = Annotated[int, Field(ge=1, strict=True)]
+
+
+class EveryBody(BaseModel):
+    """A fixed interval of elapsed time."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    interval: Duration
+    phase: Duration = timedelta(0)
+    anchor: Annotated[
+        Literal["start", "end"],
+        Field(alias="from", description="start to start, or from the end of a run to the next start"),
+    ] = "start"
+
+    @field_validator("interval")
+    @classmethod
+    def _is_an_interval(cls, value: timedelta) -> timedelta:
+        return checked(lambda interval: Every(interval=interval), value).interval
+
+    @field_validator("phase")
+    @classmethod
+    def _is_a_phase(cls, value: timedelta, info: ValidationInfo) -> timedelta:
+        if "interval" in info.data:
+            checked(lambda phase: Every(interval=info.data["interval"], phase=phase), value)
+        return value
+
+
+class RecurrenceBody(BaseModel):
+    """An RFC 5545 recurrence rule."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    starts_at: Annotated[_LocalTime, Field(description="the first occurrence, DTSTART: local to the timezone")]
+    rule: Annotated[str, Field(examples=["FREQ=MONTHLY;BYDAY=-1FR"])]
+
+    @field_validator("rule")
+    @classmethod
+    def _is_a_rule(cls, value: str, info: ValidationInfo) -> str:
+        if "starts_at" in info.data:
+            checked(lambda rule: parse_rrule(rule, info.data["starts_at"]), value)
+        return value
+
+
+class PoissonBody(BaseModel):
+    """Events that come independently of each other."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    per_day: Annotated[float, Field(strict=True, description="how many a day, on average")]
+
+    @field_validator("per_day")
+    @classmethod
+    def _is_a_rate(cls, value: float) -> float:
+        return checked(Poisson, value).per_day
+
+
+class WindowBody(BaseModel):
+    """Local times of day, from start up to end; an end that is not after the start is on the next day."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    start: _TimeOfDay
+    end: _TimeOfDay
+    days: Annotated[
+        tuple[Day, ...],
+        Field(json_schema_extra={"minItems": 1}, description="on which the window opens"),
+    ] = _DAYS
+
+    @field_validator("days")
+    @classmethod
+    def _has_a_day(cls, value: tuple[Day, ...]) -> tuple[Day, ...]:
+        if not value:
+            raise PydanticCustomError("days", "names no day: leave it out for every day")
+        return value
+
+    def window(self) -> Window:
+        """The window of the domain."""
+        return Window(start=self.start, end=self.end, days=frozenset(Weekday[day.upper()] for day in self.days))
+
+
+class CalendarBody(BaseModel):
+    """Local dates without fires."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    exclude: Annotated[tuple[_Date, ...], Field(max_length=MAX_EXCLUDED)] = ()
+    holidays: Annotated[
+        tuple[str, ...], Field(max_length=MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE")
+    ] = ()
+    weekends: Annotated[bool, Field(strict=True)] = False
+    roll: Roll = REQUESTED.roll
+
+    @field_validator("holidays")
+    @classmethod
+    def _are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        checked(check_calendar, Calendar(holidays=value))
+        return value
+
+    def calendar(self) -> Calendar:
+        """The calendar of the domain."""
+        return Calendar(
+            excluded=frozenset(self.exclude), holidays=self.holidays, weekends=self.weekends, roll=self.roll
+        )
+
+
+class TemplateBody(CallBody):
+    """The job of each fire. Strings in its payload may refer to the fire, such as {{tickwheel.fire_time}}."""
+
+    @field_validator("payload")
+    @classmethod
+    def _refers_to_what_there_is(cls, value: Any) -> Any:
+        checked(check_references, value)
+        return value
+
+    def template(self, kept: Payload | None) -> JobTemplate:
+        """The template of the domain. kept: a stored payload that goes before the one of this body."""
+        payload = Payload(text=None if self.payload is None else compact_json(self.payload))
+        return JobTemplate(
+            target=self.target,
+            payload=kept or payload,
+            priority=Priority[self.priority.upper()],
+            delivery=self.delivery,
+            precision=self.precision,
+            retry=self.retry.policy(),
+            timeout=self.timeout,
+            expires_after=self.expires_after,
+            options=self.options(),
+            tags=self.tags,
+        )
+
+
+class ScheduleBody(BaseModel):
+    """When, and what: exactly one rule, what changes its fires, and the job of each fire."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "oneOf": [{"required": [rule], "properties": {rule: {"not": {"type": "null"}}}} for rule in RULES]
+        },
+    )
+
+    # Before the rules: what of another program's cron is translated depends on it.
+    timezone: Annotated[str, Field(description="an IANA name", examples=["Europe/Berlin"])] = REQUESTED.timezone
+    at: Annotated[_StoredInstant | None, Field(description="once")] = None
+    cron: Annotated[
+        str | None,
+        Field(
+            description="five fields, or a macro such as @daily; local to the timezone", examples=["30 6 * * mon-fri"]
+        ),
+    ] = None
+    every: Annotated[
+        EveryBody | None, BeforeValidator(_interval, json_schema_input_type=Duration | EveryBody | None)
+    ] = None
+    rrule: RecurrenceBody | None = None
+    poisson: PoissonBody | None = None
+    gap: Annotated[Gap | None, Field(description="what becomes of a local time that a clock change skips")] = None
+    fold: Annotated[Fold | None, Field(description="which pass of a repeated local time fires")] = None
+    windows: Annotated[tuple[WindowBody, ...], Field(max_length=MAX_WINDOWS)] = ()
+    window_mode: Annotated[WindowMode | None, Field(description="what becomes of a fire outside the windows")] = None
+    calendar: CalendarBody | None = None
+    spread: Annotated[Duration, Field(description="a constant delay below this, from a hash of the name")] = timedelta(
+        0
+    )
+    jitter: Annotated[Duration, Field(description="a delay below this, another for each fire")] = timedelta(0)
+    start: Annotated[_StoredInstant | None, Field(description="no fire before")] = None
+    end: Annotated[_StoredInstant | None, Field(description="no fire from then on")] = None
+    max_runs: _Count | None = None
+    misfire: Annotated[Misfire, Field(description="what becomes of missed fires")] = REQUESTED.misfire
+    max_lateness: Annotated[Duration | None, Field(description="fires that are later are dropped")] = None
+    overlap: Annotated[Overlap, Field(description="what a fire does while the run before it goes on")] = (
+        REQUESTED.overlap
+    )
+    pause_after_failures: Annotated[int | None, Field(ge=1, le=100, strict=True)] = None
+    history: Annotated[int, Field(ge=0, le=MAX_HISTORY, strict=True, description="how many fires are remembered")] = (
+        REQUESTED.history
+    )
+    job: TemplateBody
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None:
+            checked(check_cron, value, timezone=info.data.get("timezone", REQUESTED.timezone))
+        return value
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_zone(cls, value: str) -> str:
+        checked(zone_of, value)
+        return value
+
+    def schedule(self, tenant: str, schedule_id: str, *, kept: Payload | None = None) -> Schedule:
+        """The schedule of the domain. kept: see TemplateBody. Raises InvalidSchedule where fields contradict."""
+        return Schedule(
+            tenant=tenant,
+            schedule_id=schedule_id,
+            rule=self._rule(),
+            job=self.job.template(kept),
+            timezone=self.timezone,
+            gap=self.gap,
+            fold=self.fold,
+            windows=tuple(window.window() for window in self.windows),
+            window_mode=self.window_mode,
+            calendar=self.calendar and self.calendar.calendar(),
+            spread=self.spread,
+            jitter=self.jitter,
+            start=self.start,
+            end=self.end,
+            max_runs=self.max_runs,
+            misfire=self.misfire,
+            max_lateness=self.max_lateness,
+            overlap=self.overlap,
+            pause_after_failures=self.pause_after_failures,
+            history=self.history,
+        )
+
+    def _rule(self) -> Rule:
+        if self.at is not None:
+            return At(self.at)
+        if self.cron is not None:
+            return CronRule(self.cron)
+        if self.every is not None:
+            return Every(interval=self.every.interval, phase=self.every.phase, from_end=self.every.anchor == "end")
+        if self.rrule is not None:
+            return RecurrenceRule(self.rrule.rule, self.rrule.starts_at)
+        assert self.poisson is not None  # read_schedule has counted the rules
+        return Poisson(self.poisson.per_day)
+
+
+def read_schedule(raw: Any, rules: Rules) -> ScheduleBody:
+    """A definition from its JSON. Raises Misshapen, InvalidSchedule."""
+    if isinstance(raw, dict):
+        given = [rule for rule in RULES if raw.get(rule) is not None]
+        if len(given) != 1:
+            raise InvalidSchedule(
+                f"must be exactly one of {', '.join(RULES)}, but this has {' and '.join(given) or 'none of them'}",
+                field="rule",
+                value=given,
+            )
+        if isinstance(raw.get("job"), dict) and POINTER in raw["job"]:
+            raise InvalidSchedule(
+                "is where a large payload is kept: give the payload itself, as the schedule told by itself has it",
+                field=f"job.{POINTER}",
+                value=raw["job"][POINTER],
+            )
+    try:
+        return ScheduleBody.model_validate(raw, context=rules)
+    except ValidationError as error:
+        raise Misshapen(InvalidSchedule, error) from None

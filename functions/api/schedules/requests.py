@@ -1,0 +1,104 @@
+"""What is asked of a schedule beside its definition: the bodies of its verbs, and queries."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema
+
+from functions.api.http.requests import Instant, Tenant, read_instant
+from functions.domain.jobs.occurrence import Overlap
+from functions.domain.schedules.preview import Place
+from functions.domain.schedules.schedule import SCHEDULE_ID
+
+MAX_NOTE = 500
+MOST_SHOWN = 100
+"""Fires of one preview."""
+_GOES_ON = re.compile(r"(.{1,40})~([0-9]{1,9})", re.ASCII)
+
+
+After = Annotated[
+    str,
+    Field(pattern=f"^({SCHEDULE_ID.pattern})?$", description="the `next` of the answer before: an id of a schedule"),
+]
+"""Where a page of schedules begins."""
+
+
+class PauseBody(BaseModel):
+    """Why a schedule is paused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
+
+
+class ResumeBody(PauseBody):
+    """Why a schedule goes on."""
+
+
+class TriggerBody(BaseModel):
+    """A run of now."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    overlap: Annotated[Overlap | None, Field(description="instead of the schedule's own")] = None
+
+
+class BackfillBody(TriggerBody):
+    """The fires from start up to end, as runs from now on."""
+
+    start: Instant
+    end: Instant
+    per_minute: Annotated[float, Field(ge=0.01, le=10_000, strict=True, description="how many runs a minute")] = 60
+    dry_run: Annotated[bool, Field(strict=True, description="tell what would run, and run nothing")] = False
+    after: Annotated[
+        str, Field(max_length=80, strict=True, description="the next of the answer before, to go on behind it")
+    ] = ""
+
+
+class TenantQuery(BaseModel):
+    """Whose schedule."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Tenant
+
+
+class ChangeQuery(TenantQuery):
+    """dry_run: tell the next `count` fires before and after, and change nothing."""
+
+    dry_run: bool = False
+    count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
+
+
+def _place(value: Any) -> Place:
+    found = _GOES_ON.fullmatch(value) if isinstance(value, str) else None
+    return Place(read_instant(found[1]), int(found[2])) if found else Place(read_instant(value))
+
+
+class PreviewQuery(TenantQuery):
+    """The next `count` fires, from now or after an instant."""
+
+    count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
+    after: (
+        Annotated[
+            InstanceOf[Place],
+            BeforeValidator(_place),
+            WithJsonSchema(
+                {
+                    "type": "string",
+                    "description": "an instant, or the `next` of the answer before",
+                    "examples": ["2027-01-31T09:00:00+01:00"],
+                }
+            ),
+        ]
+        | None
+    ) = None
+
+
+class PageQuery(TenantQuery):
+    """Schedules behind an id, in the order of their ids."""
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    after: After = ""

@@ -1,0 +1,51 @@
+"""What is asked of breakers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from functions.api.http.requests import Tenant, checked
+from functions.domain.key_lengths import DESTINATION, fits
+from functions.domain.targets.targets import parse_target
+
+
+def _destination(value: str) -> str:
+    destination = checked(parse_target, value).destination
+    if not fits(destination, DESTINATION):
+        raise PydanticCustomError(
+            "destination",
+            "is longer than {limit} characters: there are no breakers of such destinations",
+            {"limit": DESTINATION},
+        )
+    return destination
+
+
+class BreakersQuery(BaseModel):
+    """A tenant's breakers behind a destination, in the order of their destinations."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Tenant
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    after: Annotated[
+        str,
+        Field(
+            max_length=DESTINATION,
+            pattern=r"^[\x20-\x7e]*$",
+            description="the `next` of the answer before",
+        ),
+    ] = ""
+
+
+class ResetBody(BaseModel):
+    """Which breaker is to be closed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Tenant
+    destination: Annotated[
+        str, AfterValidator(_destination), Field(description="as it is listed; or any target that goes there")
+    ]

@@ -1,0 +1,204 @@
+"""Change tenants, and tell of them. Who is a tenant's is decided before: see `access`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Protocol
+
+from functions.domain.audit import Deed, Deeds
+from functions.domain.errors import InvalidInput, TenantBusy
+from functions.domain.instants import from_ms, to_ms
+from functions.domain.jobs.job import check_new_tenant, check_tenant
+from functions.domain.schedules.load import Load
+from functions.domain.tenants.backlog import Backlog
+from functions.domain.tenants.changes import (
+    TenantPatch,
+    TenantValues,
+    check_version,
+    patched,
+    replaced,
+    with_status,
+)
+from functions.domain.tenants.deletion import Deletion
+from functions.domain.tenants.plan import Limits, Tenant, TenantPlan, TenantStatus, encode_tenant
+from functions.domain.tenants.usage import Days, Usage, days_asked
+from functions.ports import EVERYBODY, Audit, Clock, DeletionStore, Journal, TenantStore, UsageStore
+from functions.services.telemetry.audit_trail import UNAUDITED
+
+_TRIES = 4
+_THE_STAGE = "the stage"
+
+_TURNS = {
+    TenantStatus.PAUSED: Deeds.TENANT_PAUSE,
+    TenantStatus.DRAINING: Deeds.TENANT_DRAIN,
+    TenantStatus.ACTIVE: Deeds.TENANT_RESUME,
+}
+_STAGE_TURNS = {TenantStatus.PAUSED: Deeds.STAGE_PAUSE, TenantStatus.ACTIVE: Deeds.STAGE_RESUME}
+
+Rule = Callable[[Tenant, datetime], Tenant]
+"""How a row changes at an instant; the very row, where nothing does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantStanding:
+    """A tenant as it stands. tenant: what is stored of it. plan: what it may do by that. deletion: how far that is.
+
+    load: what its schedules come to, where that was asked for.
+    """
+
+    name: str
+    tenant: Tenant
+    plan: TenantPlan
+    deletion: Deletion | None = None
+    load: Load | None = None
+
+
+class LoadReader(Protocol):
+    """Tells what the schedules of a tenant come to."""
+
+    def load(self, tenant: str) -> Load:
+        """The sum of the shares of a tenant's schedules."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageStanding:
+    """What a tenant has used on each of some days on which there was anything, and what its schedules come to now.
+
+    backlog: what waits for its cap; None where it has none, or that cannot be known.
+    """
+
+    name: str
+    days: Days
+    used: Mapping[date, Usage]
+    plan: TenantPlan
+    load: Load
+    backlog: Backlog | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantManager:
+    """The verbs of tenants. plans: the limits of the stage's plans by their names. caller: who asks, for the audit line.
+
+    backlogs: what of a tenant waits for its cap.
+    seen: the version that somebody changes; None for whichever there is. Changes raise TenantChanged where it is another
+    by now, and TenantBusy.
+    """
+
+    clock: Clock
+    store: TenantStore
+    usage: UsageStore
+    deletions: DeletionStore
+    schedules: LoadReader
+    journal: Journal
+    plans: Mapping[str, Limits]
+    audit: Audit = UNAUDITED
+    backlogs: Callable[[str], Backlog | None] = lambda _: None
+
+    def get(self, name: str) -> TenantStanding:
+        """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
+        tenant = self.store.get(check_tenant(name)) or Tenant()
+        deletion = self.deletions.get(name) if tenant.status is TenantStatus.DELETING else None
+        return replace(self._standing(name, tenant, deletion), load=self.schedules.load(name))
+
+    def page(self, *, after: str, limit: int) -> tuple[list[TenantStanding], str | None]:
+        """Tenants that have a row, in the order of their names; where the next page begins, None at the end."""
+        found, has_more = self.store.page(after=after, limit=limit)
+        standings = [self._standing(name, tenant) for name, tenant in found.items()]
+        return standings, standings[-1].name if has_more and standings else None
+
+    def used(self, name: str, *, first: date | None, last: date | None) -> UsageStanding:
+        """What it has used on each of these days: until today unless it is said. Raises InvalidInput."""
+        days = days_asked(first, last, today=self.clock.now().date())
+        tenant = self.store.get(check_tenant(name)) or Tenant()
+        return UsageStanding(
+            name=name,
+            days=days,
+            used=self.usage.days(name, days),
+            plan=tenant.plan_among(self.plans),
+            load=self.schedules.load(name),
+            backlog=self.backlogs(name),
+        )
+
+    def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantStanding:
+        """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
+        check_new_tenant(name)
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return replaced(name, tenant, values, plans=self.plans, now=now)
+
+        return self._standing(name, self._change(name, rule, action=Deeds.TENANT_PUT, seen=seen, caller=caller))
+
+    def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantStanding:
+        """Change parts. Raises InvalidInput, TenantDeleted."""
+        check_tenant(name)
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return patched(name, tenant, patch, plans=self.plans, now=now)
+
+        return self._standing(name, self._change(name, rule, action=Deeds.TENANT_PATCH, seen=seen, caller=caller))
+
+    def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantStanding:
+        """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
+        check_tenant(name)
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return with_status(name, tenant, status, note=note, now=now)
+
+        return self._standing(name, self._change(name, rule, action=_TURNS[status], seen=seen, caller=caller))
+
+    def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantStanding:
+        """Begin to delete it with all that there is of it; once more, and it goes on as it was begun.
+
+        confirm: its id again. keeps_ledger: its ledger rows go by their ttl. Raises InvalidInput, TenantDeleted once it is.
+        """
+        check_tenant(name)
+        if confirm != name:
+            raise InvalidInput(f"confirm is {confirm[:80]!r}, but must be {name!r}, the tenant that is to be deleted")
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
+
+        tenant = self._change(name, rule, action=Deeds.TENANT_DELETE, seen=None, caller=caller)
+        assert tenant.status_since is not None  # it has this status
+        # Behind the change: what dies in between is begun again by whoever asks again.
+        deletion = self.deletions.begin(Deletion(tenant=name, since=tenant.status_since, keeps_ledger=keeps_ledger))
+        return self._standing(name, tenant, deletion)
+
+    def turn_stage(self, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> Tenant:
+        """Pause everybody, or end that: what each tenant's own status is stays."""
+
+        def rule(tenant: Tenant, now: datetime) -> Tenant:
+            return with_status(EVERYBODY, tenant, status, note=note, now=now)
+
+        return self._change(EVERYBODY, rule, action=_STAGE_TURNS[status], seen=seen, caller=caller)
+
+    def _change(self, name: str, rule: Rule, *, action: Deeds, seen: int | None, caller: str) -> Tenant:
+        shown = _THE_STAGE if name == EVERYBODY else f"tenant {name}"
+        for _ in range(_TRIES):
+            before = self.store.get(name) or Tenant()
+            check_version(shown, before, seen)
+            after = rule(before, from_ms(to_ms(self.clock.now())))
+            if after != before and not self.store.change(name, after, seen=before.version):
+                continue
+            told = {"before": _told(before), "after": _told(after)}
+            if after != before:
+                self.journal.event(
+                    "tenant_changed", caller=caller, tenant=name, what=action.value.rpartition(".")[2], **told
+                )
+            # Also where nothing has changed: whoever repeats a request may have got no answer, and its line may be lost.
+            tenant = "" if name == EVERYBODY else name
+            self.audit.note(Deed(action=action, caller=caller, tenant=tenant, subject=tenant, **told))
+            return after
+        raise TenantBusy(shown)
+
+    def _standing(self, name: str, tenant: Tenant, deletion: Deletion | None = None) -> TenantStanding:
+        return TenantStanding(name=name, tenant=tenant, plan=tenant.plan_among(self.plans), deletion=deletion)
+
+
+def _told(tenant: Tenant) -> Any:
+    """A row for the log: what has its usual value is left out."""
+    return json.loads(encode_tenant(tenant))

@@ -1,0 +1,152 @@
+"""What is asked of tenants."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from functions.api.http.requests import checked
+from functions.domain.jobs.job import Priority
+from functions.domain.tenants.access import check_pattern
+from functions.domain.tenants.changes import TenantPatch, TenantValues
+from functions.domain.tenants.plan import (
+    DEFAULT_PLAN,
+    LIMITS,
+    MAX_NOTE_LENGTH,
+    MAX_PRINCIPALS,
+    PLAN_NAME,
+    TOP_PRIORITY,
+    UNLIMITED,
+    Limit,
+    check_limit_names,
+    read_limits,
+)
+
+
+def limit_schema(limit: Limit) -> dict[str, Any]:
+    """What a limit may be."""
+    kind = "integer" if limit.is_whole else "number"
+    number: dict[str, Any] = {"type": kind, "minimum": limit.lowest, "maximum": limit.highest}
+    return {"anyOf": [number, {"const": UNLIMITED}]} if limit.may_be_unlimited else number
+
+
+LIMIT_SCHEMAS: dict[str, Any] = {
+    **{name: limit_schema(limit) for name, limit in LIMITS.items()},
+    TOP_PRIORITY: {"enum": [priority.name.lower() for priority in Priority]},
+}
+"""Every limit by its name."""
+
+
+def _limits_schema(*, may_be_null: bool) -> WithJsonSchema:
+    schemas: dict[str, Any] = {
+        name: {"anyOf": [schema, {"type": "null"}]} if may_be_null else schema for name, schema in LIMIT_SCHEMAS.items()
+    }
+    return WithJsonSchema({"type": "object", "properties": schemas, "additionalProperties": False})
+
+
+def _limits(value: dict[str, Any]) -> dict[str, Any]:
+    checked(read_limits, value)
+    return value
+
+
+def _patched_limits(value: dict[str, Any]) -> dict[str, Any]:
+    checked(check_limit_names, value)
+    _limits({name: limit for name, limit in value.items() if limit is not None})
+    return value
+
+
+_Note = Annotated[str, Field(max_length=MAX_NOTE_LENGTH, description="for people")]
+_Plan = Annotated[str, Field(pattern=f"^{PLAN_NAME.pattern}$", description="the name of one of the stage's plans")]
+_Principal = Annotated[str, AfterValidator(lambda value: checked(check_pattern, value))]
+_Principals = Annotated[
+    tuple[_Principal, ...],
+    Field(max_length=MAX_PRINCIPALS, description="who may act for it: patterns of the ARNs of roles and users"),
+]
+_Version = Annotated[
+    int | None, Field(ge=0, strict=True, description="that is changed; 0: none yet; without it: whichever there is")
+]
+
+
+class TenantsQuery(BaseModel):
+    """Tenants behind a name, in the order of their names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    after: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$", description="the `next` of the answer before")] = ""
+
+
+class UsageQuery(BaseModel):
+    """UTC days, both included; at most 400 of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    first: Annotated[date | None, Field(alias="from", description="30 days before `until` unless it is said")] = None
+    last: Annotated[date | None, Field(alias="until", description="today unless it is said")] = None
+
+
+class DeletionQuery(BaseModel):
+    """That a tenant is really meant, and what becomes of its ledger rows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    confirm: Annotated[str, Field(description="the id of the tenant again")]
+    ledger: Annotated[
+        Literal["scan", "ttl"],
+        Field(
+            description="scan: they are looked for in the whole ledger; ttl: they expire, 22 days after they were due"
+        ),
+    ] = "scan"
+
+
+class TenantBody(BaseModel):
+    """All of a tenant beside its status; what is not said has its usual value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    plan: _Plan = DEFAULT_PLAN
+    limits: Annotated[dict[str, Any], AfterValidator(_limits), _limits_schema(may_be_null=False)] = {}
+    principals: _Principals = ()
+    note: _Note = ""
+    version: _Version = None
+
+    def values(self) -> TenantValues:
+        """The values of the rules."""
+        return TenantValues(plan=self.plan, limits=self.limits, principals=self.principals, note=self.note)
+
+
+class TenantPatchBody(BaseModel):
+    """Parts of a tenant. A limit that is null is its plan's again; any other part that is null has its usual value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    plan: _Plan | None = None
+    limits: Annotated[
+        Annotated[dict[str, Any], AfterValidator(_patched_limits), _limits_schema(may_be_null=True)] | None,
+        Field(description="those that are said; null: none of its own"),
+    ] = None
+    principals: _Principals | None = None
+    note: _Note | None = None
+    version: _Version = None
+
+    def patch(self) -> TenantPatch:
+        """The patch of the rules."""
+        said = self.model_fields_set
+        return TenantPatch(
+            plan=(self.plan or DEFAULT_PLAN) if "plan" in said else None,
+            limits=self.limits,
+            drops_limits="limits" in said and self.limits is None,
+            principals=(self.principals or ()) if "principals" in said else None,
+            note=(self.note or "") if "note" in said else None,
+        )
+
+
+class TurnBody(BaseModel):
+    """Why a tenant, or the whole stage, is paused, drained or resumed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    note: _Note = ""
+    version: _Version = None

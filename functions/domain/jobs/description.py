@@ -1,0 +1,62 @@
+"""How a job was asked for, as JSON values for people and programs: without its payload, of its headers only the names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from functions.domain.instants import format_duration, format_instant
+from functions.domain.jobs.job import Job, Precision
+from functions.domain.jobs.occurrence import Occurrence
+from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.targets.options import USUAL, TargetOptions
+
+
+def describe_job(job: Job) -> dict[str, Any]:
+    """How the job was asked for. What has its usual value is left out."""
+    usual = {
+        "priority": (job.priority.name.lower(), "normal"),
+        "precision": (job.precision.value, Precision.DEFAULT.value),
+        "expires_at": (format_instant(job.expires_at) if job.expires_at else None, None),
+        "http": (_http_body(job.options), {}),
+        "asynchronous": (job.options.is_async, False),
+        "tags": (list(job.tags), []),
+        "occurrence": (_occurrence_body(job.occurrence) if job.occurrence else None, None),
+    }
+    return {
+        "target": job.target,
+        "scheduled_at": format_instant(job.scheduled_at),
+        "delivery": job.delivery.value,
+        "retry": _retry_body(job.retry),
+        "timeout": format_duration(job.timeout),
+        **{name: value for name, (value, unsaid) in usual.items() if value != unsaid},
+    }
+
+
+def _retry_body(retry: RetryPolicy) -> dict[str, Any]:
+    return {
+        "strategy": retry.strategy.value,
+        "attempts": retry.attempts,
+        "base": format_duration(retry.base),
+        "cap": format_duration(retry.cap),
+        **({"max_age": format_duration(retry.max_age)} if retry.max_age is not None else {}),
+    }
+
+
+def _http_body(options: TargetOptions) -> dict[str, Any]:
+    told = {
+        "method": options.method.value if options.method is not USUAL.method else "",
+        # Values of headers may be secrets.
+        "headers": [name for name, _ in options.headers],
+        "success": list(options.success_codes),
+        "retry_on": list(options.retry_codes),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _occurrence_body(fire: Occurrence) -> dict[str, Any]:
+    return {
+        "schedule_id": fire.schedule_id,
+        "fire_at": format_instant(fire.fire_at),
+        "nominal_at": format_instant(fire.nominal_at),
+        "index": fire.index,
+    }

@@ -1,0 +1,44 @@
+"""What metrics are told apart by. A value counts once for its function, and once for each dimension of its metric.
+
+Each value of each dimension is a metric of its own to CloudWatch: dimensions stand beside each other, not in
+combinations, and never hold a tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from functions.domain.jobs.job import Priority, Timer
+from functions.domain.wheel import Ring
+
+
+class AttemptKind(StrEnum):
+    """What kind of attempt one is: the first of a job, the first of a schedule's fire, or any that follows one."""
+
+    JOB = "job"
+    FIRE = "fire"
+    RETRY = "retry"
+
+
+DIMENSIONS: Mapping[str, tuple[str, ...]] = {
+    "lag_ms": ("ring", "priority", "kind"),
+}
+"""The dimensions of each metric that has any beside its function's name."""
+
+VALUES: Mapping[str, tuple[str, ...]] = {
+    "ring": tuple(Ring),
+    "priority": tuple(priority.name.lower() for priority in Priority),
+    "kind": tuple(AttemptKind),
+}
+"""All that a dimension can say."""
+
+
+def dimensions_of(timer: Timer, *, ring: Ring) -> dict[str, str]:
+    """What the lag of an attempt is told apart by. ring: by which it came to its ready queue."""
+    first = AttemptKind.JOB if timer.job.occurrence is None else AttemptKind.FIRE
+    return {
+        "ring": ring.value,
+        "priority": timer.job.priority.name.lower(),
+        "kind": (AttemptKind.RETRY if timer.attempt > 1 else first).value,
+    }

@@ -1,0 +1,44 @@
+"""Who of a schedule's runs has its slot: what the overlap policy makes of a fire that meets another's run."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from functions.domain.instants import SECOND
+from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
+
+SILENCE = MESSAGE_LIFE
+"""So long after the last that was heard of a run no message of it can be left. Until then it is late: for an outage, a
+queue that is behind, or a pause. A ledger row lives for days longer, so that a run that had begun still has its row."""
+
+SAID_AGAIN = timedelta(hours=8)
+"""So often whoever waits for the slot, or has it and has not begun, says so again."""
+
+_SHORTEST_WAIT = 2 * SECOND
+_LONGEST_WAIT = timedelta(seconds=60)
+_SHARE = 4
+
+
+def given_up_at(row: LedgerRow | None, *, since: datetime | None) -> datetime | None:
+    """From when on a run that has not settled is waited for no longer; None where nothing was ever heard of it.
+
+    row: of its ledger; since: when it took the slot, or was due.
+    """
+    if row is None:
+        return since + SILENCE if since is not None else None
+    if row.cancel_requested:
+        # Whoever still meets it withdraws it.
+        return row.lease_until or row.updated_at
+    heard = (row.due_at, row.updated_at, row.parked_until, row.lease_until, since)
+    return max(instant for instant in heard if instant is not None) + SILENCE
+
+
+def is_abandoned(row: LedgerRow | None, *, since: datetime | None, now: datetime, skew: timedelta) -> bool:
+    """Whether nobody carries a run on any more. One without a row has ended long ago, or has never begun."""
+    until = given_up_at(row, since=since)
+    return until is None or until + skew < now
+
+
+def wait_of(*, waited: timedelta) -> timedelta:
+    """How long a buffered fire waits before it asks again: a quarter longer each time, from 2 seconds to a minute."""
+    return min(max(waited / _SHARE, _SHORTEST_WAIT), _LONGEST_WAIT)

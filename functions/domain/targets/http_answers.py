@@ -1,0 +1,115 @@
+"""What an HTTP answer means for an attempt, and what is kept of it (RFC 9110, sections 10.2.3 and 15)."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any
+
+from functions.domain.jobs.retry import MAX_BACKOFF
+from functions.domain.targets.options import TargetOptions
+
+RESULT_LIMIT = 400
+"""Characters of a result or an error that a ledger row keeps: a row stays within one write unit."""
+
+ACCEPTED = 202
+_TOO_MANY_REQUESTS = 429
+_UNAVAILABLE = 503
+_TRIED_AGAIN = frozenset({408, 425, _TOO_MANY_REQUESTS})
+_LONGEST_RETRY_AFTER = 64
+_SECONDS = re.compile(r"[0-9]{1,10}", re.ASCII)
+
+
+class Verdict(StrEnum):
+    """What a status says. REFUSAL: the same request would be refused again. REDIRECT: it asks for another address."""
+
+    SUCCESS = "success"
+    PENDING = "pending"
+    TRY_AGAIN = "try_again"
+    REFUSAL = "refusal"
+    REDIRECT = "redirect"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """retry_after: no attempt before this is of any use, says the target; None when it says nothing usable."""
+
+    verdict: Verdict
+    retry_after: timedelta | None = None
+
+
+def judge(status: int, retry_after: str | None, *, options: TargetOptions, now: datetime) -> Judgement:
+    """What a status means under the options of its job. retry_after: the header of that name."""
+    if status in options.success_codes:
+        return Judgement(Verdict.SUCCESS)
+    if not options.success_codes and status == ACCEPTED:
+        return Judgement(Verdict.PENDING)
+    if not options.success_codes and 200 <= status < 300:  # noqa: PLR2004
+        return Judgement(Verdict.SUCCESS)
+    if 300 <= status < 400:  # noqa: PLR2004
+        return Judgement(Verdict.REDIRECT)
+    is_refused = 200 <= status < 500 and status not in _TRIED_AGAIN  # noqa: PLR2004
+    if is_refused and status not in options.retry_codes:
+        return Judgement(Verdict.REFUSAL)
+    if retry_after is None or status not in (_TOO_MANY_REQUESTS, _UNAVAILABLE):
+        return Judgement(Verdict.TRY_AGAIN)
+    return Judgement(Verdict.TRY_AGAIN, parse_retry_after(retry_after, now=now))
+
+
+def parse_retry_after(text: str, *, now: datetime) -> timedelta | None:
+    """Seconds or an HTTP date as a duration from now, at most MAX_BACKOFF; None for anything else, and for the past."""
+    text = text.strip(" \t")
+    if len(text) > _LONGEST_RETRY_AFTER:
+        return None
+    if _SECONDS.fullmatch(text):
+        return min(timedelta(seconds=int(text)), MAX_BACKOFF)
+    try:
+        date = parsedate_to_datetime(text)
+        # The oldest of the three forms of a date names no zone: it is UTC.
+        wait = (date if date.tzinfo else date.replace(tzinfo=UTC)) - now
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+    return min(wait, MAX_BACKOFF) if wait >= timedelta(0) else None
+
+
+def is_pending(value: Any) -> bool:
+    """Whether what a function returned says, as an HTTP answer would, that it goes on by itself."""
+    return isinstance(value, dict) and value.get("statusCode") == ACCEPTED
+
+
+def result_of(status: int, body: bytes, *, is_whole: bool) -> str:
+    """`{"status":200,"body":…}` as JSON of at most RESULT_LIMIT ASCII characters.
+
+    The body is what it says as JSON, else a text, and left out when there is none. What is not whole, or does not fit, is
+    a text that was cut, marked by `"truncated":true`.
+    """
+    text = body.decode("utf-8-sig", errors="replace")
+    if is_whole:
+        try:
+            told = _dumped({"status": status, "body": json.loads(text)} if text else {"status": status})
+        except (ValueError, RecursionError):
+            told = _dumped({"status": status, "body": text})
+        if len(told) <= RESULT_LIMIT:
+            return told
+    # ASCII: as many bytes as characters, whatever the language of the body.
+    fitting = bisect_left(
+        range(min(len(text), RESULT_LIMIT)), x=True, key=lambda count: not _fits(status, text[: count + 1])
+    )
+    return _cut(status, text[:fitting])
+
+
+def _fits(status: int, text: str) -> bool:
+    return len(_cut(status, text)) <= RESULT_LIMIT
+
+
+def _cut(status: int, text: str) -> str:
+    return _dumped({"status": status, **({"body": text} if text else {}), "truncated": True})
+
+
+def _dumped(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,406 @@
+"""Carry operations on: walk over a tenant's rows in the far ring, and do to each job that is meant what one request does.
+
+An operation goes on from its last step when a turn of it dies: what is repeated finds itself done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.domain.faults import fault_of
+from functions.domain.operations.operation import (
+    Action,
+    Example,
+    Operation,
+    OperationState,
+    Stretch,
+    rest_of,
+    share_done,
+    stretches,
+)
+from functions.domain.operations.selection import has_more_rows, is_meant, waits
+from functions.domain.wheel import Wheel
+from functions.operations.apply_to_job import NOT_PLACED, Actor, Met
+from functions.operations.export import Part, describe
+from functions.operations.row_walk import Finding, Walk
+from functions.ports import (
+    Audit,
+    Clock,
+    ExportStore,
+    Journal,
+    Ledger,
+    OperationStore,
+    PayloadStore,
+    StoredTimer,
+    TenantPlans,
+    TimerStore,
+)
+from functions.services.jobs.canceller import Canceller
+from functions.services.jobs.rescheduler import Rescheduler
+from functions.services.telemetry.audit_trail import UNAUDITED
+from functions.services.tenants.submission_rates import SubmissionRates
+
+LEASE = timedelta(minutes=2)
+"""Prolonged by every step: a turn that dies holds its operation no longer than this and SKEW."""
+
+STEP = timedelta(seconds=5)
+PAGE = 100
+AHEAD = timedelta(seconds=60)
+"""How far ahead jobs that are to run are staggered, and half as much again for the last page of a turn."""
+
+MOST_FAILURES = 10
+"""Turns in a row that end in an error, after which an operation is given up."""
+
+MAKING_WORK = (Action.RUN_NOW, Action.RESCHEDULE)
+"""What takes from the submission rate of its tenant, a job at a time. What cancels and exports makes none."""
+
+ENOUGH_FAILURES = 3
+"""Turns after which jobs that cannot be stored no longer hold up the others: they are counted as refused."""
+
+_MOST_OPEN = 1_000
+_MOST_TOLD = 400
+
+
+@dataclass(slots=True)
+class WorkReport:
+    """What one turn did."""
+
+    worked: int = 0
+    ended: int = 0
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """Carries operations on. token: a fresh owner token; identity: a fresh random identity.
+
+    side_by_side: maps a function over items at the same time, answers in order.
+    """
+
+    wheel: Wheel
+    clock: Clock
+    operations: OperationStore
+    timers: TimerStore
+    ledger: Ledger
+    payloads: PayloadStore
+    exports: ExportStore
+    canceller: Canceller
+    rescheduler: Rescheduler
+    plans: TenantPlans
+    submission_rates: SubmissionRates
+    journal: Journal
+    token: Callable[[], str]
+    identity: Callable[[], str]
+    side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+    audit: Audit = UNAUDITED
+
+    def work(self, *, time_limit: timedelta) -> WorkReport:
+        """Carry on what is open, oldest first, each for its share of at most 80 % of the time limit."""
+        report = WorkReport()
+        ends_at = self.clock.monotonic() + 0.8 * time_limit.total_seconds()
+        waiting = self.operations.open(limit=_MOST_OPEN)
+        for number, (tenant, operation_id) in enumerate(waiting):
+            left = ends_at - self.clock.monotonic()
+            if left <= 0:
+                break
+            try:
+                if self.plans.of(tenant).is_deleted:
+                    continue  # it goes with its tenant
+                self._carry_on(tenant, operation_id, time=left / (len(waiting) - number), report=report)
+            except Exception as error:  # noqa: BLE001  one that cannot even be read must not hold up the others
+                name = {"operation": operation_id, "tenant": tenant}
+                self.journal.event("operation_failed", **name, error=_told(error))
+                self.journal.count("operation_failures")
+        return report
+
+    def _carry_on(self, tenant: str, operation_id: str, *, time: float, report: WorkReport) -> None:
+        now = self.clock.now()
+        operation = self.operations.take(
+            tenant, operation_id, owner=self.token(), lease_until=now + LEASE, now=now, skew=self.wheel.skew
+        )
+        if operation is None:
+            return
+        turn = _Turn(self, operation, ends_at=self.clock.monotonic() + time)
+        turn.run()
+        report.worked += 1
+        report.ended += turn.has_ended
+        report.jobs += turn.jobs
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One turn of an operation: what is recorded of it, and what has been done since.
+
+    _met: jobs with several rows that it has met. _fault: why the turn is over. _is_held: it goes on at the same page.
+    _is_throttled: its tenant hands in as much as it may, and will for longer than this turn: the rest waits for the next one.
+    _done_before: jobs that it had been done to when the turn began.
+    """
+
+    operator: Operator
+    operation: Operation
+    ends_at: float
+    has_ended: bool = False
+    jobs: int = 0
+    _way: Sequence[Stretch] = ()
+    _part: Part = field(default_factory=Part)
+    _met: set[str] = field(default_factory=set)
+    _fault: str = ""
+    _is_held: bool = False
+    _is_throttled: bool = False
+    _done_before: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._done_before = self.operation.progress.done
+
+    def run(self) -> None:
+        """Until its end, the end of its time, or an error, from which the next turn goes on."""
+        try:
+            self._walk()
+        except Exception as error:  # noqa: BLE001  one that cannot go on must not hold up the others
+            self._fail(_told(error))
+
+    def _walk(self) -> None:
+        if self.operation.stop_requested:
+            self._end(OperationState.STOPPED)
+            return
+        operator = self.operator
+        marked = operator.timers.days(self.operation.tenant)
+        self._way = stretches(marked, self.operation.wanted, wheel=operator.wheel)
+        recorded_at = operator.clock.monotonic()
+        for finding in self._the_walk().findings(rest_of(self._way, self.operation.progress.place)):
+            if self._is_ahead():
+                self._record(is_last=True)
+                return
+            for part, meant in self._admitted(finding):
+                self._act(part, meant)
+                if self._fault:
+                    self._note_failure(self._fault)
+                    return
+                now = operator.clock.monotonic()
+                is_over = now >= self.ends_at
+                if is_over or self._part.is_full or now - recorded_at >= STEP.total_seconds():
+                    if not self._record(is_last=is_over):
+                        return
+                    recorded_at = now
+            if self._is_throttled:
+                self._record(is_last=True)
+                return
+        self._end(OperationState.DONE)
+
+    def _the_walk(self) -> Walk:
+        operator, page = self.operator, PAGE
+        if self.operation.action is Action.RUN_NOW:
+            # However slow: none may be staggered into the far ring, where the walk would meet it again.
+            page = min(PAGE, int(self.operation.rate * AHEAD.total_seconds() / 2))
+        return Walk(
+            wheel=operator.wheel,
+            timers=operator.timers,
+            tenant=self.operation.tenant,
+            page=page,
+            side_by_side=operator.side_by_side,
+        )
+
+    def _act(self, finding: Finding, meant: Sequence[Met]) -> None:
+        """Do it to the jobs of a part of a page that are meant and wait."""
+        refused: list[Example] = []
+        shown: list[Example] = []
+        done: list[str] = []
+        if self.operation.dry_run:
+            shown = [Example(str(met.job_id)) for met in meant]
+        elif self.operation.action is Action.EXPORT:
+            payloads = self.operator.payloads
+            self._part.add(self.operator.side_by_side(lambda met: describe(met, payloads), meant))
+            done = [str(met.job_id) for met in meant]
+        elif meant:
+            done, refused = self._act_on(meant)
+        self.jobs += len(done)
+        # Of a page that is met again only what is done already counts: it will not be met.
+        examined, matched = (0, len(done)) if self._is_held else (len(finding.rows), len(meant))
+        progress = self.operation.progress.counting(
+            examined=examined, matched=matched, done=len(done), refused=refused, shown=shown
+        )
+        if not self._is_held:
+            progress = replace(progress, place=finding.place)
+        self.operation = replace(self.operation, progress=progress)
+
+    def _admitted(self, finding: Finding) -> Iterator[tuple[Finding, Sequence[Met]]]:
+        """A page, with the jobs that are meant; as far as that makes work by the parts that its tenant may hand in, each in its time."""
+        meant = self._meant(finding.rows)
+        takes = not self.operation.dry_run and self.operation.action in MAKING_WORK
+        while takes:
+            taken = self.operator.submission_rates.take(self.operation.tenant, len(meant))
+            if taken.refusal is None:
+                break
+            following, meant = meant[taken.count :], meant[: taken.count]
+            end = next(number for number, row in enumerate(finding.rows) if row.timer is following[0].timer)
+            # Without a row the walk stays where it is.
+            if rows := finding.rows[:end]:
+                yield Finding(rows, finding.place._replace(key=rows[-1].key)), meant
+            if not self._has_waited(taken.refusal.retry_after):
+                self._is_throttled = True
+                return
+            finding, meant = Finding(finding.rows[end:], finding.place), following
+        yield finding, meant
+
+    def _has_waited(self, wait: timedelta) -> bool:
+        """False where that would be longer than this turn, or than its lease surely bears."""
+        clock = self.operator.clock
+        if wait > LEASE / 2 or clock.monotonic() + wait.total_seconds() >= self.ends_at:
+            return False
+        clock.sleep(wait)
+        return True
+
+    def _meant(self, rows: Sequence[StoredTimer]) -> list[Met]:
+        operation, now = self.operation, self.operator.clock.now()
+        timers = [
+            row.timer
+            for row in rows
+            if row.timer is not None and is_meant(operation, row.timer, written_at=row.written_at, now=now)
+        ]
+        ledgered = list(dict.fromkeys(timer.job.key for timer in timers if timer.job.is_ledgered))
+        known = self.operator.ledger.get_many(ledgered) if ledgered else {}
+        met = [Met(timer, known.get(timer.job.key)) for timer in timers]
+        return [each for each in met if waits(operation, each.timer, each.row) and self._is_new(each)]
+
+    def _is_new(self, met: Met) -> bool:
+        """Whether this turn has not met the job by another row."""
+        if not has_more_rows(met.row):
+            return True
+        key = met.timer.job.key
+        is_new = key not in self._met
+        self._met.add(key)
+        return is_new
+
+    def _act_on(self, meant: Sequence[Met]) -> tuple[list[str], list[Example]]:
+        """The ids of those that it was done to, and the others."""
+        operator, operation = self.operator, self.operation
+        actor = Actor(
+            operation=operation,
+            canceller=operator.canceller,
+            rescheduler=operator.rescheduler,
+            identity=operator.identity,
+        )
+        entries = list(zip(meant, self._staggered(len(meant)), strict=True))
+        answers = operator.side_by_side(lambda entry: actor.act(*entry), entries)
+        done = [str(met.job_id) for met, answer in zip(meant, answers, strict=True) if answer is None]
+        # A page at a time: a turn lasts minutes, and one that dies finds these jobs done and tells nothing of them.
+        operator.audit.flush()
+        if done:
+            operator.journal.event("operation_acted", **self._name(), jobs=done)
+        refused = [answer for answer in answers if isinstance(answer, Example)]
+        unplaced = [answer for answer in refused if answer.code == NOT_PLACED]
+        faults = [_told(answer) for answer in answers if isinstance(answer, Exception)]
+        is_patient = operation.progress.failures < ENOUGH_FAILURES
+        self._is_held = bool(faults) or (bool(unplaced) and is_patient)
+        # Where nothing could be stored, it may be the jobs or the store: the next turn tells.
+        if self._is_held or (unplaced and not done):
+            self._fault = next(iter(faults), "") or unplaced[0].detail
+        return done, [] if self._is_held else refused
+
+    def _staggered(self, count: int) -> list[datetime | None]:
+        """When each of the next jobs is to run."""
+        if self.operation.action is not Action.RUN_NOW:
+            return [None] * count
+        gap = timedelta(seconds=1) / self.operation.rate
+        now = self.operator.clock.now()
+        first = max(self.operation.progress.due_at or now, now)
+        progress = replace(self.operation.progress, due_at=first + count * gap)
+        self.operation = replace(self.operation, progress=progress)
+        return [first + number * gap for number in range(count)]
+
+    def _is_ahead(self) -> bool:
+        due_at = self.operation.progress.due_at
+        return due_at is not None and due_at > self.operator.clock.now() + AHEAD
+
+    def _record(self, *, is_last: bool) -> bool:
+        """A step: what has been done so far is on record. False when the turn is over."""
+        if not self._put_part():
+            return False
+        progress = self.operation.progress
+        progress = replace(progress, share=share_done(self._way, progress.place))
+        if is_last:
+            progress = replace(progress, failures=0, error="")
+        lease_until = None if is_last else self.operator.clock.now() + LEASE
+        saved = self.operator.operations.save(replace(self.operation, progress=progress), lease_until=lease_until)
+        if saved is None:
+            return False  # the lease was over: another turn goes on from the last step
+        self.operation = saved
+        if saved.stop_requested:
+            self._end(OperationState.STOPPED)
+            return False
+        return not is_last
+
+    def _put_part(self) -> bool:
+        """False when the lease is over: another turn may be about to put a part of that number, with more in it."""
+        if not self._part.lines:
+            return True
+        lease_until = self.operation.lease_until
+        if lease_until is None or lease_until < self.operator.clock.now():
+            return False
+        progress = self.operation.progress
+        self._part.put(self.operator.exports, self.operation.tenant, self.operation.operation_id, progress.parts + 1)
+        self.operation = replace(self.operation, progress=replace(progress, parts=progress.parts + 1))
+        return True
+
+    def _end(self, state: OperationState, *, error: str = "") -> None:
+        if not self._put_part():
+            return
+        share = 1.0 if state is OperationState.DONE else self.operation.progress.share
+        progress = replace(self.operation.progress, share=share, error=error)
+        ended = replace(self.operation, state=state, progress=progress, ended_at=self.operator.clock.now())
+        if not self.operator.operations.finish(ended):
+            return
+        self.has_ended = True
+        self.operator.journal.event(
+            "operation_ended",
+            **self._name(),
+            state=state.value,
+            matched=progress.matched,
+            done=progress.done,
+            refused=dict(progress.refused),
+            error=error,
+        )
+
+    def _fail(self, error: str) -> None:
+        """The steps on record stand. What was done since the last is done again, and finds itself done."""
+        operation = self.operation
+        recorded = self.operator.operations.get(operation.tenant, operation.operation_id)
+        if recorded is None or recorded.owner != operation.owner or recorded.state.is_over:
+            self._tell_failure(error)
+            return
+        # Instants that were given to jobs stay given: what is done again comes behind them.
+        self.operation = replace(recorded, progress=replace(recorded.progress, due_at=operation.progress.due_at))
+        self._part = Part()
+        self._note_failure(error)
+
+    def _note_failure(self, error: str) -> None:
+        """The turn is over, and the next one goes on from here."""
+        self._tell_failure(error)
+        progress = self.operation.progress
+        failures = 1 if progress.done > self._done_before else progress.failures + 1
+        self.operation = replace(self.operation, progress=replace(progress, failures=failures, error=error))
+        if failures >= MOST_FAILURES:
+            self._end(OperationState.FAILED, error=error)
+        else:
+            self.operator.operations.save(self.operation, lease_until=None)
+
+    def _tell_failure(self, error: str) -> None:
+        self.operator.journal.event("operation_failed", **self._name(), error=error)
+        self.operator.journal.count("operation_failures")
+
+    def _name(self) -> dict[str, object]:
+        operation = self.operation
+        return {
+            "operation": operation.operation_id,
+            "tenant": operation.tenant,
+            "action": operation.action.value,
+            "caller": operation.caller,
+            "dry_run": operation.dry_run,
+        }
+
+
+def _told(error: Exception) -> str:
+    return fault_of(error)[:_MOST_TOLD]

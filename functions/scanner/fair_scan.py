@@ -1,0 +1,348 @@
+"""One class of a shard, round by round: the stream of all tenants, and turns of those that have more than their quantum.
+
+The cursor of the stream passes over a tenant that has a turn of its own, whose rows lie behind that tenant's own cursor
+until it has caught up. No cursor ever passes a row that is neither sent nor buried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol
+
+from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position
+from functions.domain.far_ring.fairness import MAX_OWN, STREAM, grant, order_from, quantum_of
+from functions.domain.far_ring.timer_key import NO_TENANT, owned_prefix, owner_bounds, owner_of
+from functions.domain.instants import SECOND
+from functions.domain.jobs.claims import RENEW_AFTER
+from functions.domain.jobs.job import Priority
+from functions.domain.tenants.plan import TenantPlan
+from functions.domain.wheel import Wheel
+from functions.ports import Page, StoredTimer, TenantPlans
+
+PAGE = 500
+
+EVERYBODY_PAUSED = "everybody is paused"
+USED_UP = "the budget of a class is used up"
+OUT_OF_TIME = "the time of a class is used up"
+
+
+class Tick(Protocol):
+    """What a class needs of the tick that it is scanned in."""
+
+    def read(self, at: Position, priority: Priority) -> Page:
+        """Rows of a class behind a position, of all tenants; is_last: the class has no more in that bucket."""
+        ...
+
+    def read_between(self, at: Position, start: str, end: str, *, limit: int) -> Page:
+        """Rows of a bucket with keys between two, behind a position; is_last: there are no more of them there."""
+        ...
+
+    def promote(self, rows: Sequence[StoredTimer]) -> set[str]:
+        """Send timers, and remember alarms to ring behind them; the keys of timers that could not be sent now."""
+        ...
+
+    def record(self, priority: Priority, cursor: ClassCursor) -> None:
+        """How far the class has come, to be checkpointed when that is due. Raises when the tick is over."""
+        ...
+
+    def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
+        """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its booking."""
+        ...
+
+    def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
+        """Put rows that wait into a bucket that comes; the keys of those with which that failed."""
+        ...
+
+    def may_renew(self, priority: Priority) -> bool:
+        """Whether the class has time left in this tick for what is put anew: it leaves some for what goes out."""
+        ...
+
+    def budget(self, priority: Priority) -> int | None:
+        """Jobs of the class that may go out in this tick; None for any number."""
+        ...
+
+    def has_time(self, priority: Priority) -> bool:
+        """Whether the class has time left in this tick."""
+        ...
+
+
+class ClassScan:
+    """Scans a class in one tick."""
+
+    def __init__(
+        self,
+        tick: Tick,
+        priority: Priority,
+        cursor: ClassCursor,
+        *,
+        wheel: Wheel,
+        plans: TenantPlans,
+        horizon: int,
+    ) -> None:
+        self._tick = tick
+        self._priority = priority
+        self._wheel = wheel
+        self._plans = plans
+        self._left: int | None = None
+        self._quantum = 0
+        self._horizon = horizon
+        self._at = cursor.at
+        self._own = dict(cursor.own)
+        self._turn = cursor.turn
+        self._stopped_by = ""
+
+    def run(self) -> str:
+        """Until nothing is due; else why it ended before that."""
+        self._look_at_held()
+        self._renew_old()
+        while self._has_work():
+            names = order_from(self._turn, list(self._own))
+            for number, name in enumerate(names):
+                self._turn = name
+                is_over = self._stream_turn() if name == STREAM else self._own_turn(name)
+                if is_over:
+                    self._turn = names[(number + 1) % len(names)]
+                self._record()
+                if self._stopped_by:
+                    return self._stopped_by
+        return ""
+
+    def _look_at_held(self) -> None:
+        for tenant, own in list(self._own.items()):
+            plan = self._plans.of(tenant)
+            if plan.is_deleted:
+                # What lies behind its cursor is forgotten: the stream has passed over it.
+                del self._own[tenant]
+            else:
+                self._own[tenant] = own._replace(is_held=plan.is_paused)
+
+    def _renew_old(self) -> None:
+        """What tables would let go before long, a page of each in turns, as far as this tick has time."""
+        failed: set[str] = set()
+        while old := [name for name in self._old() if name not in failed]:
+            for name in old:
+                if not self._tick.may_renew(self._priority):
+                    return
+                # One that has caught up with the stream meanwhile is in it again.
+                if (name == STREAM or name in self._own) and not self._renew_page(name):
+                    failed.add(name)
+
+    def _old(self) -> list[str]:
+        """Whose next rows have waited for long, be it for their tenant, its cap, room in a queue, or those before them."""
+        oldest = self._horizon - RENEW_AFTER // SECOND
+        return [name for name in order_from(self._turn, list(self._own)) if self._position_of(name).bucket < oldest]
+
+    def _renew_page(self, name: str) -> bool:
+        """Whether all of it has been put anew."""
+        at, page = self._position_of(name), self._page_of(name)
+        mine = [row for row in page.rows if name != STREAM or self._is_of_stream(row)]
+        failed = min(self._tick.renew(mine), default=None)
+        to = Position(self._wheel.next_bucket(at.bucket))
+        if failed is not None or not page.is_last:
+            passed = [row.key for row in page.rows if failed is None or row.key < failed]
+            to = Position(at.bucket, max(passed, default=at.key))
+        if name == STREAM:
+            self._at = to
+        else:
+            self._own[name] = self._own[name]._replace(at=to)
+        self._record()
+        return failed is None
+
+    def _position_of(self, name: str) -> Position:
+        return self._at if name == STREAM else self._own[name].at
+
+    def _page_of(self, name: str) -> Page:
+        if name == STREAM:
+            return self._tick.read(self._at, self._priority)
+        return self._tick.read_between(self._own[name].at, *owner_bounds(self._priority, name), limit=PAGE)
+
+    def _is_of_stream(self, row: StoredTimer) -> bool:
+        """It is neither behind a cursor of its tenant's own, nor forgotten."""
+        tenant = owner_of(row.key)[0]
+        return tenant == NO_TENANT or (tenant not in self._own and not self._plans.of(tenant).is_deleted)
+
+    def _has_work(self) -> bool:
+        behind = (own.at.bucket for own in self._own.values() if not own.is_held)
+        return min((self._at.bucket, *behind)) <= self._horizon
+
+    def _stream_turn(self) -> bool:
+        """One bucket, from the cursor to its end; whether it has got there, or to a tenant that holds it up."""
+        bucket, counts = self._at.bucket, Counter[str]()
+        while self._at.bucket == bucket <= self._horizon:
+            if not self._may_go_on():
+                return False
+            page = self._tick.read(self._at, self._priority)
+            picked = self._pick(page, counts)
+            refused = self._promote(picked.rows)
+            if refused is not None:
+                self._stop_before(refused, page.rows, left=picked.left)
+                return False
+            if picked.is_cut:
+                self._at = Position(bucket, picked.passed)
+                return not self._stopped_by
+            self._at = Position(self._wheel.next_bucket(bucket)) if page.is_last else Position(bucket, picked.passed)
+            self._record()
+        return True
+
+    def _pick(self, page: Page, counts: Counter[str]) -> _Picked:
+        """The rows of the stream that go out now. A tenant with more than its quantum, or a paused one, leaves it."""
+        picked = _Picked(self._at.key)
+        if page.rows and not self._open():
+            picked.is_cut = True
+            return picked
+        tenant = NO_TENANT
+        shares: dict[str, _Share] = {}
+        for row in page.rows:
+            tenant = owner_of(row.key)[0]
+            if tenant not in shares:
+                shares[tenant] = self._share(tenant)
+            if tenant not in self._own and not shares[tenant].is_gone:
+                if self._left is not None and len(picked.rows) >= self._left:
+                    self._stopped_by = USED_UP
+                    picked.is_cut = True
+                    return picked
+                is_held, is_over = shares[tenant].is_held, counts[tenant] >= shares[tenant].grant
+                if is_over and len(self._own) < MAX_OWN:
+                    self._leave(tenant, picked.passed, is_held=is_held)
+                    picked.left.append(tenant)
+                elif is_over and not is_held:
+                    picked.is_cut = True
+                    return picked
+                else:
+                    # Of a paused tenant too, where there is no room: holding the stream up would stop everybody.
+                    picked.rows.append(row)
+                    counts[tenant] += 1
+            picked.passed = row.key
+        has_room = len(self._own) < MAX_OWN and not page.is_last
+        if has_room and counts[tenant] and tenant not in self._own and counts[tenant] >= shares[tenant].grant:
+            # Whatever more it has would be read for nothing.
+            self._leave(tenant, picked.passed, is_held=False)
+            picked.left.append(tenant)
+        if tenant in self._own:
+            picked.passed = owner_bounds(self._priority, tenant)[1]
+        return picked
+
+    def _share(self, tenant: str) -> _Share:
+        if tenant == NO_TENANT:
+            return _Share(inf)
+        plan = self._plans.of(tenant)
+        # A cap is held where a tenant has a cursor of its own. Without room for that it would never go on.
+        leaves = plan.is_paused or (plan.has_rate and len(self._own) < MAX_OWN)
+        return _Share(
+            0 if leaves else grant(self._quantum, plan.weight), is_held=plan.is_paused, is_gone=plan.is_deleted
+        )
+
+    def _leave(self, tenant: str, passed: str, *, is_held: bool) -> None:
+        start = owned_prefix(self._priority, tenant)
+        self._own[tenant] = OwnCursor(Position(self._at.bucket, max(passed, start)), is_held=is_held)
+
+    def _stop_before(self, refused: str, rows: Sequence[StoredTimer], *, left: Sequence[str]) -> None:
+        """The cursor goes no further than the first row that was refused. Who left the stream behind it is in it again."""
+        for tenant in left:
+            if self._own[tenant].at.key >= refused:
+                del self._own[tenant]
+        passed = max((row.key for row in rows if row.key < refused), default=self._at.key)
+        self._at = Position(self._at.bucket, passed)
+
+    def _own_turn(self, tenant: str) -> bool:
+        """A quantum of one tenant, and what a turn that was cut off has left over; whether it is used, or nothing is due."""
+        own = self._own.get(tenant)
+        if own is None or own.is_held:
+            return True
+        if not self._open():
+            return False
+        start, end = owner_bounds(self._priority, tenant)
+        plan = self._plans.of(tenant)
+        deficit = own.deficit or grant(self._quantum, plan.weight)
+        while deficit and own.at.bucket <= self._horizon:
+            if not self._may_go_on():
+                self._own[tenant] = own._replace(deficit=deficit)
+                return False
+            limit = min(PAGE, deficit if self._left is None else min(deficit, self._left))
+            page = self._tick.read_between(own.at, start, end, limit=limit)
+            rows = self._tick.with_bookings(tenant, plan, page.rows) if plan.has_rate else page.rows
+            refused = self._promote(rows)
+            if refused is not None:
+                passed = max((row.key for row in rows if row.key < refused), default=own.at.key)
+                self._own[tenant] = own._replace(at=Position(own.at.bucket, passed))
+                return False
+            if len(rows) < len(page.rows):
+                # Its rate is used up as far as this tick reaches.
+                at = Position(own.at.bucket, rows[-1].key) if rows else own.at
+                self._own[tenant] = OwnCursor(at, is_held=True)
+                self._record()
+                return True
+            deficit -= len(page.rows)
+            bucket = own.at.bucket
+            own = OwnCursor(
+                Position(self._wheel.next_bucket(bucket)) if page.is_last else Position(bucket, page.rows[-1].key)
+            )
+            self._own[tenant] = own
+            self._record()
+        return True
+
+    def _open(self) -> bool:
+        """What is asked only where there is something to promote: most ticks of most shards have nothing."""
+        if not self._quantum:
+            self._left = self._tick.budget(self._priority)
+            self._quantum = quantum_of(self._left)
+            if self._plans.of_everybody().is_paused:
+                self._stopped_by = EVERYBODY_PAUSED
+        return not self._stopped_by
+
+    def _may_go_on(self) -> bool:
+        if self._left == 0:
+            self._stopped_by = USED_UP
+        elif not self._tick.has_time(self._priority):
+            self._stopped_by = OUT_OF_TIME
+        return not self._stopped_by
+
+    def _promote(self, rows: Sequence[StoredTimer]) -> str | None:
+        """The key of the first row with which it could not be done now."""
+        if not rows:
+            return None  # most buckets of most classes
+        undone = self._tick.promote(rows)
+        if self._left is not None:
+            self._left -= len(rows) - len(undone)
+        if not undone:
+            return None
+        self._stopped_by = f"a {self._priority.name.lower()} message was refused"
+        return min(undone)
+
+    def _record(self) -> None:
+        self._merge()
+        self._tick.record(self._priority, ClassCursor(self._at, dict(self._own), self._turn))
+
+    def _merge(self) -> None:
+        """A tenant that has caught up with the stream is in it again: the stream comes to its rows next."""
+        caught_up = [
+            tenant
+            for tenant, own in self._own.items()
+            if not own.is_held
+            and own.at == Position(self._at.bucket)
+            and self._at.key < owned_prefix(self._priority, tenant)
+        ]
+        for tenant in caught_up:
+            del self._own[tenant]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """grant: jobs of the stream in a turn. is_held: it is paused; is_gone: it is deleted, and its rows are forgotten."""
+
+    grant: float
+    is_held: bool = False
+    is_gone: bool = False
+
+
+@dataclass(slots=True)
+class _Picked:
+    """What goes out of a page. passed: the cursor behind it; left: tenants that left the stream; is_cut: the turn ends."""
+
+    passed: str
+    rows: list[StoredTimer] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    is_cut: bool = False

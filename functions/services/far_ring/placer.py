@@ -1,0 +1,156 @@
+"""The only way into the wheel, for submissions, retries, early messages and stragglers alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from functions.domain.errors import ClockSkewed, NotPlaced
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.jobs.job import Timer
+from functions.domain.wheel import Ring, Wheel
+from functions.ports import Clock, ReadyQueue, TimerStore
+from functions.services.far_ring.pacer import Pacer
+
+ATTEMPTS = 3
+"""How often a write is tried. With client timeouts of 2 s each they end well within a tick."""
+
+_PAUSE = timedelta(milliseconds=50)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a timer went; ring is None when the stores refused it on every attempt, and fault says why.
+
+    is_permanent: it cannot be placed in this form, so trying again does not help.
+    """
+
+    ring: Ring | None
+    fault: str = ""
+    is_permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placer:
+    """Places timers into the ring they belong to at the moment of each attempt.
+
+    Placing is safe to repeat: a far row has a key of its own and a repeated message meets the ledger. pacer: gives what
+    is near and may not run yet a `not_before`; None lets everything through.
+    """
+
+    wheel: Wheel
+    clock: Clock
+    timers: TimerStore
+    ready: ReadyQueue
+    pacer: Pacer | None = None
+
+    def place(self, timers: Sequence[Timer]) -> list[Placement]:
+        """Place each timer; the answers are in the order of the timers."""
+        placed: dict[int, Placement] = {}
+        # Once: what it reserves is not reserved again by another attempt.
+        waiting = list(enumerate(self.pacer.pace(timers) if self.pacer is not None else timers))
+        for attempt in range(1, ATTEMPTS + 1):
+            if attempt > 1:
+                self.clock.sleep(_PAUSE * attempt)
+            # Asked again on every attempt: a write that was far a moment ago may no longer be.
+            now = self.clock.now()
+            far = [entry for entry in waiting if self._ring_of(entry[1], now=now) is Ring.FAR]
+            near = [entry for entry in waiting if self._ring_of(entry[1], now=now) is Ring.NEAR]
+            placed |= self._place_far(far) | self._place_near(near)
+            waiting = [entry for entry in waiting if _may_try_again(placed[entry[0]])]
+            if not waiting:
+                break
+        return [placed[index] for index in range(len(timers))]
+
+    def place_alarms(self, alarms: Sequence[Alarm]) -> list[bool]:
+        """Write alarms into the far ring, once; whether each is sure to be met by the scanner.
+
+        One that is not may stand behind it: its fire is to be placed instead, or it is to ring later.
+        """
+        now = self.clock.now()
+        far = [alarm for alarm in alarms if self.wheel.place(alarm.rings_at, now=now) is Ring.FAR]
+        if not far or self._is_skewed():
+            return [False] * len(alarms)
+        unwritten = {id(alarm) for alarm in self.timers.put_alarms(far)}
+        finished, is_skewed = self.clock.now(), self._is_skewed()
+        safe = {
+            id(alarm)
+            for alarm in far
+            if id(alarm) not in unwritten and not is_skewed and finished <= self.wheel.closes_at(alarm.rings_at)
+        }
+        return [id(alarm) in safe for alarm in alarms]
+
+    def place_registered(self, timer: Timer) -> Placement | None:
+        """Put a far timer of a registered job again, for as long as its ledger row says that it waits; None when it does not.
+
+        Without the ledger nothing would stop a row that is written behind a cancel.
+        """
+        written = self.timers.put_registered(timer)
+        if written is None:
+            return Placement(None, "the timer store did not confirm the write")
+        if not written:
+            return None
+        if self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.wakes_at):
+            # It may lie behind the scanner: it is placed once more, and not accepted if that is refused.
+            return self.place([timer])[0]
+        return Placement(Ring.FAR)
+
+    def confirm(self, timer: Timer) -> Placement:
+        """Where a timer is that was put into the far ring right before this, by a write that was not the placer's.
+
+        A late row may lie behind the scanner: a near send follows it.
+        """
+        if self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.wakes_at):
+            return self._place_near([(0, timer)])[0]
+        return Placement(Ring.FAR)
+
+    def check_clock(self) -> None:
+        """Raises NotPlaced when this clock may write no far rows: before a write that is not the placer's."""
+        if self._is_skewed():
+            raise NotPlaced([self._skew_fault()])
+
+    def _ring_of(self, timer: Timer, *, now: datetime) -> Ring:
+        ring = self.wheel.place(timer.wakes_at, now=now)
+        if ring is Ring.FAR and self._is_skewed():
+            # A clock that may write no far rows holds nothing back: that would refuse what could be placed.
+            return self.wheel.place(timer.due_at, now=now)
+        return ring
+
+    def _place_near(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
+        if not entries:
+            return {}
+        # By object: two timers of a batch may be equal, and each needs its own answer.
+        rejected = {id(rejection.timer): rejection for rejection in self.ready.send([timer for _, timer in entries])}
+        return {
+            index: Placement(None, rejection.reason, rejection.is_permanent)
+            if (rejection := rejected.get(id(timer)))
+            else Placement(Ring.NEAR)
+            for index, timer in entries
+        }
+
+    def _place_far(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
+        if not entries:
+            return {}
+        if self._is_skewed():
+            return {index: Placement(None, self._skew_fault(), is_permanent=True) for index, _ in entries}
+        unwritten = {id(timer) for timer in self.timers.put([timer for _, timer in entries])}
+        finished = self.clock.now()
+        written = [entry for entry in entries if id(entry[1]) not in unwritten]
+        # The answer to the write may be the first that tells how wrong this clock is: then each of them was too late.
+        is_skewed = self._is_skewed()
+        late = [entry for entry in written if is_skewed or finished > self.wheel.closes_at(entry[1].wakes_at)]
+        placed = {index: Placement(None, "the timer store did not confirm the write") for index, _ in entries}
+        placed |= {index: Placement(Ring.FAR) for index, _ in written}
+        # A late row may lie behind the scanner. If its message is not taken, it is not placed.
+        return placed | self._place_near(late)
+
+    def _is_skewed(self) -> bool:
+        return abs(self.clock.offset()) > self.wheel.skew / 2
+
+    def _skew_fault(self) -> str:
+        return str(ClockSkewed(offset=self.clock.offset(), limit=self.wheel.skew / 2))
+
+
+def _may_try_again(placement: Placement) -> bool:
+    return placement.ring is None and not placement.is_permanent

@@ -1,0 +1,148 @@
+"""Stop a job that has not run: one path for each kind, and never a promise that cannot be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from functions.domain.audit import Deed, Deeds
+from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
+from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.job_id import JobId
+from functions.domain.jobs.occurrence import fire_of
+from functions.domain.lifecycle import State
+from functions.domain.wheel import Wheel
+from functions.ports import Applied, Audit, Cancelled, Clock, Ledger, PayloadStore, StoredTimer, TimerStore
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.ends import Ends
+from functions.services.telemetry.audit_trail import UNAUDITED
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canceller:
+    """Cancels jobs. token: a fresh owner token. caller: who asks, for the audit."""
+
+    wheel: Wheel
+    clock: Clock
+    ledger: Ledger
+    timers: TimerStore
+    payloads: PayloadStore
+    placer: Placer
+    ends: Ends
+    token: Callable[[], str]
+    audit: Audit = UNAUDITED
+
+    def cancel(self, job_id: JobId, *, caller: str = "") -> bool:
+        """True when the job will not run. False when it is running: it is asked not to be tried again.
+
+        Raises JobNotFound (it is long over), AlreadySettled, Moved, TooLate (an at_least_once job near its time).
+        """
+        cancelled = self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
+        state = State.CANCELLED.value if cancelled else "cancel_requested"
+        self.audit.note(
+            Deed(
+                action=Deeds.JOB_CANCEL,
+                caller=caller,
+                tenant=job_id.tenant,
+                subject=str(job_id),
+                after={"state": state},
+            )
+        )
+        if cancelled:
+            self.ends.cancelled(job_id, cancelled)
+        return cancelled is not None
+
+    def _write_tombstone(self, job_id: JobId) -> Cancelled | None:
+        """Whatever message is on its way will meet it in the ledger. None when it is running."""
+        owner = self.token()
+        for _ in range(_TRIES):
+            now = self.clock.now()
+            # So long after its time it waits only if its row says so: a pause or its retries keep it. Without one it is over.
+            seen = self._row_of_old(job_id) if job_id.due_at + ABSENT_IS_OVER < now else None
+            answer = self.ledger.cancel(job_id, owner=owner, now=now, row=seen)
+            if isinstance(answer, Cancelled):
+                # Housekeeping: the tombstone alone keeps the job from running.
+                deleted = self.timers.delete(job_id)
+                self._forget(deleted)
+                return (
+                    replace(answer, asked_for=now) if self._was_hastened(job_id, answer, deleted, now=now) else answer
+                )
+            row = answer.row
+            if row is None:
+                continue
+            _check_not_moved(job_id, row)
+            if row.is_settled:
+                raise AlreadySettled(str(job_id), state=row.state)
+            if isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
+                return None
+        raise TooLate(str(job_id))
+
+    def _was_hastened(self, job_id: JobId, answer: Cancelled, deleted: StoredTimer | None, *, now: datetime) -> bool:
+        """Whether somebody had let it run at once: nobody else takes the far row of a job away so long before its time."""
+        is_fire = fire_of(job_id.identity) is not None
+        was_far = self.wheel.is_surely_far(job_id.due_at, now=now)
+        return answer.asked_for is None and deleted is None and was_far and not is_fire
+
+    def _row_of_old(self, job_id: JobId) -> LedgerRow:
+        row = self.ledger.get(job_id.key)
+        if row is None:
+            raise JobNotFound(str(job_id))
+        return row
+
+    def _delete(self, job_id: JobId) -> Cancelled:
+        """Such a job reads no tombstone: only its row, removed while no message of it can be on its way, is proof."""
+        if job_id.due_at + ABSENT_IS_OVER < self.clock.now():
+            raise JobNotFound(str(job_id))
+        row = self.ledger.get(job_id.key)
+        if row is not None and row.state is State.CANCELLED:
+            return Cancelled(is_repeated=True)
+        now = self.clock.now()
+        if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
+            raise TooLate(str(job_id))
+        stored = self.timers.stored(job_id)
+        if stored is not None and stored.written_at is not None and self._is_fresh(stored.written_at, now=now):
+            # A write of it that got no answer may still be on its way, and would put the row again.
+            raise TooLate(str(job_id))
+        if row is not None:
+            self._stop_replays(job_id, row, now=now)
+        deleted = self.timers.delete(job_id)
+        if not self.wheel.is_surely_far(job_id.due_at, now=self.clock.now()):
+            # The delete stalled: the scanner may have read the row or not. Without a promise to cancel, it must run.
+            if deleted is not None and deleted.timer is not None:
+                placement = self.placer.place([deleted.timer])[0]
+                if placement.ring is None:
+                    raise NotPlaced([placement.fault])
+            raise TooLate(str(job_id))
+        # No row, and no message can be on its way: an earlier cancel removed it.
+        self._forget(deleted)
+        if row is not None:
+            self.ledger.cancel(job_id, owner=self.token(), now=self.clock.now())
+        return Cancelled(is_repeated=deleted is None)
+
+    def _is_fresh(self, written_at: datetime, *, now: datetime) -> bool:
+        """Whether the request that wrote something then may still be under way."""
+        return now - written_at < REQUEST_LIMIT + self.wheel.skew
+
+    def _stop_replays(self, job_id: JobId, row: LedgerRow, *, now: datetime) -> None:
+        """Keep repeated submissions of its idempotency key from placing it again behind the delete."""
+        # A submission that was under way when the row was registered has ended by then.
+        is_fresh = row.updated_at is None or self._is_fresh(row.updated_at, now=now)
+        if is_fresh and not row.cancel_requested:
+            raise TooLate(str(job_id))
+        if not isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
+            raise TooLate(str(job_id))
+
+    def _forget(self, stored: StoredTimer | None) -> None:
+        if stored is None or stored.timer is None or stored.timer.job.payload.pointer is None:
+            return
+        # That of an occurrence is its schedule's: every other fire needs it.
+        if stored.timer.job.occurrence is None:
+            self.payloads.delete(stored.timer.job.payload.pointer)
+
+
+def _check_not_moved(job_id: JobId, row: LedgerRow | None) -> None:
+    if row is not None and row.state is State.MOVED:
+        raise Moved(str(job_id), moved_to=row.moved_to)

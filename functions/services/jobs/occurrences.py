@@ -1,0 +1,228 @@
+"""Whether a run of a schedule may start.
+
+Before its first claim the state row says whether its version still counts, whether the schedule is paused, and which run
+has the slot. The slot is decided by conditional writes that name the holder that was seen; a fire that does not run is
+settled as skipped in the ledger, so that a second message of it does not decide otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, auto
+
+from functions.domain.errors import InvalidInput, NotPlaced
+from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.occurrence import UNBOUND, Occurrence, Overlap
+from functions.domain.lifecycle import State
+from functions.domain.schedules.firing import next_fire
+from functions.domain.schedules.slots import SAID_AGAIN, is_abandoned, wait_of
+from functions.domain.schedules.state import ScheduleState, SkipReason, Status
+from functions.domain.wheel import Wheel
+from functions.ports import Applied, Cancelled, Clock, Journal, Ledger, Refused, ScheduleStore
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.ends import Ends
+from functions.services.schedules.run_ends import schedule_key
+
+_TRIES = 5
+_DELETED = "its schedule was deleted"
+
+
+class Admission(Enum):
+    """What becomes of an occurrence before its first claim."""
+
+    MAY_RUN = auto()
+    IS_OVER = auto()
+    """It is settled as skipped, or placed again for later: its message has nothing left to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrences:
+    """Admits occurrences. token: a fresh owner token."""
+
+    wheel: Wheel
+    clock: Clock
+    schedules: ScheduleStore
+    ledger: Ledger
+    placer: Placer
+    ends: Ends
+    journal: Journal
+    token: Callable[[], str]
+
+    def admit(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> Admission:
+        """Whether an occurrence may be claimed for the first time, at its time or after.
+
+        is_closed: its tenant was closed before its fire time.
+        """
+        key = schedule_key(timer, occurrence)
+        state = self.schedules.state(key)
+        if state is not None and not state.may_run(occurrence):
+            return self._leave_to_later_version(timer, occurrence, key, state)
+        if state is None or state.status is Status.DELETED:
+            return self._skip(timer, SkipReason.PAUSED, "its schedule is deleted")
+        if state.status is Status.PAUSED and occurrence.version > UNBOUND:
+            return self._skip(timer, SkipReason.PAUSED, "its schedule is paused")
+        if is_closed:
+            return self._skip(timer, SkipReason.DRAINING, "its tenant is being closed")
+        if occurrence.overlap is Overlap.ALLOW:
+            return Admission.MAY_RUN
+        return self._take_slot(timer, occurrence, key, state)
+
+    def _leave_to_later_version(
+        self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState
+    ) -> Admission:
+        """Dropped without a trace: a later version may decide the same fire, and under the same name it must run."""
+        if occurrence.version <= UNBOUND:
+            # None decides it: it was asked of a schedule that has been deleted. What has begun comes to its end.
+            if timer.job.is_ledgered:
+                answer = self.ledger.skip(timer, reason=_DELETED, owner=self.token(), now=self.clock.now())
+                if isinstance(answer, Refused):
+                    return Admission.MAY_RUN
+            # A schedule of its name that there may be by now is not to count it.
+            self.ends.skipped(timer, _DELETED)
+            return Admission.IS_OVER
+        row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
+        has_begun = row is not None and not row.is_settled and row.state is not State.SCHEDULED
+        has_place = _is_same(state.holder, timer) or _is_same(state.waiting, timer)
+        is_forgotten = all(cut.version != occurrence.version + 1 for cut in state.cuts)
+        if (has_begun or has_place) and (is_forgotten or not self._may_be_decided_again(key, occurrence.fire_at)):
+            # Admitted before the change. Nobody else comes to its end, and a slot would wait for that.
+            return self._skip(timer, SkipReason.REPLACED, "its schedule has changed")
+        self.journal.event("stale_fire_dropped", job_id=str(job_id_of(timer.job)))
+        return Admission.IS_OVER
+
+    def _may_be_decided_again(self, key: str, fire_at: datetime) -> bool:
+        stored, state = self.schedules.get(key)
+        if stored is None or state is None or state.status is not Status.ACTIVE:
+            return False
+        if fire_at <= state.changed_at:
+            return True  # by a version in between, of which nothing is known any more
+        if stored.schedule.is_end_to_start:
+            return state.link is not None and state.link.at == fire_at
+        try:
+            fire = next_fire(stored.schedule, after=fire_at - MILLISECOND)
+        except InvalidInput:
+            return False  # it cannot be worked out, as its chain cannot: a message would come back for nothing
+        return fire is not None and fire.at == fire_at
+
+    def _skip(self, timer: Timer, reason: SkipReason, text: str) -> Admission:
+        """End a fire without a run; one that has begun goes on."""
+        if timer.job.is_ledgered:
+            answer = self.ledger.skip(timer, reason=f"{reason}: {text}", owner=self.token(), now=self.clock.now())
+            if isinstance(answer, Refused):
+                return Admission.MAY_RUN  # its claim finds out what it met
+        self.ends.skipped(timer, reason)
+        return Admission.IS_OVER
+
+    def _take_slot(self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState) -> Admission:
+        me = str(job_id_of(timer.job))
+        seen = self._said_again(key, timer, state)
+        for _ in range(_TRIES):
+            if seen is None:
+                return self._skip(timer, SkipReason.PAUSED, "its schedule is deleted")
+            if _is_same(seen.holder, timer):
+                return Admission.MAY_RUN
+            now = self.clock.now()
+            is_free = self._is_over(seen.holder, seen.holder_since, now=now)
+            if occurrence.overlap is Overlap.BUFFER_ONE and self._is_another_waiting(timer, seen, now=now):
+                # Also while the slot is free: the one that waits is about to take it.
+                return self._skip(timer, SkipReason.BUFFER_FULL, f"{seen.waiting} waits already")
+            if not is_free and occurrence.overlap is Overlap.FORBID:
+                return self._skip(timer, SkipReason.OVERLAP, f"{seen.holder} has not come to its end")
+            if not is_free and occurrence.overlap is Overlap.BUFFER_ONE:
+                if timer.job.expires_at is not None and now >= timer.job.expires_at:
+                    return Admission.MAY_RUN  # its claim lets it expire: its target is not called
+                if self._is_waiting(key, me, seen, now=now):
+                    return self._wait(timer, now=now)
+            elif not is_free and parse_job_id(seen.holder).due_at > timer.job.scheduled_at:
+                return self._skip(timer, SkipReason.REPLACED, f"{seen.holder} is later")
+            else:
+                if not is_free:
+                    self._evict(seen.holder, key)
+                if self._takes_slot(key, timer, seen, now=now):
+                    return Admission.MAY_RUN
+            seen = self.schedules.state(key)
+        raise NotPlaced([f"the slot of {key} kept changing hands"])
+
+    def _said_again(self, key: str, timer: Timer, state: ScheduleState) -> ScheduleState | None:
+        """Of one that has had the slot for long and has not begun: its message is old, and no later fire must overtake it."""
+        now = self.clock.now()
+        if not _is_same(state.holder, timer) or _is_fresh(state.holder_since, now=now):
+            return state
+        self._takes_slot(key, timer, state, now=now)
+        return self.schedules.state(key)
+
+    def _takes_slot(self, key: str, timer: Timer, seen: ScheduleState, *, now: datetime) -> bool:
+        me = str(job_id_of(timer.job))
+        # By whatever id it waited, it does so no longer.
+        seen = replace(seen, waiting=me) if _is_same(seen.waiting, timer) else seen
+        return self.schedules.take_slot(key, me, seen=seen, now=now)
+
+    def _is_another_waiting(self, timer: Timer, seen: ScheduleState, *, now: datetime) -> bool:
+        if not seen.waiting or _is_same(seen.waiting, timer):
+            return False
+        return not self._is_over(seen.waiting, seen.waiting_since, now=now)
+
+    def _is_waiting(self, key: str, me: str, seen: ScheduleState, *, now: datetime) -> bool:
+        is_noted = seen.waiting == me and _is_fresh(seen.waiting_since, now=now)
+        return is_noted or self.schedules.wait_for_slot(key, me, seen=seen, now=now)
+
+    def _is_over(self, job_id: str, since: datetime | None, *, now: datetime) -> bool:
+        """Whether a run has come to its end. One that nobody carries on is brought to it."""
+        if not job_id:
+            return True
+        row = self.ledger.get(parse_job_id(job_id).key)
+        if row is not None and row.is_settled:
+            return True
+        if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
+            return False
+        if row is None:
+            # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would tell of
+            # what has ended otherwise.
+            return True
+        return self.ends.given_up(parse_job_id(job_id), row)
+
+    def _evict(self, job_id: str, key: str) -> None:
+        """Stop a run: it is not tried again, and if it has not begun it does not."""
+        parsed = parse_job_id(job_id)
+        if self._cancel(job_id, now=self.clock.now(), reason=SkipReason.REPLACED.value):
+            self.schedules.note_skip(key, SkipReason.REPLACED, fire_at=parsed.due_at)
+        self.journal.event("run_replaced", job_id=job_id)
+
+    def _cancel(self, job_id: str, *, now: datetime, reason: str) -> bool:
+        """True when it has not begun, and will not."""
+        parsed = parse_job_id(job_id)
+        for _ in range(_TRIES):
+            answer = self.ledger.cancel(parsed, owner=self.token(), now=now)
+            if isinstance(answer, Cancelled):
+                # Its schedule is who stops it.
+                self.ends.cancelled(parsed, answer, reason=reason, spares_schedule=True)
+                return True
+            row = answer.row
+            if row is None:
+                continue
+            if row.is_settled or isinstance(self.ledger.request_cancel(parsed, row=row, now=now), Applied):
+                return False
+        raise NotPlaced([f"the row of {job_id} kept changing"])
+
+    def _wait(self, timer: Timer, *, now: datetime) -> Admission:
+        """Placed again before this message is acknowledged; the same attempt, its ledger row untouched."""
+        wait = wait_of(waited=now - timer.job.scheduled_at)
+        placement = self.placer.place([replace(timer, due_at=now + wait)])[0]
+        if placement.ring is None:
+            raise NotPlaced([placement.fault])
+        self.journal.event("fire_waits", job_id=str(job_id_of(timer.job)), seconds=wait.total_seconds())
+        return Admission.IS_OVER
+
+
+def _is_fresh(since: datetime | None, *, now: datetime) -> bool:
+    """Whether it is no time yet to say again that one has the slot, or waits for it."""
+    return since is not None and now < since + SAID_AGAIN
+
+
+def _is_same(job_id: str, timer: Timer) -> bool:
+    """Whether an id is that of the same execution: a request that is repeated has another due time, and so another id."""
+    return bool(job_id) and parse_job_id(job_id).key == timer.job.key

@@ -1,0 +1,250 @@
+"""How an attempt ends, whoever says so: the worker that made it, or the target that went on by itself.
+
+What follows is placed before the end is settled: a crash between the two costs a duplicate message, never a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from functions.domain.errors import NotPlaced
+from functions.domain.instants import format_instant
+from functions.domain.jobs.claims import MAX_RESCUES, WORKER_DIED, Drop, LedgerRow, after_lease, judge_claim, lease_of
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.reviving import lost_attempt
+from functions.domain.lifecycle import Event, State
+from functions.domain.tenants.usage import Usage, row_units
+from functions.domain.wheel import Ring, Wheel
+from functions.ports import (
+    Clock,
+    DeadLetters,
+    Failed,
+    Journal,
+    Ledger,
+    PayloadStore,
+    Refused,
+    UsageCounter,
+)
+from functions.services.far_ring.placer import Placer
+from functions.services.jobs.ends import Ends
+from functions.services.telemetry.usage import UNCOUNTED
+
+ENDS = {State.SUCCEEDED: Event.SUCCEED}
+"""How a target that goes on by itself may have ended its attempt before its worker noted that it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An attempt that may run, or is running. fence is 0 where there is no ledger row to settle.
+
+    began_at: None while it has not begun, and where that is not known.
+    """
+
+    owner: str
+    fence: int
+    lease_until: datetime
+    began_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settler:
+    """Ends attempts. jitter: a random number from 0 up to 1.
+
+    Every method that ends an attempt answers whether its end stands: a zombie's does not.
+    """
+
+    wheel: Wheel
+    clock: Clock
+    ledger: Ledger
+    placer: Placer
+    ends: Ends
+    dead_letters: DeadLetters
+    payloads: PayloadStore
+    journal: Journal
+    jitter: Callable[[], float]
+    usage: UsageCounter = UNCOUNTED
+
+    def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
+        """The target has taken the job."""
+        return self._settle(timer, claim, Event.SUCCEED, result=result)
+
+    def end(self, timer: Timer, claim: Claim, event: Event) -> bool:
+        """The attempt ends without a run: EXPIRE or WITHDRAW."""
+        return self._settle(timer, claim, event)
+
+    def fail(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
+        """Try again as the policy says, or keep the job as a dead letter."""
+        following = None
+        if not failure.is_permanent and timer.job.delivery is not Delivery.AT_MOST_ONCE:
+            following = timer.next_attempt(
+                failed_at=self.clock.now(), jitter=self.jitter(), retry_after=failure.retry_after
+            )
+        if following is None:
+            return self._give_up(timer, claim, failure)
+        self.place(following)
+        return self._settle(timer, claim, Event.RETRY, failure=failure, following=following)
+
+    def hold(self, timer: Timer, claim: Claim) -> bool:
+        """The target goes on by itself. A watchdog finds out when it falls silent."""
+        lease_until = lease_of(timer.job.timeout, now=self.clock.now())
+        self.place(timer.watchdog(due_at=after_lease(lease_until, skew=self.wheel.skew)))
+        now = self.clock.now()
+        answer = self.ledger.hold(timer, fence=claim.fence, owner=claim.owner, lease_until=lease_until, now=now)
+        if not isinstance(answer, Refused):
+            self.journal.event("held", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
+            self.journal.count("held")
+            return True
+        self._note_refused(timer, claim, answer.row)
+        return False
+
+    def park(self, timer: Timer, *, until: datetime, reason: str, metric: str = "parked") -> None:
+        """The same attempt waits on in the wheel; its message has nothing left to do. Raises NotPlaced.
+
+        reason: for people. metric: what it is counted as.
+        Noted before it is placed, so that a job that has ended or been cancelled does not go round under a breaker, and
+        that a ledger that fails does not make a message of each receive. A death in between leaves the message.
+        """
+        job_id, now = str(job_id_of(timer.job)), self.clock.now()
+        if timer.job.is_ledgered:
+            answer = self.ledger.park(timer, until=until, now=now)
+            if isinstance(answer, Refused):
+                verdict = judge_claim(
+                    answer.row, attempt=timer.attempt, due_at=timer.due_at, owner="", now=now, skew=self.wheel.skew
+                )
+                if isinstance(verdict, Drop):
+                    self.drop(timer, answer.row, verdict.reason)
+                    return
+        self.place(replace(timer, due_at=until))
+        self.journal.count(metric)
+        self.journal.event("parked", job_id=job_id, until=format_instant(until), reason=reason)
+
+    def bury(self, timer: Timer, row: LedgerRow | None, *, owner: str) -> bool:
+        """Its workers have died too often: it is a dead letter, if its row is still the one that was seen."""
+        error = f"its worker died {MAX_RESCUES + 1} times"
+        if row is not None and row.error:
+            error += f"; last error: {row.error}"
+        return self.ends.bury(timer, Failed(error, WORKER_DIED), row=row, owner=owner)
+
+    def release(self, timer: Timer, claim: Claim) -> None:
+        """Give the attempt back: without this it would wait for its lease, and count as a death."""
+        if timer.job.delivery is not Delivery.EXACTLY_ONCE:
+            return
+        try:
+            self.ledger.settle(
+                timer.job,
+                Event.RELEASE,
+                fence=claim.fence,
+                owner=claim.owner,
+                due_at=timer.due_at,
+                now=self.clock.now(),
+            )
+        except Exception as error:  # noqa: BLE001  then it is rescued when its lease is over
+            self.journal.event("not_released", job_id=str(job_id_of(timer.job)), error=type(error).__name__)
+
+    def place(self, timer: Timer) -> None:
+        """Into the wheel. Raises NotPlaced."""
+        placement = self.placer.place([timer])[0]
+        if placement.ring is None:
+            raise NotPlaced([placement.fault])
+        if placement.ring is Ring.FAR:
+            self.usage.add(timer.job.tenant, Usage(units=row_units(timer)))
+
+    def drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
+        """A message has nothing left to do, but to place a later attempt again that has lost its own. Raises NotPlaced.
+
+        Before the message is acknowledged: it may be all that is left of its job. Placed twice, the ledger drops one.
+        """
+        lost = lost_attempt(timer, row, now=self.clock.now())
+        if lost is not None:
+            self.place(lost)
+            self.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=lost.attempt)
+        self.note_drop(timer, row, reason)
+
+    def note_drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
+        """A message has nothing left to do. Of a job that has ended it may be the last that knows its payload.
+
+        Whoever settled it may have died before its line was sent: it is told again.
+        """
+        self.ends.told_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
+        self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
+        self.journal.count("duplicates_dropped")
+        # A dead letter keeps its payload.
+        if row is not None and row.is_settled and row.state is not State.FAILED:
+            self.forget_payload(timer)
+
+    def forget_payload(self, timer: Timer) -> None:
+        """Nobody needs its object any more."""
+        # That of an occurrence is its schedule's: the next fire needs it too.
+        if timer.job.payload.pointer is not None and timer.job.occurrence is None:
+            self.payloads.delete(timer.job.payload.pointer)
+
+    def _settle(
+        self,
+        timer: Timer,
+        claim: Claim,
+        event: Event,
+        *,
+        result: str = "",
+        failure: Failed | None = None,
+        following: Timer | None = None,
+    ) -> bool:
+        if timer.job.delivery is Delivery.EXACTLY_ONCE:
+            answer = self.ledger.settle(
+                timer.job,
+                event,
+                fence=claim.fence,
+                owner=claim.owner,
+                due_at=following.due_at if following else timer.due_at,
+                now=self.clock.now(),
+                result=result,
+                error=failure.error if failure else "",
+            )
+            if isinstance(answer, Refused):
+                if event is Event.RETRY and answer.row is not None and answer.row.cancel_requested:
+                    return self._settle(timer, claim, Event.WITHDRAW, failure=failure)
+                self._note_refused(timer, claim, answer.row)
+                return False
+        if event is Event.RETRY:
+            if following is not None:
+                wait = following.due_at - self.clock.now()
+                self.journal.observe("retry_in_s", max(0.0, wait.total_seconds()))
+            self.ends.retried(timer, failure)
+        else:
+            self._tidy_up(timer, event, claim, failure)
+        return True
+
+    def _tidy_up(self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None) -> None:
+        """It has come to its end, without a dead letter."""
+        self.forget_payload(timer)
+        match event:
+            case Event.SUCCEED:
+                self.ends.succeeded(timer, began_at=claim.began_at)
+            case Event.EXPIRE:
+                self.ends.expired(timer)
+            case Event.WITHDRAW:
+                self.ends.withdrawn(timer, failure, began_at=claim.began_at)
+            case _:
+                raise AssertionError(f"{event} ends nothing")
+
+    def _give_up(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
+        answer = self.ends.fail(timer, failure, fence=claim.fence, owner=claim.owner, began_at=claim.began_at)
+        if isinstance(answer, Refused):
+            self._note_refused(timer, claim, answer.row)
+            return False
+        if timer.job.delivery is Delivery.AT_MOST_ONCE:
+            self.forget_payload(timer)  # no letter keeps it
+        return True
+
+    def _note_refused(self, timer: Timer, claim: Claim, row: LedgerRow | None) -> None:
+        """Another worker has the attempt by now: what this one did is not settled. Or its target was faster."""
+        is_my_row = row is not None and (row.fence, row.owner) == (claim.fence, claim.owner)
+        if row is not None and is_my_row and row.state in ENDS:
+            # It ended the attempt before its worker could note that it goes on: nobody else could tidy up after it. One
+            # that was ended by a request has another token.
+            self._tidy_up(timer, ENDS[row.state], claim)
+            return
+        self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)
+        self.journal.count("claims_lost")

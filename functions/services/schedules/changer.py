@@ -1,0 +1,60 @@
+"""Change a schedule: definition and state in one conditional write, whoever else changes it at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from functions.domain.errors import ScheduleBusy
+from functions.domain.instants import from_ms, to_ms
+from functions.domain.schedules.load import NO_LIMITS, LoadLimits
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import ScheduleState
+from functions.ports import Clock, ScheduleStore, StoredSchedule
+
+_TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A definition, and the state that it begins its new version with. limits: of what its tenant's schedules come to."""
+
+    schedule: Schedule
+    state: ScheduleState
+    limits: LoadLimits = NO_LIMITS
+
+
+Rule = Callable[[StoredSchedule | None, ScheduleState | None, datetime], Change | None]
+"""What to make of a schedule as it stands now; None when nothing is to change. May raise to refuse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleChanger:
+    """Changes schedules."""
+
+    clock: Clock
+    schedules: ScheduleStore
+
+    def change(self, key: str, rule: Rule) -> tuple[StoredSchedule | None, ScheduleState | None]:
+        """Apply a rule to whatever stands there; what stands there then.
+
+        Raises ScheduleBusy, SchedulesExceeded, FiresExceeded, and what the rule raises.
+        """
+        for _ in range(_TRIES):
+            stored, state = self.schedules.get(key)
+            # As it is stored: a fire of this very millisecond is decided by one version.
+            now = from_ms(to_ms(self.clock.now()))
+            change = rule(stored, state, now)
+            if change is None:
+                return stored, state
+            written = StoredSchedule(
+                schedule=change.schedule,
+                version=change.state.version,
+                status=change.state.status,
+                created_at=stored.created_at if stored else now,
+                changed_at=now,
+            )
+            if self.schedules.change(written, change.state, seen=state, limits=change.limits):
+                return written, change.state
+        raise ScheduleBusy(key.partition("#")[2])

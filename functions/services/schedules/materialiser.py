@@ -1,0 +1,354 @@
+"""The one way in which a schedule's chain of fires goes on: for a change, a promotion, an end and a sweep alike.
+
+The state row's link is the truth about the next fire; its alarm row in the far ring is only a clock. What is near is
+placed, then the alarm of the next fire that is far, then the state is advanced: always place, then record. Fire times
+and identities are deterministic, so a step that is repeated, by whomever, overwrites what it wrote or is dropped by the
+ledger, and an advance that loses changes nothing: whoever won has placed the same fires before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from math import inf
+from typing import Any
+
+from functions.domain.errors import TooCostly
+from functions.domain.far_ring.alarm import Alarm
+from functions.domain.faults import fault_of
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.occurrence import identity_of
+from functions.domain.schedules.planning import Plan, link_after_run, occurrence_job, plan, rings_at, shard_of
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.shifts import waited_for_opening
+from functions.domain.schedules.slots import given_up_at, is_abandoned
+from functions.domain.schedules.state import Link, SkipReason, Status
+from functions.domain.wheel import Wheel
+from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule, TenantPlans
+from functions.services.far_ring.placer import Placement, Placer
+from functions.services.schedules.pauser import Asides
+from functions.services.schedules.stops import Stops
+
+MOST_AT_ONCE = 2_000
+"""Fires that are placed before the advances of their schedules: what a death in between repeats."""
+
+SHARE = timedelta(seconds=2)
+"""Of the processor: what working out one chain may take. Even one that has been paused for months takes less."""
+
+_ROUNDS = 3
+_FEW = 3
+
+
+class Carried(Enum):
+    """What has become of a chain that was to be carried on."""
+
+    ON = auto()
+    """It goes on by itself from here, or has come to its end."""
+    REFUSED = auto()
+    """The stores refused, or there was no time: it must be repeated."""
+    BROKEN = auto()
+    """It cannot be worked out, and no repetition helps. The sweep tries it again all the same."""
+    ASIDE = auto()
+    """It takes too much to work out. The sweep tries it again, and in the end its schedule is paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A schedule, and the link to go on from."""
+
+    stored: StoredSchedule
+    link: Link
+
+
+@dataclass(slots=True)
+class _Step:
+    """What becomes of one chain.
+
+    planned: over all rounds. rings_at: None when no alarm is needed, or none is placed. is_refused: by a store, or for
+    want of time; apart: why the rules themselves do not carry it on.
+    """
+
+    chain: Chain
+    planned: Plan
+    rings_at: datetime | None = None
+    is_placed: bool = False
+    is_refused: bool = False
+    apart: Carried | None = None
+
+    @property
+    def tenant(self) -> str:
+        return self.chain.stored.schedule.tenant
+
+    @property
+    def awaits_a_run(self) -> bool:
+        return self.planned.link is not None and self.planned.link.is_awaited
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.is_placed or self.is_refused or self.apart)
+
+    @property
+    def carried(self) -> Carried:
+        return self.apart or (Carried.ON if self.is_placed else Carried.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowance:
+    """What may be worked out yet, over all rounds. costly: tenants of which a chain was set aside."""
+
+    clock: Clock
+    ends_at: float
+    costly: set[str] = field(default_factory=set)
+
+    def covers(self, step: _Step, *, is_first: bool) -> bool:
+        """Whether this chain may be worked out now."""
+        return step.tenant not in self.costly and (is_first or self.clock.monotonic() < self.ends_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialiser:
+    """Carries chains on. side_by_side: maps a function over items at the same time, answers in order."""
+
+    wheel: Wheel
+    clock: Clock
+    schedules: ScheduleStore
+    ledger: Ledger
+    placer: Placer
+    plans: TenantPlans
+    journal: Journal
+    asides: Asides
+    stops: Stops
+    side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+    def revive(self, key: str) -> Carried:
+        """Carry a schedule's chain on from wherever its state says."""
+        stored, state = self.schedules.get(key)
+        if stored is None or state is None or state.status is not Status.ACTIVE or state.link is None:
+            return Carried.ON
+        return self.materialise([Chain(stored, state.link)])[0]
+
+    def materialise(self, chains: Sequence[Chain], *, ends_at: float = inf) -> list[Carried]:
+        """Carry chains on, each as far as `Carried` says.
+
+        ends_at: none but the first is begun after that (monotonic, s). Of a tenant of which one was set aside none is.
+        """
+        return self._carry_on(chains, _Allowance(self.clock, ends_at))
+
+    def _carry_on(self, chains: Sequence[Chain], allowance: _Allowance) -> list[Carried]:
+        steps = [_Step(chain, Plan(link=chain.link)) for chain in chains]
+        for _ in range(_ROUNDS):
+            waiting = [step for step in steps if step.is_open]
+            if not waiting:
+                break
+            # Asked again in every round: a fire that was far a moment ago may no longer be.
+            self._plan(waiting, allowance)
+            self._place_alarms([step for step in waiting if step.is_open], allowance)
+        placed = [step for step in steps if step.is_placed]
+        met = dict(zip(map(id, placed), self.side_by_side(self._record_safely, placed), strict=True))
+        # Alarms of later links were placed by a step that died before it recorded: what it decided is recorded now.
+        behind = {number: chain for number, chain in met.items() if chain is not None}
+        caught_up = dict(zip(behind, self._carry_on(list(behind.values()), allowance), strict=True)) if behind else {}
+        return [caught_up.get(id(step), step.carried) if step.is_placed else step.carried for step in steps]
+
+    def _plan(self, steps: Sequence[_Step], allowance: _Allowance) -> None:
+        """Place the fires of each step that are near."""
+        now = self.clock.now()
+        ends = self._ends_of(steps, now=now)
+        fires: list[tuple[_Step, Link, Timer]] = []
+        for number, step in enumerate(steps):
+            if len(fires) >= MOST_AT_ONCE or not allowance.covers(step, is_first=not number):
+                step.is_refused = True  # its turn comes again, when these have been recorded
+                continue
+            with self._apart(step, allowance):
+                fires += [(step, link, self._timer(step, link)) for link in self._decide(step, ends, now=now)]
+        placements = self.placer.place([timer for _, _, timer in fires])
+        placed = [
+            str(job_id_of(timer.job))
+            for (_, _, timer), placement in zip(fires, placements, strict=True)
+            if placement.ring
+        ]
+        if placed:
+            self.journal.event("fires_placed", job_ids=placed)
+        for (step, link, timer), placement in zip(fires, placements, strict=True):
+            with self._apart(step, allowance):
+                self._note_placement(step, link, timer, placement, allowance)
+        if fires:
+            self.journal.count("occurrences", len(fires))
+
+    def _decide(self, step: _Step, ends: Mapping[str, datetime], *, now: datetime) -> Sequence[Link]:
+        """The fires to place now."""
+        schedule, link = step.chain.stored.schedule, step.planned.link
+        if link is not None and link.is_awaited:
+            ended_at = ends.get(self._run_key(step, link))
+            if ended_at is None:
+                return ()
+            link = step.planned.link = link_after_run(
+                # Of an end during a pause nothing is made up for.
+                schedule,
+                link,
+                ended_at=max(ended_at, step.chain.stored.changed_at),
+            )
+        if link is None:
+            return ()
+        further = plan(schedule, link, now=now, guard=self.wheel.guard)
+        step.planned.extend(further)
+        return further.kept
+
+    @contextmanager
+    def _apart(self, step: _Step, allowance: _Allowance) -> Iterator[None]:
+        """A schedule that cannot be computed holds up no other: it is left to the sweep, which tells of it again.
+
+        Nor does one that takes too much to compute.
+        """
+        stored = step.chain.stored
+        try:
+            with self.clock.limited(SHARE):
+                yield
+        except TooCostly as error:
+            step.apart = Carried.ASIDE
+            allowance.costly.add(step.tenant)
+            self.asides.set_aside(stored.key, version=stored.version, why=str(error))
+        except Exception as error:  # noqa: BLE001  no store is asked here: the fault is its definition's
+            step.apart = Carried.BROKEN
+            self.journal.event("chain_broken", schedule=stored.key, error=fault_of(error))
+            self.journal.count("chains_broken")
+
+    def _note_placement(
+        self, step: _Step, link: Link, timer: Timer, placement: Placement, allowance: _Allowance
+    ) -> None:
+        if placement.ring is not None:
+            self._observe(step.chain.stored.schedule, link)
+            return
+        if placement.is_permanent and not (step.awaits_a_run and step.tenant in allowance.costly):
+            # No repetition helps, and the chain must go on.
+            step.planned.skip(SkipReason.REFUSED, link.at)
+            if step.awaits_a_run:
+                # There is no run whose end could be awaited: it is taken for one without length.
+                step.planned.link = link_after_run(step.chain.stored.schedule, link, ended_at=link.at)
+            self.journal.event("fire_refused", schedule=step.chain.stored.key, fault=placement.fault)
+            self.stops.skipped(timer, SkipReason.REFUSED)
+        else:
+            step.is_refused = True
+
+    def _place_alarms(self, steps: Sequence[_Step], allowance: _Allowance) -> None:
+        """Place the alarm of each step's link; a step whose alarm may stand behind the scanner stays open.
+
+        That of an awaited run rings with the next fire, which has to be found: no more of those than the allowance has.
+        """
+        now = self.clock.now()
+        alarms: list[tuple[_Step, Alarm]] = []
+        for number, step in enumerate(steps):
+            if step.planned.link is None:
+                step.is_placed = True
+                continue
+            if step.awaits_a_run and not allowance.covers(step, is_first=not number):
+                step.is_refused = True
+                continue
+            with self._apart(step, allowance):
+                alarms.append((step, self._alarm(step, step.planned.link, now=now)))
+        for (step, alarm), is_safe in zip(
+            alarms, self.placer.place_alarms([alarm for _, alarm in alarms]), strict=True
+        ):
+            step.is_placed = is_safe
+            step.rings_at = alarm.rings_at
+
+    def _record_safely(self, step: _Step) -> Chain | None:
+        try:
+            return self._record(step)
+        except Exception as error:  # noqa: BLE001  a store failed, for this schedule: those beside it are recorded
+            step.is_placed = False
+            self.journal.event("not_recorded", schedule=step.chain.stored.key, error=fault_of(error))
+            return None
+
+    def _record(self, step: _Step) -> Chain | None:
+        """None when the chain goes on by itself; where it stands, when it is behind this step."""
+        stored, planned = step.chain.stored, step.planned
+        answer = self.schedules.advance(
+            stored.key,
+            planned,
+            version=stored.version,
+            before=step.chain.link,
+            rings_at=step.rings_at,
+            history=stored.schedule.history,
+        )
+        if isinstance(answer, Applied):
+            self._note(planned)
+            return None
+        state = answer.state
+        if state is None or state.version != stored.version or state.status is not Status.ACTIVE:
+            return None  # a later version goes its own way
+        if state.link is None or state.link.position >= step.chain.link.position:
+            return None  # somebody else has come as far, and has placed what follows
+        return Chain(stored, state.link)
+
+    def _timer(self, step: _Step, link: Link) -> Timer:
+        stored = step.chain.stored
+        job = occurrence_job(
+            stored.schedule,
+            link,
+            version=stored.version,
+            wheel=self.wheel,
+            subshards=self.subshards_of(stored.schedule.tenant),
+        )
+        return Timer(job=job, due_at=step.planned.due_at.get(link.at, job.scheduled_at))
+
+    def _alarm(self, step: _Step, link: Link, *, now: datetime) -> Alarm:
+        stored = step.chain.stored
+        return Alarm(
+            tenant=stored.schedule.tenant,
+            schedule_id=stored.schedule.schedule_id,
+            version=stored.version,
+            shard=shard_of(stored.schedule, self.wheel, subshards=self.subshards_of(stored.schedule.tenant)),
+            priority=stored.schedule.job.priority,
+            rings_at=rings_at(stored.schedule, link, now=now, guard=self.wheel.guard),
+            link=link,
+        )
+
+    def subshards_of(self, tenant: str) -> int:
+        """Over how many shards the fires of a tenant are spread."""
+        return self.plans.of(tenant).subshards
+
+    def _run_key(self, step: _Step, link: Link) -> str:
+        schedule = step.chain.stored.schedule
+        return f"{schedule.tenant}#{identity_of(schedule.schedule_id, link.at)}"
+
+    def _ends_of(self, steps: Sequence[_Step], *, now: datetime) -> dict[str, datetime]:
+        """When the runs that are awaited came to their ends, those that have. One that nobody carries on is brought to it."""
+        links = [(step, step.planned.link) for step in steps]
+        awaited = {self._run_key(step, link): link for step, link in links if link is not None and link.is_awaited}
+        # Of a few as of all writes before: a run that has just been settled is the usual reason to ask.
+        many = self.ledger.get_many(list(awaited)) if len(awaited) > _FEW else None
+        ends: dict[str, datetime] = {}
+        for key, link in awaited.items():
+            row = self.ledger.get(key) if many is None else many.get(key)
+            ended_at = self._ended_at(row, link, now=now)
+            if ended_at is not None:
+                ends[key] = ended_at
+        return ends
+
+    def _ended_at(self, row: LedgerRow | None, link: Link, *, now: datetime) -> datetime | None:
+        if row is not None and row.is_settled:
+            return row.updated_at
+        if not is_abandoned(row, since=link.at, now=now, skew=self.wheel.skew):
+            return None
+        if row is not None and not self.stops.give_up(parse_job_id(row.job_id), row):
+            return None
+        return given_up_at(row, since=link.at)
+
+    def _observe(self, schedule: Schedule, link: Link) -> None:
+        if link.previous_at is not None:
+            self.journal.observe("gap_s", (link.at - link.previous_at).total_seconds())
+        waited = waited_for_opening(schedule, nominal_at=link.nominal_at, at=link.at)
+        if waited:
+            self.journal.observe("outside_window_wait_s", waited.total_seconds())
+
+    def _note(self, planned: Plan) -> None:
+        if planned.misfire_count:
+            self.journal.count("misfires", planned.misfire_count)
+        if planned.skips:
+            self.journal.count("skipped", sum(planned.skips.values()))

@@ -1,0 +1,84 @@
+"""Executions that come to their end without an attempt that ends them: what is told of it, whoever finds it out.
+
+A part of `functions/services/jobs/ends.py` that asks nothing of schedules, so that those who carry chains on have it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from functions.domain.audit import Ending
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.lifecycle import State
+from functions.ports import Audit, Cancelled, Clock, Journal, Ledger, PendingCounter, Refused
+from functions.services.telemetry.audit_trail import UNAUDITED
+from functions.services.telemetry.usage import UNCOUNTED
+
+ABANDONED = "abandoned"
+"""Why a run was cancelled that nobody carried on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stops:
+    """Tells how executions were stopped; of runs that are given up it writes the end, too. token: a fresh owner token."""
+
+    clock: Clock
+    ledger: Ledger
+    journal: Journal
+    token: Callable[[], str]
+    pending: PendingCounter = UNCOUNTED
+    audit: Audit = UNAUDITED
+
+    def skipped(self, timer: Timer, reason: str) -> None:
+        """A fire will not run, for this reason. Metrics and its schedule hear of it with the others that it skips."""
+        job_id = job_id_of(timer.job)
+        self.journal.event("fire_skipped", job_id=str(job_id), reason=reason)
+        self.pending.leave(job_id, asked_for=timer.asked_for)
+        self.audit.note(
+            Ending(
+                job_id=job_id,
+                outcome=State.SKIPPED,
+                attempt=0,
+                ended_at=self.clock.now(),
+                due_at=job_id.due_at,
+                target=timer.job.target,
+                reason=reason,
+            )
+        )
+
+    def cancelled(self, job_id: JobId, answer: Cancelled, *, reason: str = "") -> None:
+        """Its tombstone was written, or what stands for one. answer: what that has met."""
+        if not answer.is_repeated:
+            self.journal.event(
+                "job_settled", job_id=str(job_id), tenant=job_id.tenant, outcome=State.CANCELLED.value, attempt=0
+            )
+            self.journal.count(State.CANCELLED.value)
+            self.pending.leave(job_id, asked_for=answer.asked_for)
+        self.audit.note(
+            Ending(
+                job_id=job_id,
+                outcome=State.CANCELLED,
+                attempt=0,
+                ended_at=self.clock.now(),
+                due_at=job_id.due_at,
+                reason=reason,
+                is_repeated=answer.is_repeated,
+            )
+        )
+
+    def give_up(self, job_id: JobId, row: LedgerRow) -> bool:
+        """End a run of which no message is left, running or not; False when somebody has touched its row since it was seen.
+
+        Its schedule hears of nothing: it is who waits for it no longer.
+        """
+        answer = self.ledger.give_up(job_id, row=row, owner=self.token(), now=self.clock.now())
+        if isinstance(answer, Refused):
+            # One that has expired meanwhile had come to its end, too.
+            return answer.row is None or answer.row.is_settled
+        self.cancelled(job_id, answer, reason=ABANDONED)
+        self.journal.event("run_abandoned", job_id=str(job_id))
+        self.journal.count("runs_abandoned")
+        return True

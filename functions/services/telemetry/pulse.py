@@ -1,0 +1,120 @@
+"""What goes on in a process, counted in its memory and added to the pulse of the stage a few times a minute.
+
+What a process has not written when it dies, or is never called again, is missing; a write whose answer was lost is
+repeated, and may count twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from functions.domain.faults import fault_of
+from functions.domain.jobs.job import Job, Priority
+from functions.domain.stage.lag_histogram import cell_of
+from functions.domain.stage.pulse import MINUTE, RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
+from functions.ports import Clock, Journal, PulseStore
+
+WRITTEN_EVERY = timedelta(seconds=20)
+"""At most: the first counts of a process are written at once, and a busy one writes a unit each twenty seconds."""
+
+NAMED_EVERY = timedelta(seconds=60)
+"""At most: a unit for each tenant that stands out, which are three."""
+
+
+@dataclass(slots=True)
+class _Minute:
+    """What has come together since the last write."""
+
+    counts: Counter[Figure] = field(default_factory=Counter[Figure])
+    lags: dict[Priority, Counter[int]] = field(default_factory=lambda: defaultdict(Counter[int]))
+
+    @property
+    def pulse(self) -> Pulse:
+        return Pulse(counts=dict(self.counts), lags={priority: dict(cells) for priority, cells in self.lags.items()})
+
+
+@dataclass(slots=True)
+class _Written:
+    """When, by the monotonic clock; None: never."""
+
+    at: float | None = None
+
+    def may_write(self, now: float, *, every: timedelta) -> bool:
+        return self.at is None or now - self.at >= every.total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PulseTally:
+    """The counts of a process, for many threads. One that has no jobs writes nothing."""
+
+    clock: Clock
+    store: PulseStore
+    journal: Journal
+    _minutes: dict[datetime, _Minute] = field(default_factory=lambda: defaultdict(_Minute))
+    _tenants: dict[datetime, dict[str, Counter[Figure]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(Counter[Figure]))
+    )
+    _written: _Written = field(default_factory=_Written)
+    _named: _Written = field(default_factory=_Written)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, figure: Figure, tenant: str = "", *, amount: int = 1) -> None:
+        """Count it in the minute that it is. tenant: whose it is, where it is somebody's."""
+        if amount:
+            with self._lock:
+                self._add(minute_of(self.clock.now()), figure, tenant, amount)
+
+    def began(self, job: Job, lag: timedelta) -> None:
+        """An attempt has begun, so late: an early one counts as none."""
+        with self._lock:
+            minute = minute_of(self.clock.now())
+            self._add(minute, Figure.STARTED, job.tenant, 1)
+            self._minutes[minute].lags[job.priority][cell_of(lag)] += 1
+
+    def flush(self) -> None:
+        """Write what it is time to write. What cannot be written waits for the next flush. Never raises."""
+        minutes, tenants = self._due()
+        try:
+            for minute in sorted(minutes):
+                self.store.add(minute, minutes[minute].pulse)
+                del minutes[minute]
+            for minute in sorted(tenants):
+                counts = tenants.pop(minute)
+                for tenant in standing_out(counts):
+                    self.store.name(minute, tenant, counts[tenant])
+        except Exception as error:  # noqa: BLE001  a count must not fail the jobs that it counts
+            self._keep(minutes)
+            self.journal.event("pulse_not_written", error=fault_of(error))
+
+    def _add(self, minute: datetime, figure: Figure, tenant: str, amount: int) -> None:
+        self._minutes[minute].counts[figure] += amount
+        if tenant and figure in RANKED:
+            self._tenants[minute][tenant][figure] += amount
+
+    def _due(self) -> tuple[dict[datetime, _Minute], dict[datetime, dict[str, Counter[Figure]]]]:
+        """Taken out of the counts; what nobody would be told any more is forgotten."""
+        with self._lock:
+            now, oldest = self.clock.monotonic(), minute_of(self.clock.now()) - WINDOW * MINUTE
+            minutes: dict[datetime, _Minute] = {}
+            tenants: dict[datetime, dict[str, Counter[Figure]]] = {}
+            if self._minutes and self._written.may_write(now, every=WRITTEN_EVERY):
+                self._written.at = now
+                minutes = {minute: found for minute, found in self._minutes.items() if minute >= oldest}
+                self._minutes.clear()
+            if self._tenants and self._named.may_write(now, every=NAMED_EVERY):
+                self._named.at = now
+                tenants = {minute: found for minute, found in self._tenants.items() if minute >= oldest}
+                self._tenants.clear()
+            return minutes, tenants
+
+    def _keep(self, minutes: dict[datetime, _Minute]) -> None:
+        """What could not be written, beside what has come since. Names are not worth it: they are of the moment."""
+        with self._lock:
+            for minute, found in minutes.items():
+                kept = self._minutes[minute]
+                kept.counts.update(found.counts)
+                for priority, cells in found.lags.items():
+                    kept.lags[priority].update(cells)

@@ -1,0 +1,113 @@
+"""The plans of the tenants, as a process knows them: read again only when one of them has changed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from functions.domain.faults import fault_of
+from functions.domain.jobs.id_check import SECRET_BYTES
+from functions.domain.tenants.plan import Limits, Tenant, TenantPlan, TenantStatus
+from functions.ports import EVERYBODY, Clock, Journal, Revision, TenantStore
+from functions.services.stage.cache_age import ReadAt
+
+KNOWN_FOR = timedelta(seconds=30)
+"""Two of these are less than the minute in which a change takes effect everywhere."""
+
+_UNKNOWN = Tenant()
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was read, when. read_at: None before the first read."""
+
+    plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan])
+    revision: Revision = field(default_factory=Revision)
+    read_at: ReadAt | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_old(self, clock: Clock) -> bool:
+        return self.read_at is None or self.read_at.is_older_than(KNOWN_FOR, clock=clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPlans:
+    """Plans by tenant, for many threads. stage: the limits of the stage's plans by their names.
+
+    Half a read unit each half minute in which somebody asks, however many tenants there are; all rows after a change.
+    """
+
+    clock: Clock
+    store: TenantStore
+    journal: Journal
+    stage: Mapping[str, Limits]
+    _known: _Known = field(default_factory=_Known)
+
+    def of(self, tenant: str) -> TenantPlan:
+        """The plan of a tenant, as of at most half a minute before.
+
+        While the store fails, the plans that were known go on; raises what it raised where none were.
+        """
+        plans = self._read()
+        return plans.get(tenant) or plans[EVERYBODY]
+
+    def of_everybody(self) -> TenantPlan:
+        """The plan of a tenant that has no row. Paused: everybody is."""
+        return self._read()[EVERYBODY]
+
+    def id_secret(self) -> bytes:
+        """The secret of the stage's job ids, which whoever asks first makes. It comes with what is read of the plans.
+
+        One that is gone, or has become another, is noticed as a changed plan is: its ids are answered from rows alone.
+        """
+        self._read()
+        known = self._known
+        revision = known.revision
+        if not revision.id_secret:
+            with known.lock:
+                revision = known.revision
+                if not revision.id_secret:
+                    secret = self.store.keep_id_secret(os.urandom(SECRET_BYTES))
+                    revision = known.revision = replace(revision, id_secret=secret)
+        return revision.id_secret
+
+    def unserved(self) -> dict[str, TenantPlan]:
+        """The tenants by name that are neither served as usual nor gone: paused, draining or being deleted."""
+        return {
+            name: plan
+            for name, plan in sorted(self._read().items())
+            if name != EVERYBODY and plan.status not in (TenantStatus.ACTIVE, TenantStatus.DELETED)
+        }
+
+    def _read(self) -> Mapping[str, TenantPlan]:
+        known = self._known
+        if known.is_old(self.clock):
+            with known.lock:
+                if known.is_old(self.clock):
+                    self._refresh(known)
+        return known.plans
+
+    def _refresh(self, known: _Known) -> None:
+        read_at = ReadAt.now(self.clock)
+        try:
+            # A cold start reads all rows anyway.
+            if known.read_at is None or self.store.revision() != known.revision:
+                known.revision, tenants = self.store.all()
+                known.plans = self._plans_of(tenants)
+        except Exception as error:
+            if known.read_at is None:
+                raise
+            self.journal.event("plans_not_read", error=fault_of(error))
+        known.read_at = read_at
+
+    def _plans_of(self, tenants: Mapping[str, Tenant]) -> Mapping[str, TenantPlan]:
+        everybody = tenants.get(EVERYBODY, _UNKNOWN)
+        plans = {name: tenant.plan_among(self.stage) for name, tenant in tenants.items()}
+        plans[EVERYBODY] = everybody.plan_among(self.stage)
+        if everybody.status is not TenantStatus.PAUSED:
+            return {name: replace(plan, stage_resumed_at=everybody.status_since) for name, plan in plans.items()}
+        # Beside the status: whoever drains takes nothing in while he waits, and whoever is deleted stays so.
+        return {name: replace(plan, is_stage_paused=True, note=everybody.note) for name, plan in plans.items()}

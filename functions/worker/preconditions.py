@@ -1,0 +1,123 @@
+"""What comes before the claim of an attempt, while its ledger row is untouched: whether its target may be called now.
+
+Its tenant's status is asked first, then the breaker of its destination, then a seat where the tenant's concurrency is
+capped. Whoever must wait is parked: the same attempt comes back later, and has spent nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
+
+from functions.domain.jobs.claims import lease_of
+from functions.domain.jobs.job import Timer
+from functions.domain.targets.concurrency import Seat
+from functions.domain.tenants.pause import comes_too_late, paused_until, resumed
+from functions.domain.wheel import Wheel
+from functions.ports import Clock, Failed, Journal, Outcome, TenantPlans
+from functions.services.jobs.occurrences import Admission, Occurrences
+from functions.services.jobs.settler import Settler
+from functions.services.targets.breakers import Breakers, Go, Park
+from functions.services.targets.seating import Usher
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An attempt may be claimed. refusal: but its target must not be called; go, seat: what its call has taken."""
+
+    refusal: Failed | None = None
+    go: Go | None = None
+    seat: Seat | None = None
+
+    def has_seat_until(self, instant: datetime) -> bool:
+        """Whether a call that ends then is over before anybody else may have its seat."""
+        return self.seat is None or instant <= self.seat.lease_until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Lets attempts in. jitter: a random number from 0 up to 1."""
+
+    wheel: Wheel
+    clock: Clock
+    plans: TenantPlans
+    breakers: Breakers
+    usher: Usher
+    occurrences: Occurrences
+    settler: Settler
+    journal: Journal
+    jitter: Callable[[], float]
+
+    def serve(self, timer: Timer) -> Timer | None:
+        """The attempt, if its tenant is served; None when its message has nothing left to do.
+
+        That of a paused tenant waits in the far ring, however long the pause lasts: no policy ends it. That of a
+        tenant who is deleted is forgotten.
+        """
+        plan, now = self.plans.of(timer.job.tenant), self.clock.now()
+        if plan.is_deleted:
+            self.settler.forget_payload(timer)
+            self.settler.ends.forgotten(timer)
+            return None
+        if plan.is_paused:
+            until = paused_until(timer, now=now, wheel=self.wheel, jitter=self.jitter())
+            waiting = timer.excused(since=now, until=until)
+            self.settler.park(waiting, until=until, reason="its tenant is paused", metric="parked_by_pause")
+            return None
+        return resumed(timer, plan, now=now)
+
+    def enter(self, timer: Timer) -> Entry | None:
+        """What its claim may begin with; None when it is parked. Each entry is followed by one `leave`.
+
+        Raises what the store of the seats raises: then nothing is taken, and the message is to come back.
+        """
+        now = self.clock.now()
+        is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
+        if is_expired or not timer.is_granted:
+            return Entry()  # its target will not be called, whatever the breaker says
+        lease_until = lease_of(timer.job.timeout, now=now)
+        match self.breakers.admit(timer, lease_until=lease_until):
+            case Park(until, reason) if timer.may_wait_until(until):
+                self.settler.park(timer, until=until, reason=reason)
+                return None
+            case Park(_, reason):
+                return Entry(Failed(f"it may wait no longer: {reason}", "breaker_open", is_permanent=True))
+            case Go() as go:
+                return self._with_seat(timer, go, lease_until=lease_until)
+
+    def leave(self, timer: Timer, entry: Entry, outcome: Outcome | None) -> None:
+        """The attempt is over. outcome: what its target answered, None when it was not called. Never raises."""
+        if entry.go is not None and outcome is None:
+            self.breakers.release(timer, entry.go)
+        elif entry.go is not None and outcome is not None:
+            self.breakers.note(timer, entry.go, outcome)
+        if entry.seat is not None:
+            self.usher.give_back(entry.seat)
+
+    def is_over(self, timer: Timer) -> bool:
+        """Whether an occurrence is skipped, or waits for another run. A retry has been admitted before."""
+        occurrence = timer.job.occurrence
+        if occurrence is None or timer.attempt > 1:
+            return False
+        is_closed = comes_too_late(occurrence, self.plans.of(timer.job.tenant))
+        return self.occurrences.admit(timer, occurrence, is_closed=is_closed) is Admission.IS_OVER
+
+    def _with_seat(self, timer: Timer, go: Go, *, lease_until: datetime) -> Entry | None:
+        tenant = timer.job.tenant
+        try:
+            limit = self.plans.of(tenant).max_concurrency
+            if not isfinite(limit):
+                return Entry(go=go)
+            seat = self.usher.take(tenant, limit=int(limit), lease_until=lease_until)
+        except Exception:
+            self.breakers.release(timer, go)
+            raise
+        if seat is not None:
+            return Entry(go=go, seat=seat)
+        self.breakers.release(timer, go)
+        until = self.clock.now() + self.usher.wait(tenant, limit=int(limit))
+        reason = f"as many jobs of its tenant run as may: {limit:g}"
+        self.settler.park(timer, until=until, reason=reason, metric="parked_by_cap")
+        return None
