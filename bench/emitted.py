@@ -15,7 +15,7 @@ from rich.table import Table
 from bench.printed import printed_by
 from bench.results import write_result
 from functions.domain.wheel import Ring
-from functions.ports import Failed, Succeeded
+from functions.ports.targets import Failed, Succeeded
 from functions.runtime.observability import PowertoolsJournal
 from testkit.builders import NOON, a_schedule, a_submission, an_alarm, every
 from testkit.cloudwatch.datapoints import Datapoints, Metric

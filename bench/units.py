@@ -38,7 +38,7 @@ from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.jobs.submission import Submission, job_of
 from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
 from functions.domain.wheel import Ring
-from functions.ports import Receipt
+from functions.ports.ready_queue import Receipt
 from functions.runtime.wiring import jitter, job_identity, token
 from functions.scanner.scan import Scanner
 from functions.scanner.schedule_alarms import Ringer

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from functions.domain.jobs.job import Priority
-from functions.ports import Invocation, Outcome, Succeeded
+from functions.ports.targets import Invocation, Outcome, Succeeded
 from simulation.virtual_time import seconds_of
 
 Column = NDArray[np.float64]

@@ -20,7 +20,7 @@ from functions.domain.schedules.planning import shard_of
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.wheel import Wheel
-from functions.ports import StoredSchedule
+from functions.ports.schedules import StoredSchedule
 from simulation.partitions import Sample
 from simulation.stage import SimulatedStage
 from simulation.virtual_time import START, Dice, instant_of, seconds_of

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from functions.domain.schedules.schedule import Schedule
-from functions.ports import Failed, Outcome, Succeeded
+from functions.ports.targets import Failed, Outcome, Succeeded
 from simulation.calls import CallTable
 from simulation.limits import Latency
 from simulation.orders import Order

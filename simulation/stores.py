@@ -19,7 +19,9 @@ from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Depth
 from functions.domain.targets.options import TargetOptions
 from functions.domain.wheel import Wheel
-from functions.ports import Invocation, Outcome, Page, Receipt, Rejected, StoredTimer
+from functions.ports.ready_queue import Receipt, Rejected
+from functions.ports.targets import Invocation, Outcome
+from functions.ports.timers import Page, StoredTimer
 from simulation.calls import Calls
 from simulation.limits import Latency, Limits
 from simulation.network import Line

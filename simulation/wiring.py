@@ -9,7 +9,8 @@ from typing import Any
 
 from functions.domain.jobs.job import Priority
 from functions.domain.wheel import Wheel
-from functions.ports import Receipt, TenantPlans
+from functions.ports.ready_queue import Receipt
+from functions.ports.tenants import TenantPlans
 from functions.scanner.scan import Scanner
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.far_ring.pacer import Pacer

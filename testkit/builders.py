@@ -22,7 +22,7 @@ from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.wheel import Wheel
-from functions.ports import StoredSchedule
+from functions.ports.schedules import StoredSchedule
 
 NOON = datetime(2027, 3, 1, 12, 0, 0, tzinfo=UTC)
 """The instant at which a test's clock starts."""

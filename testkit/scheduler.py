@@ -33,18 +33,12 @@ from functions.domain.schedules.state import ScheduleState
 from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Ring, Wheel
 from functions.operations.executor import Operator, WorkReport
-from functions.ports import (
-    DeadLetter,
-    Invocation,
-    Ledger,
-    Page,
-    ReadyQueue,
-    Receipt,
-    Rejected,
-    StoredSchedule,
-    StoredTimer,
-    TimerStore,
-)
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Ledger
+from functions.ports.ready_queue import ReadyQueue, Receipt, Rejected
+from functions.ports.schedules import StoredSchedule
+from functions.ports.targets import Invocation
+from functions.ports.timers import Page, StoredTimer, TimerStore
 from functions.scanner.scan import Scanner, ScanReport
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.far_ring.pacer import Pacer

@@ -18,7 +18,7 @@ from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
 from functions.domain.operations.operation import Action
 from functions.domain.tenants.plan import TenantStatus
-from functions.ports import EVERYBODY
+from functions.ports.tenants import EVERYBODY
 from functions.services.jobs.rescheduler import Edited, Rescheduler
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run

@@ -14,7 +14,8 @@ from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission, job_of, keyed_identity
 from functions.domain.lifecycle import State
-from functions.ports import EVERYBODY, Failed, Invocation, Pending
+from functions.ports.targets import Failed, Invocation, Pending
+from functions.ports.tenants import EVERYBODY
 from testkit.builders import ID_SECRET
 from testkit.world.fires import Run
 from testkit.world.process import Process

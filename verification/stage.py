@@ -15,7 +15,7 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.submission import Submission
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.sweeper.heal import PASS_INTERVAL
 from testkit.builders import LOCAL_WHEEL
 from testkit.fakes import QueuedMessage

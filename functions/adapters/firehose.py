@@ -11,7 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.adapters.clients import is_transient
 from functions.domain.audit import Record
 from functions.domain.faults import fault_of
-from functions.ports import Clock, Untaken
+from functions.ports.clock import Clock
+from functions.ports.recorder import Untaken
 
 if TYPE_CHECKING:
     from mypy_boto3_firehose import FirehoseClient

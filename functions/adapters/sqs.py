@@ -17,7 +17,8 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Depth
 from functions.domain.wheel import Ring
-from functions.ports import Clock, Receipt, Rejected
+from functions.ports.clock import Clock
+from functions.ports.ready_queue import Receipt, Rejected
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

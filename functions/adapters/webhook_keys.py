@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from functions.domain.targets.webhooks import WebhookKey, parse_master_keys
-from functions.ports import Clock
+from functions.ports.clock import Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient

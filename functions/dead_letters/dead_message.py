@@ -15,14 +15,12 @@ from functions.domain.jobs.claims import WORKER_DIED, Again, Bury, Defer, Drop, 
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.reviving import lost_attempt
-from functions.ports import (
-    Clock,
-    DeadLetters,
-    Failed,
-    Journal,
-    Ledger,
-    TenantPlans,
-)
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetters
+from functions.ports.ledger import Ledger
+from functions.ports.recorder import Journal
+from functions.ports.targets import Failed
+from functions.ports.tenants import TenantPlans
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.jobs.foreign_messages import Keeper

@@ -26,18 +26,13 @@ from functions.domain.wheel import Wheel
 from functions.operations.apply_to_job import NOT_PLACED, Actor, Met
 from functions.operations.export import Part, describe
 from functions.operations.row_walk import Finding, Walk
-from functions.ports import (
-    Audit,
-    Clock,
-    ExportStore,
-    Journal,
-    Ledger,
-    OperationStore,
-    PayloadStore,
-    StoredTimer,
-    TenantPlans,
-    TimerStore,
-)
+from functions.ports.clock import Clock
+from functions.ports.ledger import Ledger
+from functions.ports.operations import ExportStore, OperationStore
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Audit, Journal
+from functions.ports.tenants import TenantPlans
+from functions.ports.timers import StoredTimer, TimerStore
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.rescheduler import Rescheduler
 from functions.services.telemetry.audit_trail import UNAUDITED

@@ -14,7 +14,8 @@ from functions.domain.jobs.description import describe_job
 from functions.domain.lifecycle import State
 from functions.domain.operations.selection import next_attempt
 from functions.operations.apply_to_job import Met
-from functions.ports import ExportStore, PayloadStore
+from functions.ports.operations import ExportStore
+from functions.ports.payloads import PayloadStore
 
 PART_SIZE = 4_000_000
 """Characters of a part, about."""

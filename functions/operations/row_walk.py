@@ -8,7 +8,7 @@ from typing import Any
 
 from functions.domain.operations.operation import OwnedDay, Place, Stretch
 from functions.domain.wheel import Wheel
-from functions.ports import Page, StoredTimer, TimerStore
+from functions.ports.timers import Page, StoredTimer, TimerStore
 
 _BUCKETS_AT_ONCE = 32
 

@@ -15,7 +15,9 @@ from functions.domain.instants import from_ms, to_ms
 from functions.domain.tenants.changes import with_status
 from functions.domain.tenants.deletion import Deletion, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
-from functions.ports import Audit, Clock, DeletionStore, Journal, Remains, TenantStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Audit, Journal
+from functions.ports.tenants import DeletionStore, Remains, TenantStore
 from functions.services.telemetry.audit_trail import UNAUDITED
 
 LEASE = timedelta(minutes=2)

@@ -41,7 +41,7 @@ from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.domain.wheel import Ring, Wheel
-from functions.ports import Audit
+from functions.ports.recorder import Audit
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import ApiSettings, Settings
 from functions.services.far_ring.pacer import Pacer

@@ -20,7 +20,8 @@ from functions.domain.jobs.claims import RENEW_AFTER
 from functions.domain.jobs.job import Priority
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
-from functions.ports import Page, StoredTimer, TenantPlans
+from functions.ports.tenants import TenantPlans
+from functions.ports.timers import Page, StoredTimer
 
 PAGE = 500
 

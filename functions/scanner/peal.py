@@ -19,7 +19,9 @@ from functions.domain.far_ring.timer_key import alarm_of
 from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Priority
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Journal, Page
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.timers import Page
 from functions.services.schedules.materialiser import Carried
 
 RUNG_AT_ONCE = 50

@@ -15,7 +15,9 @@ from functions.domain.far_ring.cursor import first_cursors, set_back
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import TIMER_LIFE
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Journal, ShardStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.shards import ShardStore
 from functions.scanner.scan import LEASE
 
 

@@ -23,24 +23,15 @@ from functions.domain.key_lengths import LETTER_IDENTITY, cut
 from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Wheel
-from functions.ports import (
-    Audit,
-    Clock,
-    DeadLetter,
-    DeadLetters,
-    Failed,
-    Journal,
-    Ledger,
-    Page,
-    PulseCounter,
-    ReadyQueue,
-    Refused,
-    ShardLease,
-    ShardStore,
-    StoredTimer,
-    TenantPlans,
-    TimerStore,
-)
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.ledger import Ledger, Refused
+from functions.ports.ready_queue import ReadyQueue
+from functions.ports.recorder import Audit, Journal, PulseCounter
+from functions.ports.shards import ShardLease, ShardStore
+from functions.ports.targets import Failed
+from functions.ports.tenants import TenantPlans
+from functions.ports.timers import Page, StoredTimer, TimerStore
 from functions.scanner.fair_scan import EVERYBODY_PAUSED, PAGE, ClassScan
 from functions.scanner.peal import OUT_OF_TIME, Alarms, Peal
 from functions.services.far_ring.pacer import Pacer

@@ -14,7 +14,9 @@ from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Link, ScheduleState, Status
 from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Journal, ScheduleStore, StoredSchedule
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.materialiser import SHARE, Carried, Chain, Materialiser
 from functions.services.schedules.pauser import DIED
 

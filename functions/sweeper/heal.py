@@ -17,7 +17,11 @@ from functions.domain.jobs.claims import REQUEST_LIMIT
 from functions.domain.schedules.fire_rates import idle_share_of, share_of
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Journal, ScheduleStore, ShardStore, StatePage, StoredSchedule, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.schedules import ScheduleStore, StatePage, StoredSchedule
+from functions.ports.shards import ShardStore
+from functions.ports.tenants import TenantPlans
 from functions.services.schedules.materialiser import SHARE, Carried, Materialiser
 from functions.services.schedules.pauser import DIED
 

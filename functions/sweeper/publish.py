@@ -15,7 +15,11 @@ from functions.domain.instants import EPOCH
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions, lags_of, shed_at, worst_of
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Journal, ReadyDepths, ShardStore, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.ready_queue import ReadyDepths
+from functions.ports.recorder import Journal
+from functions.ports.shards import ShardStore
+from functions.ports.tenants import TenantPlans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

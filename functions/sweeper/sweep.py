@@ -21,7 +21,13 @@ from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Wheel
-from functions.ports import Audit, Clock, Failed, Journal, Ledger, ShardStore, TenantPlans, TimerStore
+from functions.ports.clock import Clock
+from functions.ports.ledger import Ledger
+from functions.ports.recorder import Audit, Journal
+from functions.ports.shards import ShardStore
+from functions.ports.targets import Failed
+from functions.ports.tenants import TenantPlans
+from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.telemetry.audit_trail import UNAUDITED

@@ -33,24 +33,13 @@ from functions.domain.lifecycle import Event
 from functions.domain.tenants.lateness import LAG_OBJECTIVE
 from functions.domain.tenants.usage import Usage, attempt_units
 from functions.domain.wheel import HOLD, Ring, Wheel
-from functions.ports import (
-    Claimed,
-    Clock,
-    Failed,
-    Journal,
-    Ledger,
-    Outcome,
-    PayloadStore,
-    Pending,
-    PulseCounter,
-    ReadyQueue,
-    Receipt,
-    Refused,
-    Succeeded,
-    Targets,
-    TenantPlans,
-    UsageCounter,
-)
+from functions.ports.clock import Clock
+from functions.ports.ledger import Claimed, Ledger, Refused
+from functions.ports.payloads import PayloadStore
+from functions.ports.ready_queue import ReadyQueue, Receipt
+from functions.ports.recorder import Journal, PulseCounter, UsageCounter
+from functions.ports.targets import Failed, Outcome, Pending, Succeeded, Targets
+from functions.ports.tenants import TenantPlans
 from functions.services.jobs.foreign_messages import Keeper
 from functions.services.jobs.occurrences import Occurrences
 from functions.services.jobs.settler import Claim, Settler

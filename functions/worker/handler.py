@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.adapters.sqs import ring_of
 from functions.domain.instants import from_ms
-from functions.ports import Receipt
+from functions.ports.ready_queue import Receipt
 from functions.runtime.observability import logger
 from functions.runtime.settings import WorkerSettings
 from functions.runtime.uncaught import without_texts

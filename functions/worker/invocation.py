@@ -9,7 +9,8 @@ from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fill_references
 from functions.domain.trace import attempt_trace
-from functions.ports import Invocation, PayloadStore
+from functions.ports.payloads import PayloadStore
+from functions.ports.targets import Invocation
 from functions.services.jobs.settler import Claim
 
 GONE = "\x00"

@@ -16,7 +16,10 @@ from functions.domain.jobs.job import Timer
 from functions.domain.targets.concurrency import Seat
 from functions.domain.tenants.pause import comes_too_late, paused_until, resumed
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Failed, Journal, Outcome, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.targets import Failed, Outcome
+from functions.ports.tenants import TenantPlans
 from functions.services.jobs.occurrences import Admission, Occurrences
 from functions.services.jobs.settler import Settler
 from functions.services.targets.breakers import Breakers, Go, Park

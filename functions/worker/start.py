@@ -11,7 +11,7 @@ from functions.domain.metrics import dimensions_of
 from functions.domain.tenants.lateness import is_late
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Ring
-from functions.ports import Journal
+from functions.ports.recorder import Journal
 
 
 def note_start(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from functions.domain.audit import Deed, Ending, Entry, Record
-from functions.ports import Untaken
+from functions.ports.recorder import Untaken
 from testkit.fakes.clock import FakeClock
 
 

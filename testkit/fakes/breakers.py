@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from functions.domain.targets.breaker import Breaker
-from functions.ports import Applied, Changed
+from functions.ports.ledger import Applied
+from functions.ports.targets import Changed
 from testkit.fakes.kept import kept
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.fakes.kept import kept
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from functions.domain.tenants.deletion import Deletion, Part, decode_deletion, encode_deletion
-from functions.ports import Swept
+from functions.ports.tenants import Swept
 from testkit.fakes.kept import kept
 
 

@@ -20,7 +20,8 @@ from functions.domain.jobs.claims import (
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import JobId, first_identity, job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
-from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied, Cancelled, Claimed, Refused
 from testkit.fakes.dead_letters import InMemoryDeadLetters
 from testkit.fakes.kept import kept
 

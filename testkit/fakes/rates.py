@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from functions.domain.tenants.rate_bookings import Timetable, pack, unpack
-from functions.ports import Ahead, Applied, Booked
+from functions.ports.ledger import Applied
+from functions.ports.tenants import Ahead, Booked
 
 
 class InMemoryRateStore:

@@ -12,7 +12,7 @@ from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Depth
-from functions.ports import Receipt, Rejected
+from functions.ports.ready_queue import Receipt, Rejected
 from testkit.builders import NOON
 from testkit.fakes.clock import FakeClock
 

@@ -13,7 +13,8 @@ from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.record import decode_schedule, encode_stored
 from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
-from functions.ports import Applied, Behind, StatePage, StoredSchedule
+from functions.ports.ledger import Applied
+from functions.ports.schedules import Behind, StatePage, StoredSchedule
 from testkit.fakes.kept import kept
 
 

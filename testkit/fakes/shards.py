@@ -18,7 +18,7 @@ from functions.domain.far_ring.cursor import (
 )
 from functions.domain.stage.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.wheel import Wheel
-from functions.ports import ShardLease
+from functions.ports.shards import ShardLease
 from testkit.fakes.kept import kept
 
 

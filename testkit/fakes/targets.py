@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from functions.domain.targets.options import TargetOptions
-from functions.ports import Invocation, Outcome, Succeeded
+from functions.ports.targets import Invocation, Outcome, Succeeded
 from testkit.fakes.clock import FakeClock
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functions.domain.tenants.plan import Tenant, TenantPlan, decode_tenant, encode_tenant
-from functions.ports import EVERYBODY, Revision
+from functions.ports.tenants import EVERYBODY, Revision
 
 
 class InMemoryTenantStore:

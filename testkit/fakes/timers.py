@@ -16,7 +16,7 @@ from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import OwnedDay
 from functions.domain.wheel import Wheel
-from functions.ports import Page, StoredTimer
+from functions.ports.timers import Page, StoredTimer
 from testkit.fakes.clock import FakeClock
 from testkit.fakes.kept import kept
 from testkit.fakes.ledger import InMemoryLedger

@@ -14,7 +14,7 @@ from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
-from functions.ports import Failed
+from functions.ports.targets import Failed
 from functions.services.jobs.rescheduler import Edited, Rescheduler
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run

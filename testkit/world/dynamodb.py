@@ -44,7 +44,9 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.operations.operation import Operation
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Wheel
-from functions.ports import DeadLetter, Page, StatePage
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.schedules import StatePage
+from functions.ports.timers import Page
 from testkit.dynamodb_local import client_at
 from testkit.fakes import FakeClock
 from testkit.world.stores import Stores

@@ -12,7 +12,9 @@ from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import Link
-from functions.ports import DeadLetter, Receipt, StoredSchedule
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ready_queue import Receipt
+from functions.ports.schedules import StoredSchedule
 
 _TOLD = 80
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functions.dead_letters.dead_message import Burier
 from functions.domain.instants import MILLISECOND
 from functions.domain.stage.conditions import Conditions as StageConditions
-from functions.ports import Receipt
+from functions.ports.ready_queue import Receipt
 from functions.scanner.scan import Scanner
 from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper

@@ -8,7 +8,9 @@ from math import inf
 from typing import Any
 
 from functions.domain.tenants.plan import DEFAULT_PLAN, LIMITS, Tenant, TenantPlan
-from functions.ports import EVERYBODY, Clock, Journal, Revision, TenantStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.tenants import EVERYBODY, Revision, TenantStore
 from functions.services.tenants.plans import KnownPlans
 
 STAGE = {DEFAULT_PLAN: {"max_pending": 1_000_000}}

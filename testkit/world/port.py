@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from testkit.world.process import Process
 
 

@@ -17,7 +17,8 @@ from functions.domain.jobs.job_id import JobId, parse_job_id
 from functions.domain.jobs.submission import Submission
 from functions.domain.lifecycle import TRANSITIONS, State
 from functions.domain.wheel import Wheel
-from functions.ports import Invocation, ScheduleStore
+from functions.ports.schedules import ScheduleStore
+from functions.ports.targets import Invocation
 from testkit.fakes import FakeClock, InMemoryExportStore, InMemoryPayloadStore, InMemoryReadyQueue
 from testkit.world.calls import CallPromises
 from testkit.world.carriers import carriers, leads_on

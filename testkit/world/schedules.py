@@ -16,7 +16,7 @@ from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.occurrence import UNBOUND, identity_of
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import Link, ScheduleState, Status
-from functions.ports import ScheduleStore, StoredSchedule
+from functions.ports.schedules import ScheduleStore, StoredSchedule
 from testkit.fakes import FakeClock, InMemoryPayloadStore, InMemoryReadyQueue
 from testkit.world.carriers import alarms, alarms_ahead, carriers, leads_on
 from testkit.world.decisions import wrong_about, wrong_beginning, wrong_in_order

@@ -9,7 +9,8 @@ from typing import Any
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason
-from functions.ports import Applied, Behind, ScheduleStore, StatePage, StoredSchedule
+from functions.ports.ledger import Applied
+from functions.ports.schedules import Behind, ScheduleStore, StatePage, StoredSchedule
 from testkit.world.schedules import SchedulePromises
 
 

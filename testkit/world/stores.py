@@ -11,21 +11,14 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.operations.operation import Operation
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Wheel
-from functions.ports import (
-    BreakerStore,
-    DeadLetter,
-    DeadLetters,
-    Ledger,
-    OperationStore,
-    PendingStore,
-    RateStore,
-    ScheduleStore,
-    SeatStore,
-    ShardStore,
-    TenantStore,
-    TimerStore,
-    UsageStore,
-)
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.ledger import Ledger
+from functions.ports.operations import OperationStore
+from functions.ports.schedules import ScheduleStore
+from functions.ports.shards import ShardStore
+from functions.ports.targets import BreakerStore, SeatStore
+from functions.ports.tenants import PendingStore, RateStore, TenantStore, UsageStore
+from functions.ports.timers import TimerStore
 from testkit.fakes import (
     FakeClock,
     InMemoryBreakerStore,

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.targets.options import TargetOptions
-from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.world.process import Process
 from testkit.world.promises import Promises
 

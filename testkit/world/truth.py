@@ -8,7 +8,7 @@ from datetime import datetime
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState, Status
-from functions.ports import StoredSchedule
+from functions.ports.schedules import StoredSchedule
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from functions.domain.schedules.fire_rates import fires_an_hour
 from functions.domain.schedules.load import Load
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.wheel import Wheel
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers, Go
 from functions.services.telemetry.usage import Tally

@@ -42,23 +42,15 @@ from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.jobs.job import Timer
 from functions.domain.operations.operation import Operation
-from functions.ports import (
-    BreakerStore,
-    DeadLetter,
-    DeadLetters,
-    DeletionStore,
-    Ledger,
-    OperationStore,
-    PendingStore,
-    PulseStore,
-    RateStore,
-    ScheduleStore,
-    SeatStore,
-    ShardStore,
-    TenantStore,
-    TimerStore,
-    UsageStore,
-)
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.ledger import Ledger
+from functions.ports.operations import OperationStore
+from functions.ports.recorder import PulseStore
+from functions.ports.schedules import ScheduleStore
+from functions.ports.shards import ShardStore
+from functions.ports.targets import BreakerStore, SeatStore
+from functions.ports.tenants import DeletionStore, PendingStore, RateStore, TenantStore, UsageStore
+from functions.ports.timers import TimerStore
 from testkit.builders import LOCAL_WHEEL
 from testkit.dynamodb_local import DynamoDBLocal
 from testkit.fakes import (

@@ -11,7 +11,8 @@ import pytest
 from functions.domain import key_lengths
 from functions.domain.instants import MILLISECOND, to_seconds
 from functions.domain.targets.breaker import BREAKER_LIFE, MAX_OPEN_FOR, BreakerState
-from functions.ports import Applied, BreakerStore, Changed
+from functions.ports.ledger import Applied
+from functions.ports.targets import BreakerStore, Changed
 from testkit.builders import NOON, a_breaker
 from tests.contract.conftest import BreakerSubject
 

@@ -13,7 +13,7 @@ from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import LETTER_IDENTITY
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LetterSubject
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from functions.domain.tenants.deletion import Deletion, Part
-from functions.ports import DeletionStore
+from functions.ports.tenants import DeletionStore
 from testkit.builders import NOON
 
 MINUTE = timedelta(minutes=1)

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from functions.adapters import clients
 from functions.adapters.s3.exports import S3ExportStore
-from functions.ports import ExportStore
+from functions.ports.operations import ExportStore
 from testkit.fakes import InMemoryExportStore
 
 if TYPE_CHECKING:

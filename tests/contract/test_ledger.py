@@ -13,7 +13,8 @@ from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.lifecycle import Event, State
-from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Ledger, Refused
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied, Cancelled, Claimed, Ledger, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 

@@ -11,7 +11,8 @@ from functions.domain.jobs.claims import LEDGER_LIFE, MOVED_LIFE, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of, moved_identity
 from functions.domain.lifecycle import Event, State
-from functions.ports import Applied, Claimed, DeadLetter, Ledger, Refused
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied, Claimed, Ledger, Refused
 from testkit.builders import NOON, a_timer
 from tests.contract.conftest import LedgerSubject
 

@@ -19,7 +19,7 @@ from functions.domain.operations.operation import (
     Progress,
     Shift,
 )
-from functions.ports import OperationStore
+from functions.ports.operations import OperationStore
 from testkit.builders import NOON
 from tests.contract.conftest import ON_DYNAMODB, OperationSubject
 

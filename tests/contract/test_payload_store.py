@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 
 from functions.adapters.s3.payloads import S3PayloadStore
-from functions.ports import PayloadStore
+from functions.ports.payloads import PayloadStore
 from testkit.builders import a_job
 from testkit.fakes import InMemoryPayloadStore
 

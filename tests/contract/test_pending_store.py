@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from functions.ports import PendingStore
+from functions.ports.tenants import PendingStore
 
 DAY = date(2027, 2, 28)
 NEXT = DAY + timedelta(days=1)

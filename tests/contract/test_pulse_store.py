@@ -5,7 +5,7 @@ from datetime import timedelta
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.lag_histogram import LAST_CELL
 from functions.domain.stage.pulse import MINUTE, Figure, Pulse, sum_of
-from functions.ports import PulseStore
+from functions.ports.recorder import PulseStore
 from testkit.builders import NOON
 
 ALL = Pulse(

@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from functions.domain.tenants.rate_bookings import Timetable, reserve
-from functions.ports import Ahead, Applied, Booked, RateStore
+from functions.ports.ledger import Applied
+from functions.ports.tenants import Ahead, Booked, RateStore
 from testkit.builders import NOON
 
 SECOND = timedelta(seconds=1)

@@ -15,7 +15,7 @@ from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Precision, Priority, Timer
 from functions.domain.stage.conditions import Depth
-from functions.ports import ReadyDepths, ReadyQueue, Receipt
+from functions.ports.ready_queue import ReadyDepths, ReadyQueue, Receipt
 from testkit.builders import NOON, a_timer
 from testkit.fakes import FakeClock, InMemoryReadyQueue
 

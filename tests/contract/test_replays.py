@@ -10,7 +10,8 @@ from botocore.exceptions import ClientError
 from functions.domain.jobs.job import Payload, Timer
 from functions.domain.jobs.job_id import attempt_id, job_id_of
 from functions.domain.lifecycle import Event, State
-from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Ledger, Refused
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied, Cancelled, Claimed, Ledger, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 

@@ -13,7 +13,8 @@ from functions.domain.jobs.job import Payload
 from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
-from functions.ports import Applied, Behind, ScheduleStore, StoredSchedule
+from functions.ports.ledger import Applied
+from functions.ports.schedules import Behind, ScheduleStore, StoredSchedule
 from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_template, every
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject
 

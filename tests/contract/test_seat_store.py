@@ -7,7 +7,7 @@ import pytest
 
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.targets.concurrency import SEAT_LIFE, Seat
-from functions.ports import SeatStore
+from functions.ports.targets import SeatStore
 from testkit.builders import NOON
 from tests.contract.conftest import SeatSubject
 

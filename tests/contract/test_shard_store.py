@@ -20,7 +20,7 @@ from functions.domain.far_ring.fairness import MAX_OWN
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
-from functions.ports import ShardLease, ShardStore
+from functions.ports.shards import ShardLease, ShardStore
 from testkit.builders import NOON, a_wheel, worst_cursors
 
 LEASE = timedelta(seconds=30)

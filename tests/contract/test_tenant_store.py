@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from functions.domain.tenants.plan import Tenant, TenantStatus
-from functions.ports import EVERYBODY, Revision, TenantStore
+from functions.ports.tenants import EVERYBODY, Revision, TenantStore
 
 ROW = Tenant(limits={"weight": 3}, note="ü", version=1)
 

@@ -14,7 +14,8 @@ from functions.domain.jobs.job import Payload, Priority, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.operations.operation import OwnedDay
 from functions.domain.schedules.schedule import Schedule
-from functions.ports import Applied, StoredTimer, TimerStore
+from functions.ports.ledger import Applied
+from functions.ports.timers import StoredTimer, TimerStore
 from testkit.builders import (
     LOCAL_WHEEL,
     NOON,

@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 
 from functions.domain.tenants.usage import Days, Usage
-from functions.ports import UsageStore
+from functions.ports.tenants import UsageStore
 
 DAY = date(2027, 2, 28)
 NEXT = DAY + timedelta(days=1)

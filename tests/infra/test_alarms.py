@@ -23,7 +23,7 @@ from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position, f
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Conditions
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.scanner.scan import Scanner
 from functions.services.schedules import materialiser as materialising
 from functions.worker.handlers import HANDLERS

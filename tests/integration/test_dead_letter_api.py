@@ -17,7 +17,7 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.stage.conditions import Conditions
 from functions.domain.targets.options import TargetOptions
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import a_timer
 from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage

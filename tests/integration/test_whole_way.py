@@ -9,7 +9,7 @@ import pytest
 
 from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.jobs.claims import MAX_RESCUES, lease_of
-from functions.ports import Claimed, Refused
+from functions.ports.ledger import Claimed, Refused
 from testkit.events import Context, an_sqs_event
 from tests.http_sink import HttpSink, answering, http_sink
 from tests.integration.stage import BUCKET, Stage

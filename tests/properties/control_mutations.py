@@ -16,7 +16,7 @@ from functions.domain.jobs.job import Timer
 from functions.domain.operations.operation import Operation
 from functions.domain.wheel import Ring
 from functions.operations import executor as work
-from functions.ports import Applied, Cancelled
+from functions.ports.ledger import Applied, Cancelled
 from functions.services.far_ring.placer import Placement
 from functions.services.jobs import settler as settling
 from functions.services.jobs.canceller import Canceller

@@ -25,7 +25,7 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.stage import conditions
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
-from functions.ports import EVERYBODY
+from functions.ports.tenants import EVERYBODY
 from testkit.builders import LOCAL_WHEEL, a_submission
 from testkit.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
 from testkit.world.world import World

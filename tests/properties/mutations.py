@@ -16,7 +16,8 @@ from functions.domain.jobs import claims
 from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.lifecycle import Event, State
 from functions.domain.wheel import Wheel
-from functions.ports import Applied, Cancelled, Failed, Refused
+from functions.ports.ledger import Applied, Cancelled, Refused
+from functions.ports.targets import Failed
 from functions.scanner import scan
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs import settler as settling

@@ -16,7 +16,7 @@ from functions.domain.schedules import changes as changing
 from functions.domain.schedules import planning
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import ScheduleState
-from functions.ports import Behind, StatePage
+from functions.ports.schedules import Behind, StatePage
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.jobs.occurrences import Admission, Occurrences
 from functions.services.schedules import materialiser as materialising

@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from functions.domain.instants import SECOND
 from functions.domain.targets.breaker import MAX_OPEN_FOR, MIN_FAILURES, Breaker, BreakerState
-from functions.ports import Applied, Changed, Failed, Outcome, Pending, Succeeded
+from functions.ports.ledger import Applied
+from functions.ports.targets import Changed, Failed, Outcome, Pending, Succeeded
 from functions.services.targets.breakers import REFRESH_SECONDS, Breakers, Go, Park
 from testkit.builders import a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal

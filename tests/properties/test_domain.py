@@ -58,7 +58,7 @@ from functions.domain.jobs.retry import MAX_AGE, MAX_BACKOFF, MIN_BACKOFF, Retry
 from functions.domain.targets.options import STATUS_CODES, USUAL_SUCCESSES, Method, TargetOptions
 from functions.domain.targets.targets import AllowedTargets, parse_target
 from functions.domain.wheel import Ring, Wheel
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_job
 
 TENANT_LETTERS = string.ascii_letters + string.digits + "._-"

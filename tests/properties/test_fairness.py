@@ -22,7 +22,7 @@ from functions.domain.far_ring.fairness import grant, quantum_of
 from functions.domain.far_ring.timer_key import key_of
 from functions.domain.jobs.job import Priority
 from functions.domain.tenants.plan import TenantPlan
-from functions.ports import Page, StoredTimer
+from functions.ports.timers import Page, StoredTimer
 from functions.scanner import fair_scan as rounds
 from functions.scanner.fair_scan import ClassScan
 from testkit.builders import LOCAL_WHEEL, NOON, a_timer

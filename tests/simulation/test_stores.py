@@ -7,7 +7,8 @@ import pytest
 
 from functions.domain.jobs.job import Precision, Priority
 from functions.domain.targets.options import USUAL
-from functions.ports import Invocation, Receipt, Succeeded
+from functions.ports.ready_queue import Receipt
+from functions.ports.targets import Invocation, Succeeded
 from simulation.calls import Calls
 from simulation.limits import Latency, Limits
 from simulation.network import Line, Tables, Throttled

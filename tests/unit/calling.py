@@ -9,7 +9,7 @@ from functions.adapters.targets.handlers import Handler
 from functions.domain.instants import SECOND
 from functions.domain.targets.addresses import parse_networks
 from functions.domain.targets.options import USUAL, TargetOptions
-from functions.ports import Failed, Invocation, Outcome
+from functions.ports.targets import Failed, Invocation, Outcome
 from testkit.builders import NOON
 from testkit.fakes import FakeClock, GivenWebhookKeys
 

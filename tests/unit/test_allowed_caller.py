@@ -4,7 +4,7 @@ from functions.adapters.targets.allowed import AllowedCaller
 from functions.domain.instants import SECOND
 from functions.domain.targets.options import USUAL
 from functions.domain.targets.targets import AllowedTargets
-from functions.ports import Failed, Invocation, Outcome, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Succeeded
 from testkit.builders import NOON
 from testkit.fakes import FakeClock, RecordingTargets
 

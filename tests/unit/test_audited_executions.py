@@ -17,7 +17,8 @@ from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import Operation
 from functions.domain.schedules.state import Status
-from functions.ports import Failed, Invocation, Outcome, Pending, Rejected, Succeeded
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_schedule, a_timer, an_occurrence_timer, an_operation
 from testkit.fakes import InMemoryShardStore
 from testkit.scheduler import World

@@ -12,7 +12,7 @@ from moto import mock_aws
 from functions.adapters.targets.aws import AwsCaller, digest_of
 from functions.domain.instants import SECOND
 from functions.domain.targets.options import USUAL
-from functions.ports import Failed, Invocation, Outcome, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Succeeded
 from testkit.builders import NOON
 
 REGION = "eu-west-1"

@@ -13,7 +13,8 @@ import pytest
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.targets.breaker import MAX_OPEN_FOR, MIN_SMEAR, OPEN_FOR, Breaker, BreakerState
-from functions.ports import Applied, Changed, Failed, Outcome, Pending, Succeeded
+from functions.ports.ledger import Applied
+from functions.ports.targets import Changed, Failed, Outcome, Pending, Succeeded
 from functions.services.targets.breakers import MOST_KNOWN, REFRESH_SECONDS, Breakers, Go, Park
 from testkit.builders import NOON, a_breaker, a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal

@@ -11,7 +11,10 @@ from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.schedules.state import Status
-from functions.ports import Applied, DeadLetter, Failed, Refused, Rejected
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied, Refused
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed
 from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from testkit.fakes import InMemoryLedger
 from testkit.scheduler import World

@@ -10,7 +10,8 @@ from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRo
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
-from functions.ports import Applied, Refused, Rejected
+from functions.ports.ledger import Applied, Refused
+from functions.ports.ready_queue import Rejected
 from testkit.builders import LOCAL_WHEEL, NOON, a_submission, a_timer
 from testkit.fakes import InMemoryLedger
 from testkit.scheduler import ObservedTimers, World

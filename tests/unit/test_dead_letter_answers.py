@@ -27,7 +27,7 @@ from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.domain.targets.options import Method, TargetOptions
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_timer
 from tests.unit.test_replay import a_letter
 

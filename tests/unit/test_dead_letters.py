@@ -16,7 +16,7 @@ from functions.domain.instants import EPOCH, MILLISECOND
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import Occurrence
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_template, a_timer, an_occurrence_timer
 from testkit.fakes import InMemoryDeadLetters
 from testkit.scheduler import World

@@ -10,7 +10,7 @@ from functions.domain.operations.operation import OperationState
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, with_status
 from functions.domain.tenants.deletion import begins_at
 from functions.domain.tenants.plan import DEFAULT_PLAN, Tenant, TenantPlan, TenantStatus
-from functions.ports import Failed
+from functions.ports.targets import Failed
 from functions.services.tenants.plans import KNOWN_FOR, KnownPlans
 from testkit.builders import NOON, a_link, a_schedule, a_submission, a_timer, an_operation
 from testkit.fakes import FakeClock, InMemoryTenantStore, RecordingJournal

@@ -7,7 +7,7 @@ import pytest
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
 from functions.domain.dead_letters.letter_id import LETTER_LIFE
 from functions.domain.instants import to_seconds
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON
 
 LETTER = DeadLetter(tenant="acme", identity="a", dead_at=NOON, error="it hurts")

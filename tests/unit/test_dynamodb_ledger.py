@@ -13,7 +13,8 @@ from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.domain.errors import JobBusy
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
-from functions.ports import Applied, DeadLetter
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied
 from testkit.builders import NOON, a_timer
 from tests.unit.conflicts import ConflictingDynamoDB, a_client_error
 

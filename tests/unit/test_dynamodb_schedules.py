@@ -15,7 +15,7 @@ from functions.domain.errors import Busy, ScheduleBusy
 from functions.domain.schedules.load import Share
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import SkipReason
-from functions.ports import Applied
+from functions.ports.ledger import Applied
 from functions.runtime.deadline import ANSWER_WITHIN
 from testkit.builders import NOON, a_link, a_state, a_stored_schedule
 from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error

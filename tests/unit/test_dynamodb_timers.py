@@ -18,7 +18,7 @@ from functions.domain.instants import from_ms
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.operations.operation import OwnedDay
-from functions.ports import Applied, Refused
+from functions.ports.ledger import Applied, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_timer, an_alarm
 from testkit.fakes import FakeClock
 

@@ -25,7 +25,10 @@ from functions.domain.schedules.state import Status
 from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.tenants.usage import Usage
-from functions.ports import Claimed, DeadLetter, Failed, Invocation, Outcome, Pending, Rejected
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Claimed
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Invocation, Outcome, Pending
 from functions.services.schedules.run_ends import RunEnds
 from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, an_operation, every
 from testkit.scheduler import World

@@ -16,7 +16,10 @@ from functions.domain.lifecycle import TERMINAL, Event, State
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Cut, SkipReason, Status
 from functions.domain.wheel import Ring
-from functions.ports import Applied, DeadLetter, Failed, Receipt, Refused, Rejected, Succeeded
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied, Refused
+from functions.ports.ready_queue import Receipt, Rejected
+from functions.ports.targets import Failed, Succeeded
 from functions.worker.execute import Message
 from testkit.builders import NOON, a_link, a_schedule, a_template, a_timer, an_occurrence_timer, every
 from testkit.fakes import FakeClock, InMemoryDeadLetters, InMemoryLedger

@@ -12,7 +12,7 @@ from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import Event, State
-from functions.ports import Failed, Pending, Succeeded
+from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import CrashError, DeathError, World
 from tests.unit.test_execute import a_message

@@ -11,7 +11,8 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import Event, State
 from functions.domain.targets.breaker import MIN_FAILURES
-from functions.ports import Failed, Pending, Rejected, Succeeded
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import CrashError, World
 from tests.unit.test_execute import a_message

@@ -13,7 +13,8 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import Event, State
 from functions.domain.schedules.state import SkipReason
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.ports import Failed, Rejected, Succeeded
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Succeeded
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_submission, a_timer, an_occurrence_timer, every
 from testkit.scheduler import CrashError, World, pass_time
 from tests.unit.test_execute import a_message

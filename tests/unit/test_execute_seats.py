@@ -15,7 +15,7 @@ from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.domain.targets.breaker import MIN_FAILURES
 from functions.domain.tenants.plan import TenantPlan
-from functions.ports import Failed, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Outcome, Pending, Succeeded
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
 from testkit.scheduler import CrashError, DeathError, Watched, World
 from tests.unit.test_execute import a_message

@@ -19,7 +19,7 @@ from functions.domain.schedules.state import Status, changed
 from functions.domain.stage.conditions import Conditions
 from functions.domain.targets.breaker import guarded_destination, opened
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.ports import Failed, Pending
+from functions.ports.targets import Failed, Pending
 from testkit.builders import (
     NOON,
     a_link,

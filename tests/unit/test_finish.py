@@ -17,7 +17,7 @@ from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import Event, State
-from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_submission, a_timer
 from testkit.scheduler import DeathError, Watched, World
 from tests.unit.test_execute import a_message

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 
 from functions.adapters.firehose import ATTEMPTS, MOST_BYTES, MOST_RECORDS, FirehoseAuditStream
 from functions.domain.audit import Record
-from functions.ports import Untaken
+from functions.ports.recorder import Untaken
 from testkit.fakes import FakeClock
 
 Answer = Callable[[list[dict[str, Any]]], dict[str, Any]]

@@ -7,7 +7,8 @@ import pytest
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
-from functions.ports import Failed, Rejected
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed
 from testkit.builders import NOON, a_schedule, a_submission, a_timer, every
 from testkit.scheduler import World
 from tests.unit.test_materialising import begun, revive

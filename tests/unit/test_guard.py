@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from functions.adapters.targets.guard import Guard
 from functions.domain.targets.addresses import parse_networks
-from functions.ports import Failed, Succeeded
+from functions.ports.targets import Failed, Succeeded
 from tests.http_sink import HttpSink, http_sink
 from tests.unit.calling import LOOPBACK, a_caller, call, failure_of
 

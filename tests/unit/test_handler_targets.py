@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.targets.handlers import Handler
-from functions.ports import Failed, Invocation, Pending, Succeeded
+from functions.ports.targets import Failed, Invocation, Pending, Succeeded
 from functions.worker.handlers import HANDLERS
 from functions.worker.handlers.registry import handler
 from tests.unit.calling import INVOCATION, NO_ANSWER, SHORT, a_caller, call, failure_of

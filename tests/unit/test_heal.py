@@ -12,7 +12,7 @@ from functions.domain.schedules.load import Load, Share
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Status
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import PASS_INTERVAL
 from testkit.builders import NOON, a_link, a_schedule, every

@@ -20,7 +20,7 @@ from functions.domain.schedules.schedule import Every, Schedule
 from functions.domain.schedules.state import SkipReason
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Wheel
-from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_link, a_schedule, a_submission, a_template, every
 from testkit.fakes.ready_queue import QueuedMessage
 from testkit.scheduler import ObservedReadyQueue, pass_time

@@ -15,7 +15,7 @@ from functions.adapters.targets.http import BODY_LIMIT
 from functions.domain.targets.http_answers import RESULT_LIMIT
 from functions.domain.targets.options import Method
 from functions.domain.targets.webhooks import WebhookKey, keys_of, signed_headers
-from functions.ports import Failed, Pending, Succeeded
+from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.fakes import FakeClock, GivenWebhookKeys
 from testkit.fakes.webhook_keys import MASTER
 from tests.http_sink import HttpSink, answering, http_sink, saying

@@ -19,7 +19,7 @@ from moto import mock_aws
 from functions.adapters.targets.aws import AwsCaller
 from functions.domain.instants import SECOND
 from functions.domain.targets.options import USUAL, TargetOptions
-from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON
 from tests.http_sink import HttpSink, answering, http_sink, saying
 

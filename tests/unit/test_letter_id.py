@@ -6,7 +6,7 @@ from functions.domain.dead_letters.letter_id import LetterId, parse_letter_id
 from functions.domain.errors import InvalidLetterId
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import LATEST
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON
 
 

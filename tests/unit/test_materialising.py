@@ -15,7 +15,7 @@ from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.schedules.planning import ALARM_MARGIN, MOST_MISSED
 from functions.domain.schedules.schedule import CronRule, Every, Misfire, Schedule
 from functions.domain.schedules.state import Link, SkipReason, Status
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.services.schedules.materialiser import Carried, Chain
 from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
 from testkit.scheduler import CrashError, DeathError, Watched, World

@@ -16,7 +16,7 @@ from functions.domain.schedules import firing
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.slots import SAID_AGAIN, SILENCE
 from functions.domain.schedules.state import Cut, SkipReason, Status
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.services.jobs.occurrences import Admission
 from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
 from testkit.fakes import InMemoryScheduleStore

@@ -11,7 +11,7 @@ from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Conditions
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Ring
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from testkit.builders import NOON, a_submission, a_timer, a_wheel
 from testkit.scheduler import World
 

@@ -14,7 +14,7 @@ from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_job, a_schedule, a_submission, a_timer, an_occurrence_timer
 from testkit.scheduler import DeathError, World
 from tests.unit.test_quota import Limited

@@ -7,7 +7,7 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.wheel import Ring
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.services.far_ring.placer import ATTEMPTS, Placement
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World

@@ -6,7 +6,7 @@ import pytest
 
 from functions.domain.jobs.id_check import SECRET_BYTES
 from functions.domain.tenants.plan import Tenant, TenantPlan, TenantStatus
-from functions.ports import EVERYBODY, Revision
+from functions.ports.tenants import EVERYBODY, Revision
 from functions.services.tenants.plans import KNOWN_FOR, KnownPlans
 from testkit.builders import NOON
 from testkit.fakes import FakeClock, InMemoryTenantStore, RecordingJournal

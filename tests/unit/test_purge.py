@@ -18,7 +18,7 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.lifecycle import Event, State
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import DeathError, Watched, World
 from tests.unit.test_execute import a_message

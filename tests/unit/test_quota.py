@@ -18,7 +18,7 @@ from functions.domain.jobs.submission import Submission
 from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.backlog import backlog_on, backlogs_on
 from functions.domain.tenants.plan import TenantPlan
-from functions.ports import Failed
+from functions.ports.targets import Failed
 from functions.services.jobs.rescheduler import Edited
 from functions.services.telemetry.pulse import PulseTally
 from testkit.builders import NOON, a_submission, an_occurrence_timer

@@ -42,7 +42,9 @@ from functions.domain.lifecycle import State
 from functions.domain.schedules.state import Status
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import FAR_MARGIN, Wheel
-from functions.ports import DeadLetter, Failed, Invocation, Outcome, Pending, Rejected, Succeeded
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from functions.services.jobs.settler import Claim
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
 from testkit.scheduler import CrashError, DeathError, Watched, World, pass_time

@@ -26,7 +26,8 @@ from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import Event, State
-from functions.ports import Failed, Rejected, Succeeded
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Succeeded
 from functions.services.jobs.rescheduler import Rescheduler, Waiting
 from testkit.builders import NOON, a_job, a_submission, a_timer, an_occurrence_timer
 from testkit.scheduler import DeathError, Watched, World, pass_time

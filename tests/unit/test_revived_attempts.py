@@ -16,7 +16,8 @@ from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.lifecycle import State
 from functions.domain.targets.breaker import MIN_FAILURES
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.ports import Failed, Pending, Rejected, Succeeded
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World, pass_time
 from tests.unit.test_execute import a_message

@@ -10,7 +10,8 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.schedules.planning import ALARM_MARGIN
 from functions.domain.schedules.schedule import CronRule, Schedule
 from functions.domain.schedules.state import ScheduleState, Status
-from functions.ports import Rejected, StoredSchedule
+from functions.ports.ready_queue import Rejected
+from functions.ports.schedules import StoredSchedule
 from functions.services.schedules.materialiser import Carried
 from testkit.builders import NOON, a_link, a_schedule, a_state, a_stored_schedule, an_alarm, every
 from testkit.fakes import InMemoryScheduleStore

@@ -19,7 +19,7 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.stage.conditions import Conditions
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.scanner import fair_scan as rounds
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World

@@ -14,7 +14,7 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import LETTER_IDENTITY
 from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import CronRule, Schedule
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.scanner import peal
 from functions.scanner import scan as scanning
 from functions.scanner.fair_scan import PAGE

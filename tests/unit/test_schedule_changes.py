@@ -10,7 +10,7 @@ from functions.domain.schedules.changes import activated, stopped
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState, Status
-from functions.ports import StoredSchedule
+from functions.ports.schedules import StoredSchedule
 from functions.services.schedules.changer import Change, Rule
 from testkit.builders import NOON, a_link, a_schedule, an_occurrence_timer, every
 from testkit.fakes import InMemoryScheduleStore

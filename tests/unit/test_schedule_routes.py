@@ -23,7 +23,8 @@ from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits
 from functions.domain.schedules.rrules import parse_rrule
 from functions.domain.schedules.schedule import CronRule, JobTemplate
 from functions.domain.tenants.plan import TenantPlan
-from functions.ports import Rejected, ScheduleStore
+from functions.ports.ready_queue import Rejected
+from functions.ports.schedules import ScheduleStore
 from testkit.builders import NOON, a_schedule
 from testkit.events import Context, a_request
 from testkit.fakes import InMemoryScheduleStore

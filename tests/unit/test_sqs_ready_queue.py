@@ -16,7 +16,7 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Payload, Priority
 from functions.domain.trace import Trace
 from functions.domain.wheel import Ring
-from functions.ports import Receipt, Rejected
+from functions.ports.ready_queue import Receipt, Rejected
 from testkit.builders import NOON, a_timer
 from testkit.fakes import FakeClock
 

@@ -16,7 +16,7 @@ from functions.domain.jobs.submission import PAST_GRACE, Submission, keyed_ident
 from functions.domain.lifecycle import Event, State
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.wheel import Ring
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.services.far_ring.placer import Placer
 from testkit.builders import NOON, a_submission
 from testkit.fakes import InMemoryLedger, InMemoryPayloadStore

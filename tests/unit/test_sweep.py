@@ -13,7 +13,7 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.stage.conditions import FRESH
-from functions.ports import Rejected
+from functions.ports.ready_queue import Rejected
 from functions.sweeper.sweep import MIN_BACKLOG, PAGE, SETTLING, SweepReport
 from testkit.builders import NOON, a_schedule, a_timer, an_alarm, an_occurrence_timer
 from testkit.scheduler import World

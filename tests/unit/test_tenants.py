@@ -17,7 +17,7 @@ from functions.domain.schedules.load import Load
 from functions.domain.tenants.backlog import Backlog
 from functions.domain.tenants.changes import EFFECTIVE_AFTER
 from functions.domain.tenants.plan import Tenant, TenantStatus
-from functions.ports import EVERYBODY
+from functions.ports.tenants import EVERYBODY
 from testkit.builders import NOON
 from testkit.events import Context, a_request
 from testkit.fakes import (

@@ -10,7 +10,7 @@ from functions.domain.far_ring.timer_record import decode_envelope, decode_timer
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import fingerprint_of, job_of
 from functions.domain.trace import SAMPLED, Trace, attempt_trace, parse_traceparent
-from functions.ports import Failed
+from functions.ports.targets import Failed
 from testkit.builders import LOCAL_WHEEL, a_submission, a_timer
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message

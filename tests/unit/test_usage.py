@@ -26,7 +26,7 @@ from functions.domain.tenants.usage import (
     submission_units,
 )
 from functions.domain.wheel import Ring
-from functions.ports import Failed, Pending
+from functions.ports.targets import Failed, Pending
 from testkit.builders import NOON, a_schedule, a_submission, a_timer, an_occurrence_timer
 from testkit.scheduler import World
 

@@ -22,7 +22,8 @@ from functions.domain.tenants.plan import TenantPlan
 from functions.operations import executor as work
 from functions.operations import export
 from functions.operations.executor import ENOUGH_FAILURES, LEASE, MOST_FAILURES, STEP
-from functions.ports import Failed, Pending, Rejected, Succeeded
+from functions.ports.ready_queue import Rejected
+from functions.ports.targets import Failed, Pending, Succeeded
 from functions.services.jobs.rescheduler import Edited
 from testkit.builders import (
     NOON,

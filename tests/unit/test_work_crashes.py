@@ -15,7 +15,7 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import Action, Operation, OperationState, Shift
 from functions.operations.executor import LEASE, STEP
-from functions.ports import Failed, Succeeded
+from functions.ports.targets import Failed, Succeeded
 from testkit.builders import NOON, a_filter, a_timer, an_operation
 from testkit.scheduler import DeathError, World, pass_time
 

@@ -19,7 +19,8 @@ from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.targets.options import TargetOptions
 from functions.domain.wheel import Wheel
-from functions.ports import Invocation, Outcome, Receipt, Succeeded
+from functions.ports.ready_queue import Receipt
+from functions.ports.targets import Invocation, Outcome, Succeeded
 from functions.scanner.scan import Scanner
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.far_ring.pacer import Pacer

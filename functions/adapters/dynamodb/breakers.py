@@ -16,7 +16,8 @@ from functions.adapters.clients import is_refused
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, from_ms, to_ms, to_seconds
 from functions.domain.targets.breaker import Breaker, BreakerState
-from functions.ports import Applied, Changed
+from functions.ports.ledger import Applied
+from functions.ports.targets import Changed
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -14,7 +14,7 @@ from functions.domain.dead_letters.letter_id import LETTER_LIFE, LetterId
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import format_instant, from_ms, parse_instant, to_ms, to_seconds
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

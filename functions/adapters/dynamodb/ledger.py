@@ -20,7 +20,8 @@ from functions.domain.jobs.job_id import JobId, first_identity, job_id_of
 from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.domain.targets.http_answers import RESULT_LIMIT
-from functions.ports import Applied, Cancelled, Claimed, DeadLetter, Refused
+from functions.ports.dead_letters import DeadLetter
+from functions.ports.ledger import Applied, Cancelled, Claimed, Refused
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 from functions.adapters.clients import is_refused
 from functions.domain.instants import EPOCH, from_seconds, to_seconds
 from functions.domain.tenants.rate_bookings import Timetable, pack, unpack
-from functions.ports import Ahead, Applied, Booked
+from functions.ports.ledger import Applied
+from functions.ports.tenants import Ahead, Booked
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -23,7 +23,7 @@ from functions.domain.far_ring.cursor import (
 from functions.domain.instants import SECOND, from_ms, to_ms
 from functions.domain.stage.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.wheel import Wheel
-from functions.ports import ShardLease
+from functions.ports.shards import ShardLease
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

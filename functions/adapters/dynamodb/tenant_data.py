@@ -22,7 +22,8 @@ from functions.domain.jobs.job import Priority
 from functions.domain.operations.operation import JobFilter, Place, rest_of, stretches
 from functions.domain.tenants.deletion import Part
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Swept, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.tenants import Swept, TenantPlans
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

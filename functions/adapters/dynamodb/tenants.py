@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
 from functions.domain.tenants.plan import Tenant, decode_tenant, encode_tenant
-from functions.ports import EVERYBODY, Revision
+from functions.ports.tenants import EVERYBODY, Revision
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

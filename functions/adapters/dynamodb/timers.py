@@ -21,7 +21,8 @@ from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import OwnedDay
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Page, StoredTimer
+from functions.ports.clock import Clock
+from functions.ports.timers import Page, StoredTimer
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

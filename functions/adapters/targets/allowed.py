@@ -7,7 +7,7 @@ from datetime import timedelta
 from functions.domain.errors import InvalidJob
 from functions.domain.targets.options import TargetOptions
 from functions.domain.targets.targets import AllowedTargets, parse_target
-from functions.ports import Failed, Invocation, Outcome, Targets
+from functions.ports.targets import Failed, Invocation, Outcome, Targets
 
 
 class AllowedCaller:

@@ -33,7 +33,7 @@ from functions.domain.instants import format_instant
 from functions.domain.targets.http_answers import ACCEPTED, is_pending, result_of
 from functions.domain.targets.options import TargetOptions
 from functions.domain.targets.targets import Kind, Target, parse_target
-from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 
 ACTIONS = {
     Kind.LAMBDA: "lambda:InvokeFunction",

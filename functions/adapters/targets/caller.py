@@ -10,7 +10,8 @@ from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler, HandlerCaller
 from functions.adapters.targets.http import HttpCaller
 from functions.domain.targets.options import TargetOptions
-from functions.ports import Clock, Failed, Invocation, Outcome, Targets, WebhookKeys
+from functions.ports.clock import Clock
+from functions.ports.targets import Failed, Invocation, Outcome, Targets, WebhookKeys
 
 
 class TargetCaller:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from functions.domain.faults import fault_of
-from functions.ports import Failed, Outcome
+from functions.ports.targets import Failed, Outcome
 
 TIMEOUT = "timeout"
 _TELLING_SECONDS = 1.0

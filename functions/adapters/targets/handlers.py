@@ -10,7 +10,7 @@ from typing import Any
 from functions.adapters.targets.calls import Call
 from functions.domain.targets.http_answers import is_pending
 from functions.domain.targets.options import TargetOptions
-from functions.ports import Failed, Invocation, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 
 Handler = Callable[[Any, Invocation], Any]
 """A Python target: takes the payload and what it is told about the attempt, returns a JSON value, raises to fail."""

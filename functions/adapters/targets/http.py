@@ -29,7 +29,8 @@ from functions.domain.instants import format_instant
 from functions.domain.targets.http_answers import Judgement, Verdict, judge, result_of
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.targets.webhooks import keys_of, signed_headers
-from functions.ports import Clock, Failed, Invocation, Outcome, Pending, Succeeded, WebhookKeys
+from functions.ports.clock import Clock
+from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded, WebhookKeys
 
 BODY_LIMIT = 16_384
 """Bytes of a body that are read."""

@@ -9,7 +9,8 @@ from datetime import timedelta
 from functions.domain.errors import PriorityNotAllowed, Shed, TenantClosed, TickwheelError
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.submission import Submission
-from functions.ports import Journal, TenantPlans
+from functions.ports.recorder import Journal
+from functions.ports.tenants import TenantPlans
 from functions.services.stage.conditions import KnownConditions
 from functions.services.tenants.submission_rates import SubmissionRates
 

@@ -11,7 +11,7 @@ from functions.api.admission.admission import Admission
 from functions.api.admission.quota import Quota
 from functions.domain.errors import RateExceeded, TickwheelError
 from functions.domain.stage.pulse import Figure
-from functions.ports import PulseCounter
+from functions.ports.recorder import PulseCounter
 from functions.services.telemetry.usage import UNCOUNTED
 
 

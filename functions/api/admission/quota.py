@@ -11,7 +11,9 @@ from functions.domain.errors import BacklogExceeded, QuotaExceeded
 from functions.domain.faults import fault_of
 from functions.domain.tenants.backlog import MOST_AHEAD, OVERDUE_DAYS, Backlog, backlog_on, backlogs_on
 from functions.domain.tenants.plan import TenantPlan
-from functions.ports import Clock, Journal, PendingStore, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.tenants import PendingStore, TenantPlans
 
 KNOWN_FOR = timedelta(seconds=10)
 

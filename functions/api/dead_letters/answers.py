@@ -12,7 +12,7 @@ from functions.api.http.problems import problem_of
 from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.instants import format_instant
 from functions.domain.jobs.description import describe_job
-from functions.ports import DeadLetter
+from functions.ports.dead_letters import DeadLetter
 
 REPLAYED = "replayed"
 ALREADY_REPLAYED = "already_replayed"

@@ -17,7 +17,9 @@ from functions.domain.jobs.occurrence import fill_references
 from functions.domain.key_lengths import LETTER_IDENTITY, fits
 from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, DeadLetter, DeadLetters, PayloadStore
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.payloads import PayloadStore
 
 MOST_QUERIES = 20
 """Of one request: a query is a page of the hours in which a tenant had letters, or a page of the letters of an hour."""

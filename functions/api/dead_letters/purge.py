@@ -15,7 +15,11 @@ from functions.domain.jobs.claims import LedgerRow, awaits_replay
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
-from functions.ports import Audit, Cancelled, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.ledger import Cancelled, Ledger
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Audit, Journal
 from functions.services.jobs.ends import Ends
 from functions.services.telemetry.audit_trail import UNAUDITED
 

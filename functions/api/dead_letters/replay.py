@@ -37,7 +37,12 @@ from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import attempt_id, job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.wheel import FAR_MARGIN, Wheel
-from functions.ports import Applied, Audit, Clock, DeadLetter, DeadLetters, Journal, Ledger, PayloadStore, TimerStore
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.ledger import Applied, Ledger
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Audit, Journal
+from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.telemetry.audit_trail import UNAUDITED
 

@@ -23,7 +23,7 @@ from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import TENANT
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.tenants.access import Caller, is_operator, may_act
-from functions.ports import TenantPlans
+from functions.ports.tenants import TenantPlans
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,9 @@ from functions.api.http.reading import body_of, identity_of, query_of
 from functions.domain.errors import InvalidInput, ReadRateExceeded
 from functions.domain.tenants.gcra import interval_of, tolerance_of
 from functions.domain.tenants.plan import BURST_SECONDS
-from functions.ports import Clock, Journal, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.tenants import TenantPlans
 
 MOST_CALLERS = 1_000
 """With one tenant each. Whoever has not been heard of for longest is forgotten first, and begins anew."""

@@ -21,7 +21,12 @@ from functions.domain.schedules.state import ScheduleState
 from functions.domain.targets.breaker import guarded_destination
 from functions.domain.tenants.backlog import Backlog
 from functions.domain.wheel import Wheel
-from functions.ports import BreakerStore, Clock, ScheduleStore, ShardStore, StoredSchedule, TenantPlans, TimerStore
+from functions.ports.clock import Clock
+from functions.ports.schedules import ScheduleStore, StoredSchedule
+from functions.ports.shards import ShardStore
+from functions.ports.targets import BreakerStore
+from functions.ports.tenants import TenantPlans
+from functions.ports.timers import TimerStore
 
 _OPEN = (State.SCHEDULED, State.RETRYING)
 

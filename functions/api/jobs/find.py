@@ -14,7 +14,9 @@ from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Ledger, TimerStore
+from functions.ports.clock import Clock
+from functions.ports.ledger import Ledger
+from functions.ports.timers import TimerStore
 from functions.services.jobs.moves import last_behind
 
 _NO_ROW = LedgerRow(state=State.SCHEDULED)

@@ -11,7 +11,7 @@ from functions.api.jobs.submit import Accepted, Submitter
 from functions.domain.errors import BacklogExceeded, QuotaExceeded, RateExceeded, TickwheelError
 from functions.domain.jobs.submission import Submission
 from functions.domain.stage.pulse import Figure
-from functions.ports import PulseCounter
+from functions.ports.recorder import PulseCounter
 from functions.services.telemetry.usage import UNCOUNTED
 
 _REFUSALS = (RateExceeded, QuotaExceeded, BacklogExceeded)

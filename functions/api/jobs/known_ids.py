@@ -17,7 +17,11 @@ from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.jobs.occurrence import fire_of
 from functions.domain.schedules.fire_ids import decides
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Ledger, ScheduleStore, TenantPlans, TimerStore
+from functions.ports.clock import Clock
+from functions.ports.ledger import Ledger
+from functions.ports.schedules import ScheduleStore
+from functions.ports.tenants import TenantPlans
+from functions.ports.timers import TimerStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,10 @@ from functions.domain.jobs.claims import LEASE_MARGIN, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
-from functions.ports import Applied, Audit, Clock, Failed, Ledger, Refused
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied, Ledger, Refused
+from functions.ports.recorder import Audit
+from functions.ports.targets import Failed
 from functions.services.jobs.settler import Claim, Settler
 from functions.services.telemetry.audit_trail import UNAUDITED
 

@@ -23,7 +23,7 @@ from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, p
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import JobId, parse_job_id
 from functions.domain.lifecycle import State
-from functions.ports import Failed
+from functions.ports.targets import Failed
 from functions.services.jobs.rescheduler import Edited, Rescheduler
 
 CONTEXT = "jobs"

@@ -18,7 +18,11 @@ from functions.domain.jobs.submission import PAST_GRACE, Submission, fingerprint
 from functions.domain.lifecycle import State
 from functions.domain.tenants.usage import Usage, submission_units
 from functions.domain.wheel import Ring, Wheel
-from functions.ports import Applied, Clock, Journal, Ledger, PayloadStore, TenantPlans, UsageCounter
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied, Ledger
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Journal, UsageCounter
+from functions.ports.tenants import TenantPlans
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.moves import last_of
 from functions.services.telemetry.usage import UNCOUNTED

@@ -31,7 +31,10 @@ from functions.domain.operations.operation import (
 )
 from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
-from functions.ports import Audit, Clock, ExportStore, Journal, OperationStore, Waker
+from functions.ports.clock import Clock
+from functions.ports.operations import ExportStore, OperationStore
+from functions.ports.recorder import Audit, Journal
+from functions.ports.timers import Waker
 from functions.services.telemetry.audit_trail import UNAUDITED
 
 MOST_OPEN = 10

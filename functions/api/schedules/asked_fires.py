@@ -17,7 +17,8 @@ from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Ring
-from functions.ports import Applied, Clock, Ledger
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied, Ledger
 from functions.services.far_ring.placer import Placer
 
 

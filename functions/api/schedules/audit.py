@@ -12,7 +12,7 @@ from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import POINTER, encode_schedule
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.targets.targets import destination_of
-from functions.ports import StoredSchedule
+from functions.ports.schedules import StoredSchedule
 from functions.services.schedules.changer import Change, Rule
 
 

@@ -39,7 +39,11 @@ from functions.domain.schedules.state import Link, ScheduleState, Status
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_new
 from functions.domain.wheel import Wheel
-from functions.ports import Audit, Clock, Journal, Ledger, PayloadStore, ScheduleStore, StoredSchedule
+from functions.ports.clock import Clock
+from functions.ports.ledger import Ledger
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Audit, Journal
+from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.changer import Change, Rule, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 from functions.services.telemetry.audit_trail import UNAUDITED

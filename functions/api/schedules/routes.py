@@ -37,7 +37,7 @@ from functions.domain.instants import format_instant
 from functions.domain.jobs.submission import KEYED
 from functions.domain.schedules.schedule import Schedule, check_new_schedule, check_schedule_id
 from functions.domain.schedules.state import Status
-from functions.ports import PayloadStore
+from functions.ports.payloads import PayloadStore
 
 CONTEXT = "schedules"
 """The name under which the routes find what they need in the resolver's context."""

@@ -13,7 +13,10 @@ from functions.domain.stage.health import Health, health_of
 from functions.domain.targets.breaker import Breaker
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
-from functions.ports import BreakerStore, Clock, ShardStore, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.shards import ShardStore
+from functions.ports.targets import BreakerStore
+from functions.ports.tenants import TenantPlans
 
 MOST_BREAKERS = 50
 """Breakers that are told one by one."""

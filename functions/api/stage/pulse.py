@@ -8,7 +8,8 @@ from datetime import datetime
 
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.pulse import LAG_WINDOW, MINUTE, WINDOW, Figure, Pulse, Rank, minute_of, sum_of, worst
-from functions.ports import Clock, PulseStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import PulseStore
 
 MOST_WORST = 5
 """Tenants that are told of each rank."""

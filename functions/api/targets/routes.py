@@ -15,7 +15,8 @@ from functions.api.targets.requests import BreakersQuery, ResetBody
 from functions.domain.audit import Deed, Deeds
 from functions.domain.instants import format_instant
 from functions.domain.targets.breaker import CLOSED, Breaker
-from functions.ports import Audit, BreakerStore, Journal
+from functions.ports.recorder import Audit, Journal
+from functions.ports.targets import BreakerStore
 from functions.services.telemetry.audit_trail import UNAUDITED
 
 CONTEXT = "breakers"

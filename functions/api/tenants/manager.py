@@ -25,7 +25,9 @@ from functions.domain.tenants.changes import (
 from functions.domain.tenants.deletion import Deletion
 from functions.domain.tenants.plan import Limits, Tenant, TenantPlan, TenantStatus, encode_tenant
 from functions.domain.tenants.usage import Days, Usage, days_asked
-from functions.ports import EVERYBODY, Audit, Clock, DeletionStore, Journal, TenantStore, UsageStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Audit, Journal
+from functions.ports.tenants import EVERYBODY, DeletionStore, TenantStore, UsageStore
 from functions.services.telemetry.audit_trail import UNAUDITED
 
 _TRIES = 4

@@ -19,7 +19,9 @@ from functions.domain.jobs.job import Priority, Timer
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.tenants.rate_bookings import Timetable, reserve
 from functions.domain.wheel import FAR_MARGIN, Ring, Wheel
-from functions.ports import Booked, Clock, Journal, RateStore, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.tenants import Booked, RateStore, TenantPlans
 
 MOST_KNOWN = 10_000
 """Tenants whose timetable a process remembers. One that it forgets costs a refused write."""

@@ -10,7 +10,9 @@ from functions.domain.errors import ClockSkewed, NotPlaced
 from functions.domain.far_ring.alarm import Alarm
 from functions.domain.jobs.job import Timer
 from functions.domain.wheel import Ring, Wheel
-from functions.ports import Clock, ReadyQueue, TimerStore
+from functions.ports.clock import Clock
+from functions.ports.ready_queue import ReadyQueue
+from functions.ports.timers import TimerStore
 from functions.services.far_ring.pacer import Pacer
 
 ATTEMPTS = 3

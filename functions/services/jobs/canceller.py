@@ -13,7 +13,11 @@ from functions.domain.jobs.job_id import JobId
 from functions.domain.jobs.occurrence import fire_of
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
-from functions.ports import Applied, Audit, Cancelled, Clock, Ledger, PayloadStore, StoredTimer, TimerStore
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied, Cancelled, Ledger
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Audit
+from functions.ports.timers import StoredTimer, TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.telemetry.audit_trail import UNAUDITED

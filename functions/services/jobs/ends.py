@@ -28,21 +28,11 @@ from functions.domain.lifecycle import State
 from functions.domain.schedules.state import SkipReason
 from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.usage import Usage, letter_units
-from functions.ports import (
-    Applied,
-    Audit,
-    Cancelled,
-    Clock,
-    DeadLetter,
-    DeadLetters,
-    Failed,
-    Journal,
-    Ledger,
-    PendingCounter,
-    PulseCounter,
-    Refused,
-    UsageCounter,
-)
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.ledger import Applied, Cancelled, Ledger, Refused
+from functions.ports.recorder import Audit, Journal, PendingCounter, PulseCounter, UsageCounter
+from functions.ports.targets import Failed
 from functions.services.schedules.run_ends import RunEnds
 from functions.services.schedules.stops import Stops
 from functions.services.telemetry.audit_trail import UNAUDITED

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_key import NO_TENANT
-from functions.ports import DeadLetter, DeadLetters, Journal
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.recorder import Journal
 
 ERROR_CLASS = "undecodable"
 

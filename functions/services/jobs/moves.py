@@ -9,7 +9,7 @@ from functions.domain.errors import Moved
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job_id import JobId, parse_job_id
 from functions.domain.lifecycle import State
-from functions.ports import Ledger
+from functions.ports.ledger import Ledger
 
 MOST_HOPS = 50
 """Moves that one request follows; a job that was moved more often is told with the id to go on with."""

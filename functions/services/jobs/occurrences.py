@@ -22,7 +22,10 @@ from functions.domain.schedules.firing import next_fire
 from functions.domain.schedules.slots import SAID_AGAIN, is_abandoned, wait_of
 from functions.domain.schedules.state import ScheduleState, SkipReason, Status
 from functions.domain.wheel import Wheel
-from functions.ports import Applied, Cancelled, Clock, Journal, Ledger, Refused, ScheduleStore
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied, Cancelled, Ledger, Refused
+from functions.ports.recorder import Journal
+from functions.ports.schedules import ScheduleStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.schedules.run_ends import schedule_key

@@ -33,17 +33,12 @@ from functions.domain.jobs.occurrence import fire_of
 from functions.domain.jobs.submission import Submission, job_of
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
-from functions.ports import (
-    Audit,
-    Clock,
-    Journal,
-    Ledger,
-    PayloadStore,
-    PendingCounter,
-    Refused,
-    TenantPlans,
-    TimerStore,
-)
+from functions.ports.clock import Clock
+from functions.ports.ledger import Ledger, Refused
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Audit, Journal, PendingCounter
+from functions.ports.tenants import TenantPlans
+from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.moves import last_of
 from functions.services.telemetry.audit_trail import UNAUDITED

@@ -18,16 +18,12 @@ from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.lifecycle import Event, State
 from functions.domain.tenants.usage import Usage, row_units
 from functions.domain.wheel import Ring, Wheel
-from functions.ports import (
-    Clock,
-    DeadLetters,
-    Failed,
-    Journal,
-    Ledger,
-    PayloadStore,
-    Refused,
-    UsageCounter,
-)
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetters
+from functions.ports.ledger import Ledger, Refused
+from functions.ports.payloads import PayloadStore
+from functions.ports.recorder import Journal, UsageCounter
+from functions.ports.targets import Failed
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.telemetry.usage import UNCOUNTED

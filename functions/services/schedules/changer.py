@@ -11,7 +11,8 @@ from functions.domain.instants import from_ms, to_ms
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState
-from functions.ports import Clock, ScheduleStore, StoredSchedule
+from functions.ports.clock import Clock
+from functions.ports.schedules import ScheduleStore, StoredSchedule
 
 _TRIES = 8
 

@@ -29,7 +29,11 @@ from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.schedules.slots import given_up_at, is_abandoned
 from functions.domain.schedules.state import Link, SkipReason, Status
 from functions.domain.wheel import Wheel
-from functions.ports import Applied, Clock, Journal, Ledger, ScheduleStore, StoredSchedule, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied, Ledger
+from functions.ports.recorder import Journal
+from functions.ports.schedules import ScheduleStore, StoredSchedule
+from functions.ports.tenants import TenantPlans
 from functions.services.far_ring.placer import Placement, Placer
 from functions.services.schedules.pauser import Asides
 from functions.services.schedules.stops import Stops

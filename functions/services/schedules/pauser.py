@@ -9,7 +9,9 @@ from functions.domain.audit import SCHEDULER, Deed, Deeds
 from functions.domain.faults import fault_of
 from functions.domain.schedules.changes import stopped
 from functions.domain.schedules.state import ScheduleState, Status
-from functions.ports import Audit, Clock, Journal, ScheduleStore, StoredSchedule
+from functions.ports.clock import Clock
+from functions.ports.recorder import Audit, Journal
+from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.changer import Change, ScheduleChanger
 from functions.services.telemetry.audit_trail import UNAUDITED
 

@@ -12,7 +12,7 @@ from functions.domain.jobs.job_id import JobId
 from functions.domain.jobs.occurrence import Occurrence, fire_of
 from functions.domain.lifecycle import State
 from functions.domain.schedules.state import SkipReason
-from functions.ports import ScheduleStore
+from functions.ports.schedules import ScheduleStore
 from functions.services.schedules.materialiser import Materialiser
 from functions.services.schedules.pauser import Pauser
 

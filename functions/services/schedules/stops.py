@@ -13,7 +13,9 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.lifecycle import State
-from functions.ports import Audit, Cancelled, Clock, Journal, Ledger, PendingCounter, Refused
+from functions.ports.clock import Clock
+from functions.ports.ledger import Cancelled, Ledger, Refused
+from functions.ports.recorder import Audit, Journal, PendingCounter
 from functions.services.telemetry.audit_trail import UNAUDITED
 from functions.services.telemetry.usage import UNCOUNTED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.ports import Clock
+from functions.ports.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

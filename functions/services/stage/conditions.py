@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
-from functions.ports import Clock, Journal, ShardStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.shards import ShardStore
 from functions.services.stage.cache_age import ReadAt
 
 KNOWN_FOR = timedelta(seconds=20)

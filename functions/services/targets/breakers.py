@@ -28,7 +28,10 @@ from typing import TypeVar
 from functions.domain.instants import format_instant
 from functions.domain.jobs.job import Timer
 from functions.domain.targets.breaker import Breaker, Health, Window, guarded_destination, health_of_failure, opened
-from functions.ports import Applied, BreakerStore, Changed, Clock, Failed, Journal, Outcome
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied
+from functions.ports.recorder import Journal
+from functions.ports.targets import BreakerStore, Changed, Failed, Outcome
 
 REFRESH_SECONDS = 5
 """A destination's row is read no more often, and a store that failed is left alone as long."""

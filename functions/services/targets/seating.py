@@ -28,7 +28,9 @@ from datetime import datetime, timedelta
 
 from functions.domain.targets.concurrency import Crowd, Seat, free_seats, wait_for_seat
 from functions.domain.wheel import Wheel
-from functions.ports import Clock, Journal, SeatStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.targets import SeatStore
 
 MOST_CROWDS = 1_000
 """Tenants whose crowd a process remembers. One that it forgets is asked for more often, for a while."""

@@ -12,7 +12,8 @@ from datetime import timedelta
 
 from functions.domain.audit import LINE_LIMIT, Ending, Entry, Record, encode_deed, encode_ending, packed
 from functions.domain.faults import fault_of
-from functions.ports import AuditStream, Clock, Journal, Untaken
+from functions.ports.clock import Clock
+from functions.ports.recorder import AuditStream, Journal, Untaken
 
 SLOW = timedelta(seconds=1)
 """A stream that fails only after this holds jobs up."""

@@ -15,7 +15,8 @@ from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Job, Priority
 from functions.domain.stage.lag_histogram import cell_of
 from functions.domain.stage.pulse import MINUTE, RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
-from functions.ports import Clock, Journal, PulseStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal, PulseStore
 
 WRITTEN_EVERY = timedelta(seconds=20)
 """At most: the first counts of a process are written at once, and a busy one writes a unit each twenty seconds."""

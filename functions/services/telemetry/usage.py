@@ -18,7 +18,9 @@ from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.backlog import OVERDUE_DAYS, is_counted
 from functions.domain.tenants.usage import Usage
-from functions.ports import Clock, Journal, PendingStore, TenantPlans, UsageStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.tenants import PendingStore, TenantPlans, UsageStore
 
 ENOUGH_JOBS = 200
 """A tenant's count is written when it has so many: a two-hundredth of a write unit a job."""

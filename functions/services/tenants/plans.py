@@ -11,7 +11,9 @@ from datetime import timedelta
 from functions.domain.faults import fault_of
 from functions.domain.jobs.id_check import SECRET_BYTES
 from functions.domain.tenants.plan import Limits, Tenant, TenantPlan, TenantStatus
-from functions.ports import EVERYBODY, Clock, Journal, Revision, TenantStore
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.tenants import EVERYBODY, Revision, TenantStore
 from functions.services.stage.cache_age import ReadAt
 
 KNOWN_FOR = timedelta(seconds=30)

@@ -14,7 +14,10 @@ from functions.domain.errors import RateExceeded
 from functions.domain.faults import fault_of
 from functions.domain.tenants.gcra import interval_of, room_at, tolerance_of
 from functions.domain.tenants.plan import TenantPlan
-from functions.ports import Applied, Clock, Journal, RateStore, TenantPlans
+from functions.ports.clock import Clock
+from functions.ports.ledger import Applied
+from functions.ports.recorder import Journal
+from functions.ports.tenants import RateStore, TenantPlans
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """At most, those of two processes."""

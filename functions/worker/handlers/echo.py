@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions.ports import Invocation
+from functions.ports.targets import Invocation
 from functions.worker.handlers.registry import handler
 
 

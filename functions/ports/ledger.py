@@ -1,0 +1,195 @@
+"""The conditional-write table of executions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job_id import JobId
+from functions.domain.lifecycle import Event, State
+from functions.ports.dead_letters import DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The attempt is this worker's, with this fence."""
+
+    fence: int
+    rescue_count: int = 0
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A conditional write lost; row is what it met, None where there is none (any more)."""
+
+    row: LedgerRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A conditional write holds, now or from an earlier try of the same owner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled(Applied):
+    """A tombstone is there. is_repeated: somebody else had written it before.
+
+    asked_for: when it counted as due among those that wait, where somebody had asked for another time than its own.
+    """
+
+    is_repeated: bool = False
+    asked_for: datetime | None = None
+
+    @classmethod
+    def over(cls, before: LedgerRow | None, *, owner: str) -> Cancelled:
+        """What a tombstone of this owner means that was written over a row."""
+        if before is None:
+            return cls()
+        is_repeated = before.state is State.CANCELLED and before.owner != owner
+        return cls(is_repeated=is_repeated, asked_for=before.counted_from if before.spent else None)
+
+
+class Ledger(Protocol):
+    """The conditional-write table that makes an effect happen once."""
+
+    def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
+        """Write the first row of a keyed submission, if there is none."""
+        ...
+
+    def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
+        """Take an attempt that nobody has: no row, scheduled, or retrying after a lower attempt."""
+        ...
+
+    def rescue(
+        self, timer: Timer, *, row: LedgerRow, owner: str, lease_until: datetime, now: datetime
+    ) -> Claimed | Refused:
+        """Take an attempt from a worker whose lease is over, if the row is still the one that was seen."""
+        ...
+
+    def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
+        """End an at_most_once job by its start (ATTEMPT) or without one (LAPSE), if it has never been started."""
+        ...
+
+    def settle(
+        self,
+        job: Job,
+        event: Event,
+        *,
+        fence: int,
+        owner: str,
+        due_at: datetime,
+        now: datetime,
+        result: str = "",
+        error: str = "",
+    ) -> Applied | Refused:
+        """End an attempt under its fence; one whose target goes on by itself with any token.
+
+        RETRY loses against a requested cancel.
+        """
+        ...
+
+    def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
+        """Renew the lease of an attempt whose target goes on by itself, and keep the record of its timer."""
+        ...
+
+    def extend(
+        self,
+        key: str,
+        *,
+        fence: int,
+        lease_until: datetime,
+        now: datetime,
+        scheduled_at: datetime | None = None,
+        job_id: JobId | None = None,
+    ) -> LedgerRow | Refused:
+        """Prolong the lease of a running attempt with this fence; its row, with the longer of both leases.
+
+        scheduled_at: when its job was to run, where that may be later. job_id: only if the row has this id; None for whichever.
+        """
+        ...
+
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
+        """End a running attempt with this fence as succeeded, while the row has no record of its timer."""
+        ...
+
+    def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:
+        """Let a retry come due with this timer, if the row is still the one that was seen."""
+        ...
+
+    def move(
+        self, job_id: JobId, timer: Timer, *, owner: str, now: datetime, first: JobId | None = None
+    ) -> Applied | Refused:
+        """Let a job that nobody has claimed go on as the job of this timer, and put its far row: both or neither.
+
+        first: the job that was submitted, where that is another. Its row says by the same write under which id it goes on.
+        """
+        ...
+
+    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+        """Note until when an attempt that nobody has claimed waits on in the wheel. Nothing but that changes."""
+        ...
+
+    def renew_first(self, timer: Timer, *, now: datetime) -> None:
+        """Let the row of the job that was submitted live on, which says that it goes on as this timer's job.
+
+        Nothing happens when it says something else, or lives longer.
+        """
+        ...
+
+    def replay(
+        self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
+    ) -> Applied | Refused:
+        """Let the job with this id go on, with this timer, that has failed before its attempt, and put a far row of it.
+
+        Or whose replay has not come yet, when this timer is not due later than that: the one that was placed for it
+        would be dropped. The row keeps the budget of this timer from then on, for an attempt that loses its message.
+        Both or neither. far: the same attempt, due then or later: by this it goes on when nobody places it.
+        fence: the last one that its target may have been told, where its row has expired.
+        needs_row: it may have gone on before, and ended, and its row have expired since: nothing without a row.
+        """
+        ...
+
+    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
+        """End the last attempt under its fence and keep its dead letter: both or neither."""
+        ...
+
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
+        """Write the tombstone, if the job is not running and not settled.
+
+        row: only if it is still the one that was seen; None for whatever it is.
+        """
+        ...
+
+    def give_up(self, job_id: JobId, *, row: LedgerRow, owner: str, now: datetime) -> Cancelled | Refused:
+        """Write the tombstone of what nobody carries on, running or not, if no transition has touched it since it was seen."""
+        ...
+
+    def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
+        """Ask that nothing follows what the row says, if it is still the one that was seen."""
+        ...
+
+    def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
+        """End an occurrence without a run, if it has never been claimed."""
+        ...
+
+    def bury(
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+    ) -> Applied | Refused:
+        """Settle as failed what no worker has, if the row is still the one that was seen, and keep its dead letter.
+
+        The row has the attempt of the letter from then on, also where that was never claimed.
+        """
+        ...
+
+    def get(self, key: str) -> LedgerRow | None:
+        """The row of a job, as of all writes before."""
+        ...
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
+        """The rows that exist among these keys, each as of some moment before."""
+        ...

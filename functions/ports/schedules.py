@@ -1,0 +1,127 @@
+"""Definitions and states of schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import Link, ScheduleState, SkipReason, Status
+from functions.ports.ledger import Applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSchedule:
+    """A definition as it is stored; its state is used only with the same version."""
+
+    schedule: Schedule
+    version: int
+    status: Status
+    created_at: datetime
+    changed_at: datetime
+
+    @property
+    def key(self) -> str:
+        """The key of its state row."""
+        return self.schedule.uid
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """An advance lost; state is what it met, None where there is none."""
+
+    state: ScheduleState | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatePage:
+    """State rows by their keys; after: where the next page begins, None behind the last."""
+
+    states: dict[str, ScheduleState]
+    after: str | None
+
+
+class ScheduleStore(Protocol):
+    """Definitions and states of schedules. A key is `{tenant}#{schedule_id}`."""
+
+    def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
+        """Definition and state of one version, as of all writes before; no definition of a deleted schedule."""
+        ...
+
+    def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
+        """The definitions that exist among these keys, each as of some moment before, or as of all writes before."""
+        ...
+
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[StoredSchedule], bool]:
+        """A tenant's definitions behind a schedule id, in the order of their ids; whether there are more."""
+        ...
+
+    def state(self, key: str) -> ScheduleState | None:
+        """The state row, as of all writes before."""
+        ...
+
+    def states(self, keys: Sequence[str]) -> dict[str, ScheduleState]:
+        """The states that exist among these keys, each as of some moment before."""
+        ...
+
+    def scan(self, *, after: str | None, limit: int) -> StatePage:
+        """State rows of all tenants, in an order of the store's."""
+        ...
+
+    def change(
+        self,
+        stored: StoredSchedule,
+        state: ScheduleState,
+        *,
+        seen: ScheduleState | None,
+        limits: LoadLimits = NO_LIMITS,
+    ) -> bool:
+        """Write definition and state of a new version, both or neither, if the state is still the one that was seen.
+
+        A deleted schedule loses its definition. What its share has changed by is added to its tenant's sum, in the same write.
+        limits: of the sum. Raises SchedulesExceeded, FiresExceeded where it grows beyond them, and ScheduleBusy where others of its
+        tenant are changed all the time; nothing is written.
+        """
+        ...
+
+    def load(self, tenant: str) -> Load:
+        """The sum of the shares of a tenant's schedules, as of all writes before."""
+        ...
+
+    def recount(self, key: str, share: Share | None, *, seen: ScheduleState) -> bool:
+        """Give a schedule another share, and its tenant's sum the difference, if version and share are those that were seen."""
+        ...
+
+    def advance(
+        self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
+    ) -> Applied | Behind:
+        """Record a plan that has been placed, if this version still stands at that link."""
+        ...
+
+    def take_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
+        """Make a run the holder of the slot, if the holder is still the one that was seen."""
+        ...
+
+    def wait_for_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
+        """Make a fire the one that waits for the slot, if the one that waits is still the one that was seen."""
+        ...
+
+    def note_skip(self, key: str, reason: SkipReason, *, fire_at: datetime) -> None:
+        """Count a fire that does not run."""
+        ...
+
+    def note_failure(self, key: str, identity: str) -> int:
+        """Note that a run failed for good; how many have since the last success."""
+        ...
+
+    def forget_failures(self, key: str) -> None:
+        """A run has succeeded."""
+        ...
+
+    def note_aside(self, key: str, *, version: int, now: datetime) -> int:
+        """Note that its chain was set aside; how often lately, 0 where another version counts."""
+        ...
