@@ -15,12 +15,13 @@ from functions.domain.far_ring.cursor import ClassCursor, Cursors, Position, fir
 from functions.domain.far_ring.fairness import budgets_of
 from functions.domain.far_ring.timer_key import class_bounds, owner_of
 from functions.domain.instants import from_seconds
-from functions.domain.jobs.claims import NOT_PROMOTED, may_claim
+from functions.domain.jobs.claims import may_claim
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.jobs.job_id import first_identity, job_id_of
 from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.key_lengths import LETTER_IDENTITY, cut
 from functions.domain.stage.pulse import Figure
+from functions.domain.targets.error_classes import NOT_PROMOTED
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import FAR_MARGIN, MAX_DELAY, Wheel
 from functions.ports.clock import Clock

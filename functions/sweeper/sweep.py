@@ -14,12 +14,13 @@ import xxhash
 
 from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
-from functions.domain.jobs.claims import ABSENT_IS_OVER, NOT_PROMOTED, LedgerRow, may_claim
+from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow, may_claim
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.stage.conditions import Conditions
+from functions.domain.targets.error_classes import NOT_PROMOTED
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger

@@ -12,26 +12,16 @@ from datetime import datetime, timedelta
 
 from functions.domain.errors import NewerVersion, Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
+from functions.domain.far_ring.write_units import attempt_units
 from functions.domain.faults import fault_of
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.jobs.claims import (
-    NOT_CALLED,
-    SILENT,
-    Again,
-    Bury,
-    Defer,
-    Drop,
-    LedgerRow,
-    Rescue,
-    Watch,
-    judge_claim,
-    lease_of,
-)
+from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim, lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
+from functions.domain.targets.error_classes import NOT_CALLED, SILENT
 from functions.domain.tenants.lateness import LAG_OBJECTIVE
-from functions.domain.tenants.usage import Usage, attempt_units
+from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import HOLD, Ring, Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Claimed, Ledger, Refused

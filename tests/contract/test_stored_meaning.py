@@ -72,7 +72,8 @@ VALUES_STORED: list[type[Enum]] = [
 """Enums that stand in rows or messages by their values."""
 
 CODES = {
-    "functions.domain.jobs.stored_codes": ["DELIVERIES", "STRATEGIES", "OVERLAPS", "PRIORITY_WORDS", "WEEKDAY_WORDS"],
+    "functions.domain.jobs.stored_codes": ["DELIVERIES", "STRATEGIES", "OVERLAPS", "PRIORITY_WORDS"],
+    "functions.domain.schedules.record": ["WEEKDAY_WORDS"],
     "functions.domain.jobs.job_id": ["_DELIVERY_LETTERS"],
     "functions.adapters.dynamodb.pulses": ["_CLASSES", "_FIGURES"],
 }

@@ -9,7 +9,7 @@ import pytest
 from functions.domain.audit import Deeds, Ending
 from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import SECOND
-from functions.domain.jobs.claims import MAX_RESCUES, WORKER_DIED, LedgerRow
+from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import Overlap
@@ -17,6 +17,7 @@ from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import Operation
 from functions.domain.schedules.state import Status
+from functions.domain.targets.error_classes import WORKER_DIED
 from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_schedule, a_timer, an_occurrence_timer, an_operation

@@ -90,11 +90,11 @@ def test_the_store_is_asked_for_few_of_those_who_wait(waiting: int, most: float)
     while comes_at[0] < 2 * HOUR:
         asked += comes_at[0] > HOUR
         crowd = crowd.grown(at=comes_at[0])
-        wait = wait_for_seat(crowd, limit=2, guard=GUARD, jitter=numbers.random())
+        wait = wait_for_seat(crowd, limit=2, far=GUARD + FAR_MARGIN, jitter=numbers.random())
         heapq.heapreplace(comes_at, comes_at[0] + wait.total_seconds())
 
     assert most / 2 < asked / HOUR <= most
 
 
 def wait_of(count: float, *, jitter: float, limit: int = 2) -> timedelta:
-    return wait_for_seat(Crowd(count), limit=limit, guard=GUARD, jitter=jitter)
+    return wait_for_seat(Crowd(count), limit=limit, far=GUARD + FAR_MARGIN, jitter=jitter)

@@ -8,13 +8,14 @@ import pytest
 
 from functions.domain.far_ring.timer_record import decode_envelope, encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, NOT_CALLED, LedgerRow
+from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Payload, Precision, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import TERMINAL, Event, State
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Cut, SkipReason, Status
+from functions.domain.targets.error_classes import NOT_CALLED
 from functions.domain.wheel import Ring
 from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied, Refused

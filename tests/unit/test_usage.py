@@ -10,21 +10,12 @@ import pytest
 from bench.budgets import OCCURRENCES, UNITS, Path
 from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.far_ring.write_units import attempt_units, letter_units, row_units, submission_units
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.tenants.usage import (
-    MAX_DAYS,
-    USUAL_DAYS,
-    Days,
-    Usage,
-    attempt_units,
-    days_asked,
-    letter_units,
-    row_units,
-    submission_units,
-)
+from functions.domain.tenants.usage import MAX_DAYS, USUAL_DAYS, Days, Usage, days_asked
 from functions.domain.wheel import Ring
 from functions.ports.targets import Failed, Pending
 from testkit.builders import NOON, a_schedule, a_submission, a_timer, an_occurrence_timer

@@ -9,6 +9,7 @@ from typing import Any
 
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
+from functions.domain.far_ring.write_units import submission_units
 from functions.domain.faults import fault_of
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
@@ -16,7 +17,7 @@ from functions.domain.jobs.job import Job, Payload, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.jobs.submission import PAST_GRACE, Submission, fingerprint_of, job_of, keyed_identity
 from functions.domain.lifecycle import State
-from functions.domain.tenants.usage import Usage, submission_units
+from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied, Ledger

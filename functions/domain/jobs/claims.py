@@ -15,18 +15,6 @@ from functions.domain.lifecycle import TERMINAL, Event, State, sources
 MAX_RESCUES = 3
 """How often an attempt is rescued. When its worker dies once more it is a dead letter: it is not run again."""
 
-WORKER_DIED = "worker_died"
-"""The class of the error that a job has whose workers died of it."""
-
-SILENT = "silent"
-"""The class of the error of an attempt whose target went on by itself and was not heard of any more."""
-
-NOT_CALLED = "not_called"
-"""The class of the error of an at_most_once job whose start was written, and whose target was not called any more."""
-
-NOT_PROMOTED = "not_promoted"
-"""The class of the error of a job that no ready queue takes, in any way."""
-
 LEASE_MARGIN = timedelta(seconds=5)
 """What a lease, and a worker's time, has beyond the timeout of an attempt: to settle in."""
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from functions.domain.errors import InvalidJob
+from functions.domain.targets.http_answers import LONGEST_WAIT
 
 MAX_ATTEMPTS = 100
 MIN_BACKOFF = timedelta(seconds=1)
@@ -15,8 +16,8 @@ MIN_BACKOFF = timedelta(seconds=1)
 MAX_AGE = timedelta(days=30)
 """The longest that a policy may go on for."""
 
-MAX_BACKOFF = timedelta(hours=12)
-"""With the 14 days that a queue keeps a message, still less than the life of a ledger row."""
+MAX_BACKOFF = LONGEST_WAIT
+"""The longest gap that a policy may have."""
 
 
 class Strategy(StrEnum):

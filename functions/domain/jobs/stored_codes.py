@@ -14,7 +14,6 @@ from functions.domain.errors import Undecodable
 from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.jobs.retry import Strategy
-from functions.domain.schedules.schedule import Weekday
 
 Member = TypeVar("Member", bound=Enum)
 Code = TypeVar("Code", int, str)
@@ -50,15 +49,4 @@ STRATEGIES = Codes({Strategy.EXPONENTIAL: 0, Strategy.FIXED: 1, Strategy.LINEAR:
 OVERLAPS = Codes({Overlap.ALLOW: 0, Overlap.FORBID: 1, Overlap.BUFFER_ONE: 2, Overlap.REPLACE: 3})
 PRIORITY_WORDS = Codes(
     {Priority.CRITICAL: "critical", Priority.HIGH: "high", Priority.NORMAL: "normal", Priority.LOW: "low"}
-)
-WEEKDAY_WORDS = Codes(
-    {
-        Weekday.MON: "mon",
-        Weekday.TUE: "tue",
-        Weekday.WED: "wed",
-        Weekday.THU: "thu",
-        Weekday.FRI: "fri",
-        Weekday.SAT: "sat",
-        Weekday.SUN: "sun",
-    }
 )

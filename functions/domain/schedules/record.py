@@ -17,7 +17,7 @@ from functions.domain.instants import format_duration, format_instant, parse_dur
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.jobs.stored_codes import PRIORITY_WORDS, WEEKDAY_WORDS
+from functions.domain.jobs.stored_codes import PRIORITY_WORDS, Codes
 from functions.domain.schedules.defaults import STORED, Defaults
 from functions.domain.schedules.rrules import last_of
 from functions.domain.schedules.schedule import (
@@ -39,6 +39,18 @@ from functions.domain.schedules.schedule import (
     WindowMode,
 )
 from functions.domain.targets.options import Method, TargetOptions
+
+WEEKDAY_WORDS = Codes(
+    {
+        Weekday.MON: "mon",
+        Weekday.TUE: "tue",
+        Weekday.WED: "wed",
+        Weekday.THU: "thu",
+        Weekday.FRI: "fri",
+        Weekday.SAT: "sat",
+        Weekday.SUN: "sun",
+    }
+)
 
 POINTER = "payload_pointer"
 """In place of a payload that is in the payload store."""

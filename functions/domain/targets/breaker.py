@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from functions.domain.instants import MILLISECOND, require_aware
-from functions.domain.jobs.claims import NOT_CALLED
 from functions.domain.key_lengths import DESTINATION, fits
+from functions.domain.targets.error_classes import NOT_CALLED
 from functions.domain.targets.targets import destination_of
 
 WINDOW_SECONDS = 60

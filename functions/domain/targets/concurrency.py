@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.instants import SECOND
-from functions.domain.wheel import FAR_MARGIN
 
 SEAT_LIFE = timedelta(days=1)
 """How long the row of a seat is kept beyond its lease."""
@@ -74,11 +73,11 @@ class Crowd:
         return Crowd(self.count * 0.5 ** ((at - self.at) / _HALF_LIFE.total_seconds()) + 1, at)
 
 
-def wait_for_seat(crowd: Crowd, *, limit: int, guard: timedelta, jitter: float) -> timedelta:
-    """How long a job waits that found no seat. jitter: a random number from 0 up to 1.
+def wait_for_seat(crowd: Crowd, *, limit: int, far: timedelta, jitter: float) -> timedelta:
+    """How long a job waits that found no seat. far: how far ahead the far ring begins. jitter: a random number from 0 up to 1.
 
     The more jobs are turned away for each seat, the longer: a few seconds for the first of them, about a minute in the
-    near ring when thirty have been, and then beyond GUARD in the far ring, spread over half an hour at most. With
+    near ring when thirty have been, and then in the far ring, spread over half an hour at most. With
     two seats that stay taken, a process asks for one job in two seconds where 20 wait, and for 9 a second where 5,000
     do. The crowd counts, not the age of the job: who has waited long is let in as likely as who has just come. There
     is no order among those who wait.
@@ -86,4 +85,4 @@ def wait_for_seat(crowd: Crowd, *, limit: int, guard: timedelta, jitter: float) 
     wait = _SHORTEST_WAIT * (1 + crowd.count / limit)
     if wait <= _LONGEST_NEAR_WAIT:
         return wait * (0.5 + jitter)
-    return guard + FAR_MARGIN + min(wait, _WIDEST_FAR_SPREAD) * jitter
+    return far + min(wait, _WIDEST_FAR_SPREAD) * jitter

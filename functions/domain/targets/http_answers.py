@@ -11,8 +11,10 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any
 
-from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.targets.options import TargetOptions
+
+LONGEST_WAIT = timedelta(hours=12)
+"""Before the next attempt, whoever asks for it: with the 14 days that a queue keeps a message, still less than the life of a ledger row."""
 
 RESULT_LIMIT = 400
 """Characters of a result or an error that a ledger row keeps: a row stays within one write unit."""
@@ -62,19 +64,19 @@ def judge(status: int, retry_after: str | None, *, options: TargetOptions, now: 
 
 
 def parse_retry_after(text: str, *, now: datetime) -> timedelta | None:
-    """Seconds or an HTTP date as a duration from now, at most MAX_BACKOFF; None for anything else, and for the past."""
+    """Seconds or an HTTP date as a duration from now, at most LONGEST_WAIT; None for anything else, and for the past."""
     text = text.strip(" \t")
     if len(text) > _LONGEST_RETRY_AFTER:
         return None
     if _SECONDS.fullmatch(text):
-        return min(timedelta(seconds=int(text)), MAX_BACKOFF)
+        return min(timedelta(seconds=int(text)), LONGEST_WAIT)
     try:
         date = parsedate_to_datetime(text)
         # The oldest of the three forms of a date names no zone: it is UTC.
         wait = (date if date.tzinfo else date.replace(tzinfo=UTC)) - now
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
-    return min(wait, MAX_BACKOFF) if wait >= timedelta(0) else None
+    return min(wait, LONGEST_WAIT) if wait >= timedelta(0) else None
 
 
 def is_pending(value: Any) -> bool:

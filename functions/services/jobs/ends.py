@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from functions.domain.audit import Ending, told_again
+from functions.domain.far_ring.write_units import letter_units
 from functions.domain.jobs.claims import LedgerRow, is_unchanged
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.lifecycle import State
 from functions.domain.schedules.state import SkipReason
 from functions.domain.stage.pulse import Figure
-from functions.domain.tenants.usage import Usage, letter_units
+from functions.domain.tenants.usage import Usage
 from functions.ports.clock import Clock
 from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.ledger import Applied, Cancelled, Ledger, Refused

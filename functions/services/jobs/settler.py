@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.domain.errors import NotPlaced
+from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
-from functions.domain.jobs.claims import MAX_RESCUES, WORKER_DIED, Drop, LedgerRow, after_lease, judge_claim, lease_of
+from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, judge_claim, lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.lifecycle import Event, State
-from functions.domain.tenants.usage import Usage, row_units
+from functions.domain.targets.error_classes import WORKER_DIED
+from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
 from functions.ports.dead_letters import DeadLetters

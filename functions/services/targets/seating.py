@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from functions.domain.targets.concurrency import Crowd, Seat, free_seats, wait_for_seat
-from functions.domain.wheel import Wheel
+from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.targets import SeatStore
@@ -74,7 +74,7 @@ class Usher:
             self._crowds[tenant] = crowd
             if len(self._crowds) > MOST_CROWDS:
                 self._crowds.popitem(last=False)
-        return wait_for_seat(crowd, limit=limit, guard=self.wheel.guard, jitter=self.jitter())
+        return wait_for_seat(crowd, limit=limit, far=self.wheel.guard + FAR_MARGIN, jitter=self.jitter())
 
     def give_back(self, seat: Seat) -> None:
         """The call is over. Never raises: where the store fails, the lease does it."""
