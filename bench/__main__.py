@@ -1,6 +1,7 @@
-"""`python -m bench [units] [schedules] [nasty] [promotion] [logs] [emitted] [lag]`: measure, print, write bench/results; without a name, all.
+"""`python -m bench [units] [schedules] [nasty] [promotion] [logs] [emitted] [lag]`: measure, print, hold to the budgets; without a name, all.
 
-Exits with 1 when a figure breaks its budget, and names it.
+Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
+which the pages quote.
 """
 
 import argparse
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from bench import emitted, lag, logs, nasty, promotion, schedules, units
+from bench import emitted, lag, logs, nasty, promotion, results, schedules, units
 
 PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "units": units.run,
@@ -26,14 +27,19 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Tickwheel.")
     parser.add_argument("part", nargs="*", help=f"{', '.join(PARTS)}; all when none is named")
-    parts: Sequence[str] = parser.parse_args(arguments).part or list(PARTS)
+    parser.add_argument("--keep", action="store_true", help="write the figures to bench/results, which the pages quote")
+    asked = parser.parse_args(arguments)
+    parts: Sequence[str] = asked.part or list(PARTS)
     if unknown := set(parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
     console = Console()
     broken: list[str] = []
+    results.forget()
     for part in parts:
         console.rule(part)
         broken += PARTS[part](console)
+    if asked.keep:
+        console.print(f"kept in bench/results: {', '.join(results.keep())}", highlight=False, soft_wrap=True)
     for sentence in broken:
         console.print(f"[bold red]budget broken:[/bold red] {sentence}", highlight=False, soft_wrap=True)
     return 1 if broken else 0

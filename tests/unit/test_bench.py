@@ -1,9 +1,11 @@
 """The benchmarks' own rules: budgets that break the run, prices with sources, percentiles, the meter's corrections."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path as FilePath
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -12,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from bench import __main__ as command
-from bench import budgets, lag, promotion, schedules, units
+from bench import budgets, lag, promotion, results, schedules, units
 from bench.boundary import answer, hearing
 from bench.budgets import KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
@@ -31,6 +33,16 @@ from tickwheel.demo.sink import Arrival
 FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
 ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK, mark=MARK, knowledge=KNOWLEDGE)
 SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> dict[str, FilePath]:
+    """Where figures go: nothing here is to touch those of the repository."""
+    found = {"FOLDER": tmp_path / "kept", "NEWEST": tmp_path / "newest"}
+    for name, folder in found.items():
+        folder.mkdir()
+        monkeypatch.setattr(results, name, folder)
+    return found
 
 
 def an_arrival(name: str, *, late: timedelta) -> Arrival:
@@ -73,7 +85,6 @@ def test_every_kind_of_rule_is_measured() -> None:
 
 def test_a_kind_below_its_budget_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "MEASURED_SECONDS", 0.01)
-    monkeypatch.setattr(schedules, "write_result", lambda *_: None)
     monkeypatch.setattr(schedules, "NEXT_FIRES_A_SECOND", {"cron": 10**9})
 
     (sentence,) = schedules.run(Console(quiet=True))
@@ -125,6 +136,26 @@ def test_the_command_runs_the_parts_that_are_named(monkeypatch: pytest.MonkeyPat
     command.main(["lag"])
 
     assert ran == ["lag"]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_run_leaves_the_figures_of_the_repository_unless_it_is_told_to_keep_its_own(
+    is_kept: bool, folders: dict[str, FilePath], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, name in ((folders["FOLDER"], "units.json"), (folders["NEWEST"], "of-a-run-before.json")):
+        (folder / name).write_text('"before"')
+
+    def measure(_: Console) -> list[str]:
+        results.write_result("units.json", {"writes": 3})
+        return []
+
+    monkeypatch.setattr(command, "PARTS", {"units": measure})
+
+    command.main(["--keep"] if is_kept else [])
+
+    kept = {file.name: json.loads(file.read_text()) for file in folders["FOLDER"].iterdir()}
+    assert set(kept) == {"units.json"}
+    assert (kept["units.json"] == "before") is not is_kept
 
 
 def test_a_million_far_exactly_once_jobs_cost_about_two_dollars() -> None:
