@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -213,6 +214,8 @@ class Stage:
         for name in list(sys.modules):
             if name.startswith("functions.runtime") or (name.startswith("functions.") and name.endswith(".handler")):
                 self._patch.delitem(sys.modules, name)
+        # Powertools keeps one logger for a service, with the output of whichever test was first: that one is closed by now.
+        self._patch.delitem(logging.root.manager.loggerDict, "tickwheel", raising=False)
 
     def scanned_to(self, cursors: Cursors, *, shard: int) -> None:
         """A tick of this shard has recorded these cursors."""

@@ -1,6 +1,8 @@
 """How a job is called, from what was asked for to what its target sees."""
 
+import io
 import json
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -100,6 +102,26 @@ def test_what_headers_hold_is_in_no_line_of_the_log(
     logged = "".join(capsys.readouterr()) + caplog.text
     assert "dead_lettered" in logged
     assert "hush" not in logged
+
+
+def test_a_cold_start_logs_to_where_its_own_process_does(
+    stage: Stage, sink: HttpSink, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as patch:
+        # As of a test before: its output is closed when it has ended.
+        before = io.StringIO()
+        patch.setattr(sys, "stdout", before)
+        stage.submit(target=sink.url)
+        before.close()
+
+    stage.forget_modules()
+    sink.respond = answering(410)
+    stage.submit(target=sink.url, http=HTTP)
+    stage.work()
+
+    captured = capsys.readouterr()
+    assert "dead_lettered" in captured.out
+    assert captured.err == ""
 
 
 def later(delay: int) -> dict[str, Any]:
