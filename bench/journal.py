@@ -10,5 +10,8 @@ class SilentJournal:
     def count(self, metric: str, amount: int = 1) -> None:
         """Counts nothing."""
 
+    def flush(self) -> None:
+        """Has nothing."""
+
     def observe(self, metric: str, value: float, /, **dimensions: str) -> None:
         """Observes nothing."""

@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -26,7 +26,6 @@ from bench import stage
 from bench.boundary import Handler, answer, body_of, hearing
 from bench.budgets import PROMOTED_A_SECOND
 from bench.clock import SettableClock
-from bench.journal import SilentJournal
 from bench.prices import read_prices
 from bench.results import write_result
 from functions.adapters.dynamodb.tenants import PLANS
@@ -35,9 +34,9 @@ from functions.domain.instants import MILLISECOND, from_seconds
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.wheel import Wheel
-from functions.runtime.wiring import identity, token
+from functions.runtime.wiring import identity
 from functions.scanner.scan import PAGE, Scanner
-from functions.scanner.schedule_alarms import Ringer
+from functions.services.telemetry.audit_trail import UNAUDITED
 
 JOBS = 10_000
 ROUNDS = 5
@@ -66,29 +65,7 @@ def run(console: Console) -> list[str]:
         bucket = wiring.wheel.horizon(now=wiring.clock.now())
         wiring.timers.put([_timer(number, bucket=bucket, wheel=wiring.wheel) for number in range(JOBS)])
         store.close(first_bucket=bucket)
-        scanner = Scanner(
-            wheel=wiring.wheel,
-            clock=wiring.clock,
-            shards=wiring.shards,
-            timers=wiring.timers,
-            ready=wiring.ready,
-            ledger=wiring.ledger,
-            dead_letters=wiring.dead_letters,
-            plans=wiring.plans,
-            pacer=wiring.pacer,
-            placer=wiring.placer,
-            ends=wiring.ends,
-            capacity=1_000_000,
-            alarms=Ringer(
-                wheel=wiring.wheel,
-                clock=wiring.clock,
-                schedules=wiring.schedules,
-                materialiser=replace(wiring.materialiser, journal=SilentJournal()),
-                journal=SilentJournal(),
-            ),
-            journal=SilentJournal(),
-            token=token,
-        )
+        scanner = wiring.build(Scanner, ready=wiring.ready, capacity=1_000_000, audit=UNAUDITED)
         _promote(scanner, store)  # connections, models and caches of botocore
         progress = track(range(ROUNDS), description="promotion", console=console, transient=True)
         rounds = [_promote(scanner, store) for _ in progress]

@@ -3,12 +3,15 @@
 import json
 
 from bench.clock import SettableClock
+from bench.journal import SilentJournal
 from bench.queues import QUEUE_URLS
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.adapters.system_clock import SystemClock
+from functions.api.schedules.asked_fires import AskedFires
 from functions.domain.targets.targets import DEFAULT_TARGETS
 from functions.runtime.settings import ApiSettings, ScannerSettings, SweeperSettings, WorkerSettings
 from functions.runtime.wiring import Wiring
+from functions.scanner.schedule_alarms import Ringer
 
 
 class _Settings(ApiSettings, ScannerSettings, WorkerSettings, SweeperSettings):
@@ -44,4 +47,9 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
         "AUDIT_STREAM": "audit",
         **tables,
     }
-    return Wiring(_Settings.model_validate(settings), clock=clock or SettableClock())
+    return Wiring(
+        _Settings.model_validate(settings),
+        parts={"alarms": Ringer, "asked": AskedFires},
+        clock=clock or SettableClock(),
+        journal=SilentJournal(),
+    )

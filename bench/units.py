@@ -7,7 +7,7 @@ import itertools
 import random
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from bench import budgets, stage
 from bench.boundary import hearing
 from bench.budgets import ROUNDING, Path, Units, over_budget
 from bench.clock import SettableClock
-from bench.journal import SilentJournal
 from bench.meter import Meter
 from bench.prices import price_of_a_million, read_prices
 from bench.queues import HeldQueues
@@ -29,7 +28,6 @@ from bench.results import write_result
 from functions.adapters import clients
 from functions.adapters.dynamodb.tables import ALL_TABLES, SHARDS
 from functions.api.jobs.submit import Accepted, Submitter
-from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority, Timer
@@ -39,9 +37,9 @@ from functions.domain.jobs.submission import Submission, job_of
 from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
 from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Receipt
-from functions.runtime.wiring import jitter, job_identity, token
+from functions.runtime.wiring import job_identity
 from functions.scanner.scan import Scanner
-from functions.scanner.schedule_alarms import Ringer
+from functions.services.telemetry.audit_trail import UNAUDITED
 from functions.worker.execute import Message, Worker
 from testkit.dynamodb_local import DynamoDBLocal
 
@@ -137,76 +135,13 @@ class _Rig:
         self._wiring = wiring = stage.wiring(self.clock)
         _create_tables(clients.dynamodb(self.clock))
         wiring.confirm()
-        journal = SilentJournal()
-        self._submitter = Submitter(
-            wheel=wiring.wheel,
-            clock=self.clock,
-            ledger=wiring.ledger,
-            payloads=wiring.payloads,
-            placer=wiring.placer,
-            plans=wiring.plans,
-            journal=journal,
-            identity=job_identity,
-            id_secret=wiring.plans.id_secret,
-            token=token,
-            side_by_side=wiring.map_side_by_side,
-        )
-        self._scanner = Scanner(
-            wheel=wiring.wheel,
-            clock=self.clock,
-            shards=wiring.shards,
-            timers=wiring.timers,
-            ready=wiring.ready,
-            ledger=wiring.ledger,
-            dead_letters=wiring.dead_letters,
-            plans=wiring.plans,
-            pacer=wiring.pacer,
-            placer=wiring.placer,
-            ends=replace(wiring.ends, journal=journal),
-            capacity=1_000_000,
-            alarms=Ringer(
-                wheel=wiring.wheel,
-                clock=self.clock,
-                schedules=wiring.schedules,
-                materialiser=replace(wiring.materialiser, journal=journal),
-                journal=journal,
-            ),
-            journal=journal,
-            token=token,
-        )
-        self._schedules = ScheduleManager(
-            wheel=wiring.wheel,
-            clock=self.clock,
-            schedules=wiring.schedules,
-            changer=wiring.changer,
-            materialiser=replace(wiring.materialiser, journal=journal),
-            ledger=wiring.ledger,
-            asked=AskedFires(
-                clock=self.clock,
-                ledger=wiring.ledger,
-                placer=wiring.placer,
-                token=token,
-                side_by_side=wiring.map_side_by_side,
-            ),
-            payloads=wiring.payloads,
-            journal=journal,
-        )
-        self._worker = Worker(
-            wheel=wiring.wheel,
-            clock=self.clock,
-            ledger=wiring.ledger,
-            settler=replace(wiring.settler, journal=journal, ends=replace(wiring.ends, journal=journal)),
-            plans=wiring.plans,
-            breakers=replace(wiring.breakers, journal=journal),
-            usher=replace(wiring.usher, journal=journal),
-            occurrences=replace(wiring.occurrences, journal=journal),
-            ready=wiring.ready,
-            payloads=wiring.payloads,
+        self._submitter = wiring.build(Submitter)
+        self._scanner = wiring.build(Scanner, ready=wiring.ready, capacity=1_000_000, audit=UNAUDITED)
+        self._schedules = wiring.build(ScheduleManager, gate=None, audit=UNAUDITED)
+        self._worker = wiring.build(
+            Worker,
             targets=wiring.targets({"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}),
-            journal=journal,
             side_by_side=wiring.run_side_by_side,
-            token=token,
-            jitter=jitter,
         )
         self._scan()  # a shard's first tick looks a day back
 

@@ -284,7 +284,7 @@ class World:
 
     @cached_property
     def gate(self) -> Gate:
-        quota = Quota(clock=self.clock, plans=self.plans, pending=self.waiting, journal=self.journal)
+        quota = Quota(clock=self.clock, plans=self.plans, pending_store=self.waiting, journal=self.journal)
         return Gate(admission=self.admission, quota=quota)
 
     @property

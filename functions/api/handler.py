@@ -66,8 +66,10 @@ from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN, OutOfTime, w
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, identity, job_identity, token
+from functions.runtime.wiring import Wiring, identity, token
+from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.moves import follow
+from functions.services.jobs.rescheduler import Rescheduler
 
 REQUESTS_FAILED = "requests_failed"
 
@@ -84,156 +86,41 @@ app.include_router(operation_router)
 app.include_router(tenant_router)
 app.include_router(health_router)
 settings = ApiSettings.from_environment()
-wiring = Wiring(settings)
+wiring = Wiring(
+    settings,
+    parts={
+        "admission": Admission,
+        "asked": AskedFires,
+        "finder": LetterFinder,
+        "gate": Gate,
+        "known": KnownIds,
+        "purger": Purger,
+        "quota": Quota,
+        "replayer": Replayer,
+        "submitter": Submitter,
+    },
+)
 wiring.confirm()
 guard = Guard(plans=wiring.plans, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
-read_rates = ReadRates(clock=wiring.clock, plans=wiring.plans, journal=wiring.journal)
+read_rates = wiring.build(ReadRates)
 app.use([guard.admit, read_rates.admit])
-admission = Admission(
-    plans=wiring.plans,
-    submission_rates=wiring.submission_rates,
-    conditions=wiring.conditions,
-    journal=wiring.journal,
+admission = wiring.part("admission", Admission)
+quota = wiring.part("quota", Quota)
+intake = wiring.build(Intake)
+canceller = wiring.part("canceller", Canceller)
+known_ids = wiring.part("known", KnownIds)
+finder = wiring.build(Finder)
+manager = wiring.build(ScheduleManager, limits=lambda tenant: wiring.plans.of(tenant).load_limits)
+breaker_desk = wiring.build(BreakerDesk, breakers=wiring.breaker_store)
+letter_desk = wiring.build(LetterDesk)
+finisher = wiring.build(Finisher)
+explainer = wiring.build(Explainer, finder=finder, breakers=wiring.breaker_store, backlogs=quota.backlog)
+rescheduler = wiring.part("rescheduler", Rescheduler)
+operation_manager = wiring.build(OperationManager, identity=identity)
+tenant_manager = wiring.build(
+    TenantManager, store=wiring.tenants, usage=wiring.usage_store, plans=settings.PLANS, backlogs=quota.backlog
 )
-submitter = Submitter(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    ledger=wiring.ledger,
-    payloads=wiring.payloads,
-    placer=wiring.placer,
-    plans=wiring.plans,
-    journal=wiring.journal,
-    identity=job_identity,
-    id_secret=wiring.plans.id_secret,
-    token=token,
-    side_by_side=wiring.map_side_by_side,
-    usage=wiring.tally,
-)
-quota = Quota(clock=wiring.clock, plans=wiring.plans, pending=wiring.pending, journal=wiring.journal)
-intake = Intake(admission=admission, quota=quota, submitter=submitter, pulse=wiring.pulse)
-gate = Gate(admission=admission, quota=quota, pulse=wiring.pulse)
-canceller = wiring.canceller
-known_ids = KnownIds(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    ledger=wiring.ledger,
-    timers=wiring.timers,
-    schedules=wiring.schedules,
-    plans=wiring.plans,
-    id_secret=wiring.plans.id_secret,
-)
-finder = Finder(wheel=wiring.wheel, clock=wiring.clock, ledger=wiring.ledger, timers=wiring.timers, known=known_ids)
-manager = ScheduleManager(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    schedules=wiring.schedules,
-    changer=wiring.changer,
-    materialiser=wiring.materialiser,
-    ledger=wiring.ledger,
-    asked=AskedFires(
-        clock=wiring.clock,
-        ledger=wiring.ledger,
-        placer=wiring.placer,
-        token=token,
-        side_by_side=wiring.map_side_by_side,
-    ),
-    payloads=wiring.payloads,
-    journal=wiring.journal,
-    gate=gate,
-    audit=wiring.audit,
-    limits=lambda tenant: wiring.plans.of(tenant).load_limits,
-)
-letter_finder = LetterFinder(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    dead_letters=wiring.dead_letters,
-    payloads=wiring.payloads,
-    side_by_side=wiring.map_side_by_side,
-    marked_since=wiring.conditions.marked_since,
-)
-breaker_desk = BreakerDesk(breakers=wiring.breaker_store, journal=wiring.journal, audit=wiring.audit)
-letter_desk = LetterDesk(
-    admission=admission,
-    finder=letter_finder,
-    replayer=Replayer(
-        wheel=wiring.wheel,
-        clock=wiring.clock,
-        finder=letter_finder,
-        dead_letters=wiring.dead_letters,
-        ledger=wiring.ledger,
-        timers=wiring.timers,
-        placer=wiring.placer,
-        payloads=wiring.payloads,
-        journal=wiring.journal,
-        token=token,
-        side_by_side=wiring.map_side_by_side,
-        gate=gate,
-        audit=wiring.audit,
-    ),
-    purger=Purger(
-        clock=wiring.clock,
-        finder=letter_finder,
-        dead_letters=wiring.dead_letters,
-        ledger=wiring.ledger,
-        payloads=wiring.payloads,
-        ends=wiring.ends,
-        journal=wiring.journal,
-        token=token,
-        side_by_side=wiring.map_side_by_side,
-        audit=wiring.audit,
-    ),
-)
-finisher = Finisher(
-    clock=wiring.clock,
-    ledger=wiring.ledger,
-    known=known_ids,
-    settler=wiring.settler,
-    token=token,
-    audit=wiring.audit,
-)
-explainer = Explainer(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    finder=finder,
-    timers=wiring.timers,
-    schedules=wiring.schedules,
-    breakers=wiring.breaker_store,
-    shards=wiring.shards,
-    plans=wiring.plans,
-    backlogs=quota.backlog,
-)
-rescheduler = wiring.rescheduler
-operation_manager = OperationManager(
-    admission=admission,
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    operations=wiring.operations,
-    exports=wiring.exports,
-    waker=wiring.waker,
-    journal=wiring.journal,
-    identity=identity,
-    audit=wiring.audit,
-)
-tenant_manager = TenantManager(
-    clock=wiring.clock,
-    store=wiring.tenants,
-    usage=wiring.usage,
-    deletions=wiring.deletions,
-    schedules=wiring.schedules,
-    journal=wiring.journal,
-    plans=settings.PLANS,
-    audit=wiring.audit,
-    backlogs=quota.backlog,
-)
-
-health_reader = HealthReader(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    shards=wiring.shards,
-    breakers=wiring.breaker_store,
-    plans=wiring.plans,
-    pulse=PulseReader(clock=wiring.clock, pulses=wiring.pulses),
-)
+health_reader = wiring.build(HealthReader, breakers=wiring.breaker_store, pulse=wiring.build(PulseReader))
 
 
 @app.post("/v1/jobs")

@@ -12,20 +12,10 @@ from functions.domain.instants import from_ms
 from functions.runtime.observability import logger
 from functions.runtime.settings import DeadLettersSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, token
+from functions.runtime.wiring import Wiring
 
 wiring = Wiring(DeadLettersSettings.from_environment())
-burier = Burier(
-    clock=wiring.clock,
-    skew=wiring.wheel.skew,
-    ledger=wiring.ledger,
-    dead_letters=wiring.dead_letters,
-    placer=wiring.placer,
-    ends=wiring.ends,
-    journal=wiring.journal,
-    token=token,
-    plans=wiring.plans,
-)
+burier = wiring.build(Burier)
 
 
 @logger.inject_lambda_context

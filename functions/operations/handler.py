@@ -12,41 +12,13 @@ from functions.operations.tenant_deleter import Eraser
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, job_identity, token
+from functions.runtime.wiring import Wiring
 
 settings = OperationsSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
-operator = Operator(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    operations=wiring.operations,
-    timers=wiring.timers,
-    ledger=wiring.ledger,
-    payloads=wiring.payloads,
-    exports=wiring.exports,
-    canceller=wiring.canceller,
-    rescheduler=wiring.rescheduler,
-    plans=wiring.plans,
-    submission_rates=wiring.submission_rates,
-    journal=wiring.journal,
-    token=token,
-    identity=job_identity,
-    side_by_side=wiring.map_side_by_side,
-    audit=wiring.audit,
-)
-
-eraser = Eraser(
-    clock=wiring.clock,
-    skew=wiring.wheel.skew,
-    longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS),
-    tenants=wiring.tenants,
-    deletions=wiring.deletions,
-    remains=wiring.remains,
-    journal=wiring.journal,
-    token=token,
-    audit=wiring.audit,
-)
+operator = wiring.build(Operator)
+eraser = wiring.build(Eraser, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
 
 
 @logger.inject_lambda_context

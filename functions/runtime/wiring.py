@@ -7,9 +7,10 @@ import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from functions.adapters import clients
 from functions.adapters.clients import TRIES
@@ -41,21 +42,10 @@ from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.domain.wheel import Ring, Wheel
-from functions.ports.recorder import Audit
+from functions.ports.recorder import Audit, Journal
+from functions.runtime.container import Built, Container
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import ApiSettings, Settings
-from functions.services.far_ring.pacer import Pacer
-from functions.services.far_ring.placer import Placer
-from functions.services.jobs.canceller import Canceller
-from functions.services.jobs.ends import Ends
-from functions.services.jobs.occurrences import Occurrences
-from functions.services.jobs.rescheduler import Rescheduler
-from functions.services.jobs.settler import Settler
-from functions.services.schedules.changer import ScheduleChanger
-from functions.services.schedules.materialiser import Materialiser
-from functions.services.schedules.pauser import Asides, Pauser
-from functions.services.schedules.run_ends import RunEnds
-from functions.services.schedules.stops import Stops
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.seating import Usher
@@ -63,7 +53,6 @@ from functions.services.telemetry.audit_trail import UNAUDITED, Trail
 from functions.services.telemetry.pulse import PulseTally
 from functions.services.telemetry.usage import Tally
 from functions.services.tenants.plans import KnownPlans
-from functions.services.tenants.submission_rates import SubmissionRates
 
 _SENDERS = 8
 _BATCH = 10
@@ -71,13 +60,42 @@ _JOB_IDENTITY_BYTES = 8
 """Their checks tell jobs apart, too, unless they are due in the same millisecond: of those, 2^32 of a tenant have two alike."""
 
 
-@dataclass(frozen=True)
-class Wiring:
-    """The adapters of one Lambda; each is made when it is first asked for, and only where its setting exists."""
+class FlushedJournal(Journal, Protocol):
+    """A journal that keeps metrics until the end of an invocation."""
 
-    settings: Settings
-    clock: SystemClock = field(default_factory=SystemClock)
-    journal: PowertoolsJournal = field(default_factory=PowertoolsJournal)
+    def flush(self) -> None:
+        """Hand over what was collected."""
+        ...
+
+
+class Wiring:
+    """One Lambda: its adapters, each made when it is first asked for, and only where its setting exists; and its parts.
+
+    parts: what it has beside the services. clock, journal: others than those of a Lambda.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        parts: Mapping[str, type] = MappingProxyType({}),
+        clock: SystemClock | None = None,
+        journal: FlushedJournal | None = None,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.journal: FlushedJournal = journal or PowertoolsJournal()
+        self._container = Container(_Given(self), parts=parts)
+
+    def build(self, wanted: type[Built], **special: Any) -> Built:
+        """Something of its parts. special: what it is given in place of what has the name of its field."""
+        return self._container.build(wanted, **special)
+
+    def part(self, name: str, wanted: type[Built]) -> Built:
+        """The one part of this name, as all have it that are built."""
+        part = self._container[name]
+        assert isinstance(part, wanted)
+        return part
 
     @cached_property
     def wheel(self) -> Wheel:
@@ -153,19 +171,25 @@ class Wiring:
         return KnownPlans(clock=self.clock, store=self.tenants, journal=self.journal, stage=self._setting("PLANS"))
 
     @cached_property
-    def usage(self) -> DynamoDBUsageStore:
+    def usage_store(self) -> DynamoDBUsageStore:
         """What tenants have used."""
         return DynamoDBUsageStore(self._dynamodb, self._setting("TENANTS_TABLE"))
 
     @cached_property
-    def pending(self) -> DynamoDBPendingStore:
+    def pending_store(self) -> DynamoDBPendingStore:
         """How many jobs of tenants wait."""
         return DynamoDBPendingStore(self._dynamodb, self._setting("TENANTS_TABLE"))
 
     @cached_property
     def tally(self) -> Tally:
         """Counts what tenants use."""
-        return Tally(clock=self.clock, plans=self.plans, usage=self.usage, pending=self.pending, journal=self.journal)
+        return Tally(
+            clock=self.clock,
+            plans=self.plans,
+            usage=self.usage_store,
+            pending=self.pending_store,
+            journal=self.journal,
+        )
 
     @cached_property
     def pulses(self) -> DynamoDBPulseStore:
@@ -251,11 +275,6 @@ class Wiring:
         return LambdaWaker(clients.functions(), self._setting("OPERATIONS_FUNCTION"))
 
     @cached_property
-    def placer(self) -> Placer:
-        """The only way into the wheel."""
-        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=self.pacer)
-
-    @cached_property
     def conditions(self) -> KnownConditions:
         """How the stage stands."""
         return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
@@ -266,23 +285,6 @@ class Wiring:
         return DynamoDBRateStore(self._dynamodb, self._setting("TENANTS_TABLE"))
 
     @cached_property
-    def submission_rates(self) -> SubmissionRates:
-        """How fast the work of tenants comes in."""
-        return SubmissionRates(clock=self.clock, plans=self.plans, rates=self.rates, journal=self.journal)
-
-    @cached_property
-    def pacer(self) -> Pacer:
-        """How fast jobs may come."""
-        return Pacer(
-            wheel=self.wheel,
-            clock=self.clock,
-            plans=self.plans,
-            rates=self.rates,
-            classes=self.conditions,
-            journal=self.journal,
-        )
-
-    @cached_property
     def schedules(self) -> DynamoDBScheduleStore:
         """Definitions and states of schedules."""
         return DynamoDBScheduleStore(
@@ -291,133 +293,6 @@ class Wiring:
             states=self._setting("SCHEDULE_STATE_TABLE"),
             # A tick, a sweep or a batch of messages is everybody's: nobody's changes may hold it up for seconds.
             tries_of_sums=TRIES_OF_SUMS if isinstance(self.settings, ApiSettings) else TRIES,
-        )
-
-    @cached_property
-    def changer(self) -> ScheduleChanger:
-        """Changes schedules."""
-        return ScheduleChanger(clock=self.clock, schedules=self.schedules)
-
-    @cached_property
-    def pauser(self) -> Pauser:
-        """Pauses schedules by themselves."""
-        return Pauser(changer=self.changer, journal=self.journal, audit=self.audit)
-
-    @cached_property
-    def asides(self) -> Asides:
-        """Sets chains aside that take too much."""
-        return Asides(clock=self.clock, schedules=self.schedules, pauser=self.pauser, journal=self.journal)
-
-    @cached_property
-    def stops(self) -> Stops:
-        """How executions are stopped."""
-        return Stops(
-            clock=self.clock,
-            ledger=self.ledger,
-            journal=self.journal,
-            token=token,
-            pending=self.tally,
-            audit=self.audit,
-        )
-
-    @cached_property
-    def materialiser(self) -> Materialiser:
-        """The one way in which a schedule's chain goes on."""
-        return Materialiser(
-            wheel=self.wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            ledger=self.ledger,
-            placer=self.placer,
-            plans=self.plans,
-            journal=self.journal,
-            asides=self.asides,
-            stops=self.stops,
-            side_by_side=self.map_side_by_side,
-        )
-
-    @cached_property
-    def ends(self) -> Ends:
-        """How executions end."""
-        return Ends(
-            clock=self.clock,
-            ledger=self.ledger,
-            dead_letters=self.dead_letters,
-            runs=RunEnds(
-                schedules=self.schedules,
-                pauser=self.pauser,
-                materialiser=self.materialiser,
-            ),
-            stops=self.stops,
-            journal=self.journal,
-            usage=self.tally,
-            pending=self.tally,
-            pulse=self.pulse,
-            audit=self.audit,
-        )
-
-    @cached_property
-    def occurrences(self) -> Occurrences:
-        """Whether a run of a schedule may start."""
-        return Occurrences(
-            wheel=self.wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            ledger=self.ledger,
-            placer=self.placer,
-            ends=self.ends,
-            journal=self.journal,
-            token=token,
-        )
-
-    @cached_property
-    def settler(self) -> Settler:
-        """How attempts end."""
-        return Settler(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            placer=self.placer,
-            ends=self.ends,
-            dead_letters=self.dead_letters,
-            payloads=self.payloads,
-            journal=self.journal,
-            jitter=jitter,
-            usage=self.tally,
-        )
-
-    @cached_property
-    def canceller(self) -> Canceller:
-        """Stops jobs."""
-        return Canceller(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            timers=self.timers,
-            payloads=self.payloads,
-            placer=self.placer,
-            ends=self.ends,
-            token=token,
-            audit=self.audit,
-        )
-
-    @cached_property
-    def rescheduler(self) -> Rescheduler:
-        """Changes jobs that wait."""
-        return Rescheduler(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            timers=self.timers,
-            payloads=self.payloads,
-            placer=self.placer,
-            plans=self.plans,
-            journal=self.journal,
-            identity=job_identity,
-            id_secret=self.plans.id_secret,
-            token=token,
-            pending=self.tally,
-            audit=self.audit,
         )
 
     def targets(self, handlers: Mapping[str, Handler]) -> AllowedCaller:
@@ -473,6 +348,19 @@ class Wiring:
         return getattr(self.settings, name)
 
 
+class _Given:
+    """What a wiring gives to fields, by their names."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+
+    def __contains__(self, name: object) -> bool:
+        return name in _GIVEN
+
+    def __getitem__(self, name: str) -> Any:
+        return _GIVEN[name](self._wiring)
+
+
 def token() -> str:
     """A fresh owner token: unique, and short because it stands in every ledger row."""
     return uuid.uuid4().hex[:16]
@@ -490,3 +378,46 @@ def job_identity() -> str:
 
 jitter = random.random
 """A random number from 0 up to 1."""
+
+_SAME = (
+    "audit",
+    "breakers",
+    "clock",
+    "conditions",
+    "dead_letters",
+    "deletions",
+    "exports",
+    "journal",
+    "ledger",
+    "operations",
+    "payloads",
+    "plans",
+    "pulse",
+    "pulses",
+    "rates",
+    "ready",
+    "remains",
+    "schedules",
+    "shards",
+    "tenants",
+    "timers",
+    "usher",
+    "waker",
+    "wheel",
+)
+
+_GIVEN: Mapping[str, Callable[[Wiring], Any]] = {
+    **{name: attrgetter(name) for name in _SAME},
+    "classes": attrgetter("conditions"),
+    "id_secret": attrgetter("plans.id_secret"),
+    "identity": lambda _: job_identity,
+    "jitter": lambda _: jitter,
+    "marked_since": attrgetter("conditions.marked_since"),
+    "pending": attrgetter("tally"),
+    "pending_store": attrgetter("pending_store"),
+    "side_by_side": attrgetter("map_side_by_side"),
+    "skew": attrgetter("wheel.skew"),
+    "token": lambda _: token,
+    "usage": attrgetter("tally"),
+}
+"""By the names of fields."""

@@ -12,40 +12,16 @@ from functions.domain.instants import parse_instant
 from functions.runtime.observability import logger
 from functions.runtime.settings import ScannerSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, token
+from functions.runtime.wiring import Wiring
 from functions.scanner.rewind import Rewinder
 from functions.scanner.scan import Scanner
 from functions.scanner.schedule_alarms import Ringer
 
 settings = ScannerSettings.from_environment()
-wiring = Wiring(settings)
+wiring = Wiring(settings, parts={"alarms": Ringer})
 wiring.confirm()
-scanner = Scanner(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    shards=wiring.shards,
-    timers=wiring.timers,
-    ready=wiring.promoted,
-    ledger=wiring.ledger,
-    dead_letters=wiring.dead_letters,
-    plans=wiring.plans,
-    pacer=wiring.pacer,
-    placer=wiring.placer,
-    ends=wiring.ends,
-    alarms=Ringer(
-        wheel=wiring.wheel,
-        clock=wiring.clock,
-        schedules=wiring.schedules,
-        materialiser=wiring.materialiser,
-        journal=wiring.journal,
-    ),
-    journal=wiring.journal,
-    capacity=settings.READY_CAPACITY,
-    token=token,
-    pulse=wiring.pulse,
-    audit=wiring.audit,
-)
-rewinder = Rewinder(wheel=wiring.wheel, clock=wiring.clock, shards=wiring.shards, journal=wiring.journal, token=token)
+scanner = wiring.build(Scanner, ready=wiring.promoted, capacity=settings.READY_CAPACITY)
+rewinder = wiring.build(Rewinder)
 
 
 @logger.inject_lambda_context

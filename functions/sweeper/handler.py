@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.runtime.observability import logger
 from functions.runtime.settings import SweeperSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, token
+from functions.runtime.wiring import Wiring
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
@@ -18,39 +18,10 @@ from functions.sweeper.sweep import Sweeper
 settings = SweeperSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
-sweeper = Sweeper(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    shards=wiring.shards,
-    timers=wiring.timers,
-    ledger=wiring.ledger,
-    placer=wiring.placer,
-    ends=wiring.ends,
-    plans=wiring.plans,
-    journal=wiring.journal,
-    token=token,
-    sample=settings.AUDIT_SAMPLE,
-    capacity=settings.READY_CAPACITY,
-    audit=wiring.audit,
-)
-healer = Healer(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    shards=wiring.shards,
-    schedules=wiring.schedules,
-    materialiser=wiring.materialiser,
-    plans=wiring.plans,
-    journal=wiring.journal,
-)
-publisher = Publisher(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    ready=wiring.ready,
-    shards=wiring.shards,
-    plans=wiring.plans,
-    journal=wiring.journal,
-    capacity=settings.READY_CAPACITY,
-    shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS),
+sweeper = wiring.build(Sweeper, sample=settings.AUDIT_SAMPLE, capacity=settings.READY_CAPACITY)
+healer = wiring.build(Healer)
+publisher = wiring.build(
+    Publisher, capacity=settings.READY_CAPACITY, shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS)
 )
 
 

@@ -13,31 +13,17 @@ from functions.ports.ready_queue import Receipt
 from functions.runtime.observability import logger
 from functions.runtime.settings import WorkerSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, jitter, token
+from functions.runtime.wiring import Wiring
 from functions.worker.execute import Message, Worker
 from functions.worker.handlers import HANDLERS
 
 settings = WorkerSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
-worker = Worker(
-    wheel=wiring.wheel,
-    clock=wiring.clock,
-    ledger=wiring.ledger,
-    settler=wiring.settler,
-    plans=wiring.plans,
-    breakers=wiring.breakers,
-    usher=wiring.usher,
-    occurrences=wiring.occurrences,
-    ready=wiring.ready,
-    payloads=wiring.payloads,
+worker = wiring.build(
+    Worker,
     targets=wiring.targets(HANDLERS),
-    journal=wiring.journal,
     side_by_side=wiring.run_side_by_side,
-    token=token,
-    jitter=jitter,
-    usage=wiring.tally,
-    pulse=wiring.pulse,
     lag_objective=timedelta(milliseconds=settings.LAG_OBJECTIVE_MS),
 )
 

@@ -71,7 +71,7 @@ from testkit.world.process import Conditions, LateCall, Process, Unavailable
 from testkit.world.promises import Promises
 from testkit.world.store import WatchedSchedules
 from testkit.world.stores import MakeStores, in_memory
-from testkit.world.wiring import Wiring
+from testkit.world.wiring import wiring_of
 
 MOST_DRAINED = timedelta(hours=2)
 
@@ -290,14 +290,14 @@ class World(Clients, Controls, Passing):
             "plans": plans,
             "usage": tally,
             "pending": tally,
-            "quota": Quota(clock=process.clock, plans=plans, pending=self.pending, journal=self.journal),
+            "quota": Quota(clock=process.clock, plans=plans, pending_store=self.pending, journal=self.journal),
             "capacity": 1_000_000,
             "marked_since": lambda: EPOCH,
             "classes": conditions,
             "conditions": conditions,
         }
         stores = {name: getattr(self, name) for name in names}
-        wiring = Wiring(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)
+        wiring = wiring_of(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)
         return wiring.build(wanted, **special)
 
     def _counts(self, process: Process) -> tuple[Tally, KnownPlans]:

@@ -56,7 +56,7 @@ class Limited(World):
         self.quota = self.a_process()
 
     def a_process(self) -> Intake:
-        quota = Quota(clock=self.clock, plans=self.plans, pending=self.waiting, journal=self.journal)
+        quota = Quota(clock=self.clock, plans=self.plans, pending_store=self.waiting, journal=self.journal)
         return Intake(admission=self.admission, quota=quota, submitter=self.submitter())
 
     def hand_in(self, *submissions: Submission, by: Intake | None = None) -> list[Accepted | TickwheelError]:

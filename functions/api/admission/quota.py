@@ -75,7 +75,7 @@ class Quota:
 
     clock: Clock
     plans: TenantPlans
-    pending: PendingStore
+    pending_store: PendingStore
     journal: Journal
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
 
@@ -105,7 +105,7 @@ class Quota:
                 counts = self._known[tenant].counts
                 counts[day] = counts.get(day, 0) + count
             try:
-                self.pending.add(tenant, day, count)
+                self.pending_store.add(tenant, day, count)
             except Exception as error:  # noqa: BLE001  the jobs have been taken in; the count heals when their day is over
                 self.journal.event("pending_not_counted", tenant=tenant, error=fault_of(error))
 
@@ -132,7 +132,7 @@ class Quota:
             if self.plans.of(tenant).has_rate:
                 since -= timedelta(days=OVERDUE_DAYS)
             try:
-                known = _Known(dict(self.pending.counts(tenant, since=since)), now)
+                known = _Known(dict(self.pending_store.counts(tenant, since=since)), now)
             except Exception as error:  # noqa: BLE001  told in the log
                 self.journal.event("quota_unknown", tenant=tenant, error=fault_of(error))
                 return None
