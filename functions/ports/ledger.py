@@ -165,7 +165,7 @@ class Ledger(Protocol):
         """
         ...
 
-    def give_up(self, job_id: JobId, *, row: LedgerRow, owner: str, now: datetime) -> Cancelled | Refused:
+    def give_up(self, job_id: JobId, *, row: LedgerRow, reason: str, owner: str, now: datetime) -> Cancelled | Refused:
         """Write the tombstone of what nobody carries on, running or not, if no transition has touched it since it was seen."""
         ...
 

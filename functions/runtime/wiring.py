@@ -45,7 +45,7 @@ from functions.domain.wheel import Ring, Wheel
 from functions.ports.recorder import Audit, Journal
 from functions.runtime.container import Built, Container
 from functions.runtime.observability import PowertoolsJournal
-from functions.runtime.settings import ApiSettings, Settings
+from functions.runtime.settings import ScannerSettings, Settings, SweeperSettings
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.seating import Usher
@@ -291,8 +291,8 @@ class Wiring:
             self._dynamodb,
             definitions=self._setting("SCHEDULES_TABLE"),
             states=self._setting("SCHEDULE_STATE_TABLE"),
-            # A tick, a sweep or a batch of messages is everybody's: nobody's changes may hold it up for seconds.
-            tries_of_sums=TRIES_OF_SUMS if isinstance(self.settings, ApiSettings) else TRIES,
+            # A tick and a sweep are everybody's: nobody's changes may hold them up for seconds.
+            tries_of_sums=TRIES if isinstance(self.settings, ScannerSettings | SweeperSettings) else TRIES_OF_SUMS,
         )
 
     def targets(self, handlers: Mapping[str, Handler]) -> AllowedCaller:

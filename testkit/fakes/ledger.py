@@ -217,7 +217,7 @@ class InMemoryLedger:
         self._write(job_id.key, replace(row, state=target(Event.CANCEL), owner=owner), now=now)
         return Cancelled.over(before, owner=owner)
 
-    def give_up(self, job_id: JobId, *, row: LedgerRow, owner: str, now: datetime) -> Cancelled | Refused:
+    def give_up(self, job_id: JobId, *, row: LedgerRow, reason: str, owner: str, now: datetime) -> Cancelled | Refused:
         if row.state not in sources(Event.ABANDON):
             return Refused(row)
         met = self.rows.get(job_id.key)
@@ -225,7 +225,9 @@ class InMemoryLedger:
         is_untouched = met is not None and is_unchanged(met, row) and met.updated_at == row.updated_at
         if met is None or not (is_mine or is_untouched):
             return Refused(met)
-        ended = replace(met, state=target(Event.ABANDON), owner=owner, held="", job_id=met.job_id or str(job_id))
+        ended = replace(
+            met, state=target(Event.ABANDON), owner=owner, held="", error=reason, job_id=met.job_id or str(job_id)
+        )
         self._write(job_id.key, replace(ended, due_at=met.due_at or job_id.due_at), now=now)
         return Cancelled.over(met, owner=owner)
 

@@ -547,6 +547,7 @@ def test_a_run_that_is_given_up_is_cancelled_with_its_fence_and_nobody_goes_on_w
 
     row = row_of(ledger, timer.job)
     assert (row.state, row.fence, row.attempt, row.held, row.updated_at) == (State.CANCELLED, 1, 1, "", later)
+    assert row.error == "abandoned"
     assert isinstance(claim(ledger, a_next(timer, attempt=2), owner="you", now=later), Refused)
     assert isinstance(rescue(ledger, timer, row=seen, owner="you", now=later), Refused)
     assert isinstance(settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="dead"), Refused)
@@ -1225,7 +1226,7 @@ def request_cancel(
 
 
 def give_up(ledger: Ledger, job: Job, *, row: LedgerRow, owner: str, now: datetime = NOON) -> Cancelled | Refused:
-    return ledger.give_up(job_id_of(job), row=row, owner=owner, now=now)
+    return ledger.give_up(job_id_of(job), row=row, reason="abandoned", owner=owner, now=now)
 
 
 def a_letter(timer: Timer) -> DeadLetter:

@@ -165,7 +165,7 @@ def _cancel(ledger: Ledger, timer: Timer) -> Applied | Refused:
 def _give_up(ledger: Ledger, timer: Timer) -> Applied | Refused:
     # Of one that is gone by now.
     seen = ledger.get(timer.job.key) or LedgerRow(state=State.RUNNING, fence=1, updated_at=NOON)
-    return ledger.give_up(job_id_of(timer.job), row=seen, owner="performer", now=LONG_AFTER)
+    return ledger.give_up(job_id_of(timer.job), row=seen, reason="abandoned", owner="performer", now=LONG_AFTER)
 
 
 def _bury(ledger: Ledger, timer: Timer) -> Applied | Refused:

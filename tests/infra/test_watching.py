@@ -67,19 +67,19 @@ def test_the_dashboard_shows_every_metric_that_is_emitted(dev: Templates) -> Non
 
 def test_every_metric_that_a_function_counts_is_known() -> None:
     for service, names in EMITTED.items():
-        code = "".join(file.read_text() for file in (ROOT / "functions" / service).glob("*.py"))
+        code = "".join(file.read_text() for file in (ROOT / "functions" / service).rglob("*.py"))
         counted = set(re.findall(r"journal\.(?:count|observe)\(\s*\"(\w+)\"", code))
         assert counted - set(names) == set()
     everywhere = {name for names in EMITTED.values() for name in names}
-    shared = "".join(file.read_text() for file in (ROOT / "functions").glob("*.py"))
+    shared = "".join(file.read_text() for file in (ROOT / "functions" / "services").rglob("*.py"))
     assert set(re.findall(r"journal\.(?:count|observe)\(\s*\"(\w+)\"", shared)) - everywhere == set()
 
 
 def test_every_metric_is_named_in_the_code_that_emits_it() -> None:
     outcomes = {state.value for state in State}  # an attempt is counted by the state it ends in
     for service, names in EMITTED.items():
-        code = "".join(file.read_text() for file in (ROOT / "functions" / service).glob("*.py"))
-        code += "".join(file.read_text() for file in (ROOT / "functions").glob("*.py"))
+        code = "".join(file.read_text() for file in (ROOT / "functions" / service).rglob("*.py"))
+        code += "".join(file.read_text() for file in (ROOT / "functions" / "services").rglob("*.py"))
         assert [name for name in names if f'"{name}"' not in code and name not in outcomes] == []
 
 

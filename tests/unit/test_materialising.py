@@ -25,6 +25,7 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 MINUTELY = a_schedule(rule=every(minutes=1))
 WAITING = a_schedule(rule=every(minutes=10, from_end=True))
+SOON_AFTER = a_schedule(rule=every(minutes=1, from_end=True))
 
 
 @pytest.fixture
@@ -570,8 +571,48 @@ class TestEndToStart:
         assert {ending.job_id: (ending.outcome, ending.reason) for ending in world.trail.endings} == {
             job_id_of(run.job): (State.CANCELLED, "abandoned") for run in runs
         }
-        follow = a_link(NOON + MESSAGE_LIFE + 11 * MINUTE, index=1, previous_at=NOON)
+        follow = a_link(world.clock.now() + 10 * MINUTE, index=1, previous_at=NOON)
         assert [world.state(schedule).link for schedule in schedules] == [follow] * many
+
+    @pytest.mark.parametrize("is_seen_settled", [True, False], ids=["looked at again", "seen before it ended"])
+    def test_whoever_repeats_giving_a_run_up_finds_the_same_next_fire(self, world: World, is_seen_settled: bool):
+        chain = begun(world, SOON_AFTER, link=a_link(is_awaited=True), fire_count=1)
+        run = an_occurrence_timer(SOON_AFTER)
+        world.ledger.claim(run, owner="dead", lease_until=NOON + MINUTE, now=NOON)
+        seen = world.row(run.job)
+        world.clock.tick(2 * MESSAGE_LIFE)
+
+        def die(call: str) -> None:
+            if call == "schedules.advance":
+                raise CrashError
+
+        dying: Any = Watched(world.schedules, "schedules", before=die, after=lambda _: None)
+        replace(world.materialiser, schedules=dying).materialise([chain])
+        world.clock.tick(35 * SECOND)
+        if not is_seen_settled:
+            # By a read that is behind.
+            world.ledger.get = lambda _: seen  # pyright: ignore[reportAttributeAccessIssue]
+        world.materialiser.materialise([chain])
+
+        assert len({timer.job.identity for timer in world.ready.sent}) == 1
+        told = [(ending.job_id, ending.attempt, ending.reason) for ending in world.trail.endings]
+        assert set(told) == {(job_id_of(run.job), 1, "abandoned")}
+        assert len(told) == 1 + is_seen_settled
+
+    def test_a_row_that_nobody_can_make_sense_of_holds_up_no_other_chain(self, world: World):
+        schedules = [replace(WAITING, schedule_id=f"s{number}") for number in range(3)]
+        chains = [begun(world, schedule, link=a_link(is_awaited=True), fire_count=1) for schedule in schedules]
+        for schedule in schedules:
+            run = an_occurrence_timer(schedule)
+            world.ledger.claim(run, owner="dead", lease_until=NOON + MINUTE, now=NOON)
+        broken = run_key(schedules[1], NOON)
+        world.ledger.rows[broken] = replace(world.ledger.rows[broken], job_id="")
+        world.clock.tick(2 * MESSAGE_LIFE)
+
+        assert world.materialiser.materialise(chains) == [Carried.ON, Carried.REFUSED, Carried.ON]
+        [told] = world.events("chain_broken")
+        assert told["schedule"] == schedules[1].uid
+        assert str(told["error"]).startswith("InvalidJobId at ")
 
     def test_a_run_that_is_heard_of_just_then_is_awaited_on(self, world: World):
         chain = begun(world, WAITING, link=a_link(is_awaited=True), fire_count=1)

@@ -422,7 +422,7 @@ class DynamoDBLedger:
             return answer
         return Cancelled.over(_read(answer) if answer else None, owner=owner)
 
-    def give_up(self, job_id: JobId, *, row: LedgerRow, owner: str, now: datetime) -> Cancelled | Refused:
+    def give_up(self, job_id: JobId, *, row: LedgerRow, reason: str, owner: str, now: datetime) -> Cancelled | Refused:
         """One write unit."""
         if row.state not in sources(Event.ABANDON):
             return Refused(row)
@@ -432,14 +432,14 @@ class DynamoDBLedger:
             job_id.key,
             # The fence alone does not tell of a heartbeat, nor of a watchdog that was parked.
             condition=f"({unchanged} AND u = :heard) OR (s = :state AND o = :owner)",
-            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id)",
+            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id), e = :reason",
             removals="j",
             returns="ALL_OLD",
             state=target(Event.ABANDON),
             owner=owner,
             due_at=job_id.due_at,
             now=now,
-            values={**seen, ":heard": _ms(row.updated_at), ":id": {"S": str(job_id)}},
+            values={**seen, ":heard": _ms(row.updated_at), ":id": {"S": str(job_id)}, ":reason": {"S": reason}},
         )
         return answer if isinstance(answer, Refused) else Cancelled.over(_read(answer), owner=owner)
 

@@ -179,6 +179,7 @@ class Occurrences:
             return True
         row = self.ledger.get(parse_job_id(job_id).key)
         if row is not None and row.is_settled:
+            self.ends.stops.told_again(row)
             return True
         if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
             return False
@@ -186,7 +187,7 @@ class Occurrences:
             # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would tell of
             # what has ended otherwise.
             return True
-        return self.ends.given_up(parse_job_id(job_id), row)
+        return self.ends.given_up(parse_job_id(row.job_id or job_id), row)
 
     def _evict(self, job_id: str, key: str) -> None:
         """Stop a run: it is not tried again, and if it has not begun it does not."""

@@ -165,6 +165,8 @@ class Materialiser:
         ends = self._ends_of(steps, now=now)
         fires: list[tuple[_Step, Link, Timer]] = []
         for number, step in enumerate(steps):
+            if step.is_refused:
+                continue
             if len(fires) >= MOST_AT_ONCE or not allowance.covers(step, is_first=not number):
                 step.is_refused = True  # its turn comes again, when these have been recorded
                 continue
@@ -324,25 +326,32 @@ class Materialiser:
     def _ends_of(self, steps: Sequence[_Step], *, now: datetime) -> dict[str, datetime]:
         """When the runs that are awaited came to their ends, those that have. One that nobody carries on is brought to it."""
         links = [(step, step.planned.link) for step in steps]
-        awaited = {self._run_key(step, link): link for step, link in links if link is not None and link.is_awaited}
+        awaited = {
+            self._run_key(step, link): (step, link) for step, link in links if link is not None and link.is_awaited
+        }
         # Of a few as of all writes before: a run that has just been settled is the usual reason to ask.
         many = self.ledger.get_many(list(awaited)) if len(awaited) > _FEW else None
         ends: dict[str, datetime] = {}
-        for key, link in awaited.items():
+        for key, (step, link) in awaited.items():
             row = self.ledger.get(key) if many is None else many.get(key)
-            ended_at = self._ended_at(row, link, now=now)
+            try:
+                ended_at = self._ended_at(row, link, now=now)
+            except Exception as error:  # noqa: BLE001  what is wrong with one row holds up no other chain
+                step.is_refused = True
+                self.journal.event("chain_broken", schedule=step.chain.stored.key, error=fault_of(error))
+                continue
             if ended_at is not None:
                 ends[key] = ended_at
         return ends
 
     def _ended_at(self, row: LedgerRow | None, link: Link, *, now: datetime) -> datetime | None:
         if row is not None and row.is_settled:
+            self.stops.told_again(row)
             return row.updated_at
         if not is_abandoned(row, since=link.at, now=now, skew=self.wheel.skew):
             return None
-        if row is not None and not self.stops.give_up(parse_job_id(row.job_id), row):
-            return None
-        return given_up_at(row, since=link.at)
+        # As the row says from then on: whoever repeats this finds the same next fire.
+        return given_up_at(None, since=link.at) if row is None else self.stops.give_up(parse_job_id(row.job_id), row)
 
     def _observe(self, schedule: Schedule, link: Link) -> None:
         if link.previous_at is not None:

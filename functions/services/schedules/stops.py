@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from functions.domain.audit import Ending
+from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
-from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.ports.clock import Clock
 from functions.ports.ledger import Cancelled, Ledger, Refused
@@ -51,11 +53,11 @@ class Stops:
             )
         )
 
-    def cancelled(self, job_id: JobId, answer: Cancelled, *, reason: str = "") -> None:
-        """Its tombstone was written, or what stands for one. answer: what that has met."""
+    def cancelled(self, job_id: JobId, answer: Cancelled, *, reason: str = "", attempt: int = 0) -> None:
+        """Its tombstone was written, or what stands for one. answer: what that has met. attempt: the last that began."""
         if not answer.is_repeated:
             self.journal.event(
-                "job_settled", job_id=str(job_id), tenant=job_id.tenant, outcome=State.CANCELLED.value, attempt=0
+                "job_settled", job_id=str(job_id), tenant=job_id.tenant, outcome=State.CANCELLED.value, attempt=attempt
             )
             self.journal.count(State.CANCELLED.value)
             self.pending.leave(job_id, asked_for=answer.asked_for)
@@ -63,7 +65,7 @@ class Stops:
             Ending(
                 job_id=job_id,
                 outcome=State.CANCELLED,
-                attempt=0,
+                attempt=attempt,
                 ended_at=self.clock.now(),
                 due_at=job_id.due_at,
                 reason=reason,
@@ -71,16 +73,34 @@ class Stops:
             )
         )
 
-    def give_up(self, job_id: JobId, row: LedgerRow) -> bool:
-        """End a run of which no message is left, running or not; False when somebody has touched its row since it was seen.
+    def give_up(self, job_id: JobId, row: LedgerRow) -> datetime | None:
+        """End a run of which no message is left, running or not: when it ended, as its row says from then on.
 
-        Its schedule hears of nothing: it is who waits for it no longer.
+        None when somebody has touched its row since it was seen, and has not ended it. Its schedule hears of nothing: it is
+        who waits for it no longer.
         """
-        answer = self.ledger.give_up(job_id, row=row, owner=self.token(), now=self.clock.now())
+        now = from_ms(to_ms(self.clock.now()))
+        answer = self.ledger.give_up(job_id, row=row, reason=ABANDONED, owner=self.token(), now=now)
         if isinstance(answer, Refused):
-            # One that has expired meanwhile had come to its end, too.
-            return answer.row is None or answer.row.is_settled
-        self.cancelled(job_id, answer, reason=ABANDONED)
+            return answer.row.updated_at if answer.row is not None and answer.row.is_settled else None
+        self.cancelled(job_id, answer, reason=ABANDONED, attempt=row.attempt)
         self.journal.event("run_abandoned", job_id=str(job_id))
         self.journal.count("runs_abandoned")
-        return True
+        return now
+
+    def told_again(self, row: LedgerRow) -> None:
+        """Somebody has met the row of a run that was given up: whoever did that may have died before its line was sent."""
+        if row.state is not State.CANCELLED or row.error != ABANDONED:
+            return
+        job_id = parse_job_id(row.job_id)
+        self.audit.note(
+            Ending(
+                job_id=job_id,
+                outcome=State.CANCELLED,
+                attempt=row.attempt,
+                ended_at=row.updated_at or self.clock.now(),
+                due_at=job_id.due_at,
+                reason=ABANDONED,
+                is_repeated=True,
+            )
+        )
