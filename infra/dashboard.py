@@ -216,9 +216,9 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         _graph(
             "Attempts and what they ended in",
-            *_of("worker", "attempts", "succeeded", "retried", "failed", "expired", "cancelled", stage=stage),
+            *_of("worker", "attempts", "succeeded", "retried", "failed", "expired", stage=stage),
             *(emitted("failed", service=service, stage=stage) for service in ("scanner", "sweeper", "dead_letters")),
-            emitted("cancelled", service="operations", stage=stage),
+            *_of_each("cancelled", stage=stage),
             columns=4,
         ),
         _graph(

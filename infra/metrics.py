@@ -17,10 +17,12 @@ MATERIALISED = (
     "schedules_paused",
     "gap_s",
     "outside_window_wait_s",
+    "cancelled",
+    "runs_abandoned",
 )
 """What every function counts that carries the chains of schedules on."""
 
-ENDED_BY_TARGETS = ("succeeded", "retried", "retry_in_s", "failed", "cancelled", "dead_lettered")
+ENDED_BY_TARGETS = ("succeeded", "retried", "retry_in_s", "failed", "dead_lettered")
 """What the API counts of attempts whose targets go on by themselves."""
 
 EMITTED = {
@@ -71,8 +73,6 @@ EMITTED = {
         "duplicates_dropped",
         "returned",
         "dead_lettered",
-        "cancelled",
-        "runs_abandoned",
         "breakers_opened",
         "breakers_closed",
         "parked",
@@ -96,7 +96,7 @@ EMITTED = {
         "audit_lines_lost",
         *MATERIALISED,
     ),
-    "operations": ("operation_failures", "cancelled", "audit_lines_lost", *MATERIALISED),
+    "operations": ("operation_failures", "audit_lines_lost", *MATERIALISED),
     "dead_letters": (
         "failed",
         "dead_lettered",
