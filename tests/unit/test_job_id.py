@@ -1,9 +1,11 @@
+from itertools import accumulate
+
 import pytest
 
 from functions.domain.errors import InvalidJobId
 from functions.domain.instants import LATEST
 from functions.domain.jobs.job import Delivery, Priority
-from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
+from functions.domain.jobs.job_id import JobId, first_identity, job_id_of, moved_identity, movers_of, parse_job_id
 from testkit.builders import NOON, a_job
 
 
@@ -86,3 +88,13 @@ def test_any_other_text_is_refused(text: str):
         parse_job_id(text)
 
     assert refused.value.text == text
+
+
+def test_the_last_two_operations_that_have_moved_a_job_are_named_on_whoever_moves_it_then():
+    moved = list(
+        accumulate(("a.1", "2", "b.3", "4", "c.5"), lambda on, by: moved_identity(on, unique=by), initial="first")
+    )
+
+    assert moved == ["first", "first_a.1", "first_a.2", "first_b.a.3", "first_b.a.4", "first_c.b.5"]
+    assert [movers_of(identity) for identity in moved[3:]] == [["b", "a"], ["b", "a"], ["c", "b"]]
+    assert {first_identity(identity) for identity in moved} == {"first"}

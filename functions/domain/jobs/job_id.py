@@ -19,6 +19,8 @@ MAX_LENGTH = 400
 MOVED = "_"
 """In the identity of a job that was moved: behind that of the job that was submitted, before what makes it unique."""
 
+_MOST_MOVERS = 2
+
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _DELIVERY_LETTERS = {Delivery.EXACTLY_ONCE: "e", Delivery.AT_LEAST_ONCE: "l", Delivery.AT_MOST_ONCE: "m"}
 _DELIVERIES = {letter: delivery for delivery, letter in _DELIVERY_LETTERS.items()}
@@ -81,11 +83,17 @@ def attempt_id(job_id: JobId, due_at: datetime, *, wheel: Wheel) -> JobId:
 def moved_identity(identity: str, *, unique: str) -> str:
     """The identity under which a job goes on at another time, or with another content.
 
-    unique: letters and digits, behind the id of an operation and a dot where that moves it. The operation that has moved it
-    before is named on: it must know the job again, also where its owner has changed it since and clocks differ.
+    unique: letters and digits, behind the id of an operation and a dot where that moves it. The last operations that have
+    moved it are named on: each must know the job again, also where others have changed it since and clocks differ.
     """
-    mover, dot, _ = identity.partition(MOVED)[2].rpartition(".")
-    return f"{first_identity(identity)}{MOVED}{mover + dot if dot not in unique else ''}{unique}"
+    *mover, own = unique.split(".")
+    movers = [*mover, *movers_of(identity)][:_MOST_MOVERS]
+    return f"{first_identity(identity)}{MOVED}{'.'.join([*movers, own])}"
+
+
+def movers_of(identity: str) -> list[str]:
+    """The ids of the last operations that have moved a job, newest first."""
+    return identity.rpartition(MOVED)[2].split(".")[:-1]
 
 
 def first_identity(identity: str) -> str:

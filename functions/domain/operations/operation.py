@@ -16,7 +16,7 @@ import xxhash
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds, require_aware, to_seconds
 from functions.domain.jobs.job import Job, Priority, Timer
-from functions.domain.jobs.job_id import MOVED
+from functions.domain.jobs.job_id import movers_of
 from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
 
@@ -276,8 +276,7 @@ class Operation:
 
     def has_moved(self, identity: str) -> bool:
         """Whether it gave a job that identity."""
-        # Behind the first one, that of the job that was submitted.
-        return identity.rpartition(MOVED)[2].startswith(f"{self.operation_id}.")
+        return self.operation_id in movers_of(identity)
 
     def is_older(self, instant: datetime | None) -> bool:
         """Whether it was asked for before something that happened then; False where that is not known."""
