@@ -17,17 +17,23 @@ from functions.domain.jobs.job import Priority, Timer
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
 from functions.services.far_ring.placer import Placement
-from functions.sweeper.publish import Publisher
 from simulation.calls import Calls
 from simulation.event_source import EventSource, Function
 from simulation.limits import Limits
 from simulation.network import Tables
 from simulation.partitions import Sample
 from simulation.queues import Queue
-from simulation.size import ROW_BYTES, SHED_AFTER, StageSize
+from simulation.size import ROW_BYTES, StageSize
 from simulation.stores import Counts, Target, TimerRows
-from simulation.virtual_time import START, Dice, InvocationClock, World, instant_of
-from simulation.wiring import Components, Kept, ScannerEnvironment, Surroundings, WorkerEnvironment
+from simulation.virtual_time import START, Dice, World, instant_of
+from simulation.wiring import (
+    ApiEnvironment,
+    Kept,
+    PublisherEnvironment,
+    ScannerEnvironment,
+    Surroundings,
+    WorkerEnvironment,
+)
 from testkit.fakes import GivenPlans, InMemoryDeadLetters, InMemoryLedger
 
 MINUTE = 60.0
@@ -100,8 +106,8 @@ class SimulatedStage:
         )
         self.functions = {priority: self._function(priority) for priority in Priority}
         self.sources = {priority: self._source(priority) for priority in Priority}
-        self._api = Components(self._around, InvocationClock(), wheel=self._old_wheel())
-        self._resharded_api = Components(self._around, InvocationClock(), wheel=self.wheel)
+        self._api = ApiEnvironment(self._around, wheel=self._old_wheel())
+        self._resharded_api = ApiEnvironment(self._around, wheel=self.wheel)
         self._scanners = {
             shard: ScannerEnvironment(self._around, shard, slowness=slowness(shard)) for shard in sample.sampled
         }
@@ -117,8 +123,7 @@ class SimulatedStage:
     def submit(self, timer: Timer, *, at: float) -> Placement:
         """Place a job at an instant."""
         api = self._resharded_api if at >= self.size.resharded_at else self._api
-        api.clock.start(at)
-        return api.placer.place([timer])[0]
+        return api.place(timer, at=at)
 
     def run(self, *, until: float, advance: Callable[[float], None] = lambda _: None) -> None:
         """Let the stage run, minute by minute. advance: told how far it has come."""
@@ -185,20 +190,7 @@ class SimulatedStage:
     def _publish(self) -> None:
         if self.is_down(self.world.now):
             return
-        components = Components(self._around, InvocationClock(), wheel=self.wheel)
-        components.clock.start(self.world.now)
-        publisher = Publisher(
-            wheel=self.wheel,
-            clock=components.clock,
-            ready=components.ready,
-            # A stage has one publisher, however many of its shards are simulated: its few units are not counted.
-            shards=self.kept.shards,
-            plans=self.plans,
-            journal=self.counts,
-            capacity=self.size.ready_capacity,
-            shed_after=SHED_AFTER,
-        )
-        publisher.publish()
+        PublisherEnvironment(self._around).publish(at=self.world.now)
 
     def _note_minute(self) -> None:
         now, share = self.world.now, self.sample.share

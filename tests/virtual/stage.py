@@ -21,18 +21,9 @@ from functions.domain.targets.options import TargetOptions
 from functions.domain.wheel import Wheel
 from functions.ports.ready_queue import Receipt
 from functions.ports.targets import Invocation, Outcome, Succeeded
+from functions.runtime.container import Container
 from functions.scanner.scan import Scanner
 from functions.scanner.schedule_alarms import Ringer
-from functions.services.far_ring.pacer import Pacer
-from functions.services.far_ring.placer import Placer
-from functions.services.jobs.ends import Ends
-from functions.services.jobs.occurrences import Occurrences
-from functions.services.jobs.settler import Settler
-from functions.services.schedules.changer import ScheduleChanger
-from functions.services.schedules.materialiser import Materialiser
-from functions.services.schedules.pauser import Asides, Pauser
-from functions.services.schedules.run_ends import RunEnds
-from functions.services.schedules.stops import Stops
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.seating import Usher
@@ -92,163 +83,40 @@ class VirtualStage:
         self.schedules = InMemoryScheduleStore()
         self.journal = RecordingJournal()
         self.targets = Targets(self.clock)
-        payloads = InMemoryPayloadStore()
-        pacer = Pacer(
-            wheel=wheel,
-            clock=self.clock,
-            plans=GivenPlans(),
-            rates=InMemoryRateStore(),
-            classes=KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal),
-            journal=self.journal,
+        conditions = KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
+        container = Container(
+            {
+                "wheel": wheel,
+                "skew": wheel.skew,
+                "clock": self.clock,
+                "journal": self.journal,
+                "plans": GivenPlans(),
+                "ledger": self.ledger,
+                "dead_letters": letters,
+                "timers": self.timers,
+                "ready": self.ready,
+                "shards": self.shards,
+                "schedules": self.schedules,
+                "payloads": InMemoryPayloadStore(),
+                "rates": InMemoryRateStore(),
+                "seats": InMemorySeatStore(),
+                "targets": self.targets,
+                "conditions": conditions,
+                "classes": conditions,
+                "token": self._token,
+                "jitter": lambda: 0.0,
+                "side_by_side": _one_after_another,
+            },
+            parts={"alarms": Ringer, "asked": AskedFires, "usher": Usher},
         )
-        placer = Placer(wheel=wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=pacer)
-        changer = ScheduleChanger(clock=self.clock, schedules=self.schedules)
-        pauser = Pauser(changer=changer, journal=self.journal)
-        stops = Stops(clock=self.clock, ledger=self.ledger, journal=self.journal, token=self._token)
-        materialiser = Materialiser(
-            wheel=wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            ledger=self.ledger,
-            placer=placer,
-            plans=GivenPlans(),
-            journal=self.journal,
-            asides=Asides(clock=self.clock, schedules=self.schedules, pauser=pauser, journal=self.journal),
-            stops=stops,
-            side_by_side=_one_after_another,
+        self.manager = container.build(ScheduleManager)
+        self._scanner = container.build(Scanner, capacity=1_000_000)
+        self._worker = container.build(
+            Worker, breakers=container.build(Breakers, store=InMemoryBreakerStore()), side_by_side=_all
         )
-        self.manager = ScheduleManager(
-            wheel=wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            changer=changer,
-            materialiser=materialiser,
-            ledger=self.ledger,
-            asked=AskedFires(
-                clock=self.clock,
-                ledger=self.ledger,
-                placer=placer,
-                token=self._token,
-                side_by_side=_one_after_another,
-            ),
-            payloads=payloads,
-            journal=self.journal,
-        )
-        ends = Ends(
-            clock=self.clock,
-            ledger=self.ledger,
-            dead_letters=letters,
-            runs=RunEnds(schedules=self.schedules, pauser=pauser, materialiser=materialiser),
-            stops=stops,
-            journal=self.journal,
-        )
-        self._scanner = Scanner(
-            wheel=wheel,
-            clock=self.clock,
-            shards=self.shards,
-            timers=self.timers,
-            ready=self.ready,
-            ledger=self.ledger,
-            dead_letters=letters,
-            plans=GivenPlans(),
-            pacer=pacer,
-            placer=placer,
-            ends=ends,
-            capacity=1_000_000,
-            alarms=Ringer(
-                wheel=self.wheel,
-                clock=self.clock,
-                schedules=self.schedules,
-                materialiser=materialiser,
-                journal=self.journal,
-            ),
-            journal=self.journal,
-            token=self._token,
-        )
-        occurrences = Occurrences(
-            wheel=wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            ledger=self.ledger,
-            placer=placer,
-            ends=ends,
-            journal=self.journal,
-            token=self._token,
-        )
-        self._worker = Worker(
-            wheel=wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            settler=Settler(
-                wheel=wheel,
-                clock=self.clock,
-                ledger=self.ledger,
-                placer=placer,
-                ends=ends,
-                dead_letters=letters,
-                payloads=payloads,
-                journal=self.journal,
-                jitter=lambda: 0.0,
-            ),
-            plans=GivenPlans(),
-            breakers=Breakers(
-                clock=self.clock,
-                store=InMemoryBreakerStore(),
-                journal=self.journal,
-                token=self._token,
-                jitter=lambda: 0.0,
-                skew=wheel.skew,
-            ),
-            usher=Usher(
-                wheel=wheel,
-                clock=self.clock,
-                seats=InMemorySeatStore(),
-                journal=self.journal,
-                token=self._token,
-                jitter=lambda: 0.0,
-            ),
-            occurrences=occurrences,
-            ready=self.ready,
-            payloads=payloads,
-            targets=self.targets,
-            journal=self.journal,
-            side_by_side=_all,
-            token=self._token,
-            jitter=lambda: 0.0,
-        )
-        self._sweeper = Sweeper(
-            wheel=wheel,
-            clock=self.clock,
-            shards=self.shards,
-            timers=self.timers,
-            ledger=self.ledger,
-            placer=placer,
-            ends=ends,
-            plans=GivenPlans(),
-            journal=self.journal,
-            token=self._token,
-            sample=1.0,
-            capacity=100_000,
-        )
-        self._publisher = Publisher(
-            wheel=wheel,
-            clock=self.clock,
-            ready=self.ready,
-            shards=self.shards,
-            plans=GivenPlans(),
-            journal=self.journal,
-            capacity=100_000,
-            shed_after=timedelta(minutes=5),
-        )
-        self._healer = Healer(
-            wheel=wheel,
-            clock=self.clock,
-            shards=self.shards,
-            schedules=self.schedules,
-            materialiser=materialiser,
-            plans=GivenPlans(),
-            journal=self.journal,
-        )
+        self._sweeper = container.build(Sweeper, sample=1.0, capacity=100_000)
+        self._publisher = container.build(Publisher, capacity=100_000, shed_after=timedelta(minutes=5))
+        self._healer = container.build(Healer)
 
     def put(self, schedules: Sequence[Schedule]) -> None:
         """Create schedules."""
