@@ -8,7 +8,7 @@ import pytest
 from functions.adapters.dynamodb.tables import SHARDS
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import MAX_RESCUES
-from functions.services.schedules.pauser import PAUSED_AFTER
+from functions.services.schedules.pauser import PAUSED_AFTER, Asides
 from functions.services.tenants.plans import KNOWN_FOR
 from testkit.events import Context, an_sqs_event
 from tests.integration.stage import Stage
@@ -52,7 +52,7 @@ def test_a_sweep_carries_a_lost_chain_on_within_the_rate_of_its_tenant(stage: St
 
 def test_an_operation_that_meets_a_chain_which_takes_too_much_pauses_it_in_the_end(stage: Stage):
     put(stage, **OFTEN)
-    asides = stage.module("operations").wiring.materialiser.asides
+    asides = stage.module("operations").wiring.part("asides", Asides)
     _, standing = stage.call("GET", "/v1/schedules/nightly", query={"tenant": "acme"})
 
     with recorder.acting("operations"):

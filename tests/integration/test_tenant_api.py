@@ -69,7 +69,7 @@ def test_a_name_that_no_url_can_hold_is_refused_of_who_is_new_and_read_of_who_is
     assert stage.call("POST", "/v1/operations", export)[1]["errors"][0]["field"] == "action"
 
     later = stage.now() + timedelta(hours=1)
-    (stored,) = stage.module("api").submitter.submit([a_submission(tenant=tenant, due_at=later)])
+    (stored,) = stage.module("api").intake.submitter.submit([a_submission(tenant=tenant, due_at=later)])
     assert stage.get(stored.job_id)["tenant"] == tenant
     assert stage.call("PATCH", f"/v1/jobs/{stored.job_id}", {"delay": 7_200})[0] == 200
     assert stage.call("DELETE", f"/v1/jobs/{stored.job_id}")[0] == 200

@@ -55,7 +55,7 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     worker.breaker_store.put(breaker, seen=None)
     worker.usher.seats.take(Seat(tenant=tenant, number=1, owner="o", lease_until=now + MINUTE), now=now, skew=MINUTE)
     stage.dynamodb.put_item(TableName=TENANTS.name, Item={"t": {"S": tenant}, "i": {"S": "rate#execution"}})
-    wiring.pending.add(tenant, now.date(), 3)
+    wiring.pending_store.add(tenant, now.date(), 3)
     return far
 
 
