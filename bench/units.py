@@ -137,7 +137,7 @@ class _Rig:
         wiring.confirm()
         self._submitter = wiring.build(Submitter)
         self._scanner = wiring.build(Scanner, ready=wiring.ready, capacity=1_000_000, audit=UNAUDITED)
-        self._schedules = wiring.build(ScheduleManager, gate=None, audit=UNAUDITED)
+        self._schedules = wiring.build(ScheduleManager, audit=UNAUDITED)
         self._worker = wiring.build(
             Worker,
             targets=wiring.targets({"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}),
