@@ -63,6 +63,9 @@ def http_sink() -> Iterator[HttpSink]:
                 sink.respond(self)
             except ConnectionError:
                 self.close_connection = True
+            if sink.released.is_set():
+                # No answer comes any more: whoever waits for one would wait until its own timeout, beyond the test.
+                self.close_connection = True
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _receive  # noqa: N815  names that http.server looks for
 

@@ -1,5 +1,6 @@
 """How the tests of targets call them."""
 
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -50,6 +51,14 @@ def call(
     caller = caller or a_caller(handlers)
     given = TargetOptions(**options) if options else USUAL
     return caller.call(target, payload, invocation, options=given, timeout=timeout)
+
+
+def wait_for_calls(*, since: set[threading.Thread], seconds: float = 50) -> None:
+    """Wait until the threads of the calls end that have begun since then; those of other tests may take their time."""
+    for thread in set(threading.enumerate()) - since:
+        if thread.name == "target":
+            thread.join(seconds)
+            assert not thread.is_alive()
 
 
 def failure_of(outcome: Outcome) -> Failed:

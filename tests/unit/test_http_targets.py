@@ -19,7 +19,7 @@ from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.fakes import FakeClock, GivenWebhookKeys
 from testkit.fakes.webhook_keys import MASTER
 from tests.http_sink import HttpSink, answering, http_sink, saying
-from tests.unit.calling import NO_ANSWER, SHORT, a_caller, call, failure_of
+from tests.unit.calling import NO_ANSWER, SHORT, a_caller, call, failure_of, wait_for_calls
 
 
 @pytest.fixture
@@ -193,6 +193,7 @@ def test_a_target_that_drips_its_headers_has_failed_at_the_timeout_and_is_cut_of
 
 def test_a_call_that_was_given_up_while_it_connected_sends_nothing(sink: HttpSink):
     connecting, given_up = threading.Event(), threading.Event()
+    before = set(threading.enumerate())
 
     class SlowGuard:
         def connect(self, *_: Any, **__: Any) -> socket.socket:
@@ -205,8 +206,7 @@ def test_a_call_that_was_given_up_while_it_connected_sends_nothing(sink: HttpSin
     assert connecting.is_set()
 
     given_up.set()
-    for thread in [thread for thread in threading.enumerate() if thread.name == "target"]:
-        thread.join(60)
+    wait_for_calls(since=before)
     assert sink.requests == []
 
 
@@ -331,6 +331,7 @@ def test_an_attempt_is_one_request_even_when_its_connection_breaks(sink: HttpSin
 def test_a_body_that_drips_is_cut_off_after_a_moment_and_changes_nothing(
     sink: HttpSink, framing: str, is_used_again: bool
 ):
+    before = set(threading.enumerate())
     cut_off = threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:
@@ -355,9 +356,7 @@ def test_a_body_that_drips_is_cut_off_after_a_moment_and_changes_nothing(
     assert (told["status"], told["truncated"]) == (200, True)
     assert set(told["body"]) == {"."}
     assert cut_off.wait(50)
-    for thread in [thread for thread in threading.enumerate() if thread.name == "target"]:
-        thread.join(50)
-        assert not thread.is_alive()
+    wait_for_calls(since=before)
 
 
 def test_a_body_that_never_ends_is_cut_off(sink: HttpSink):

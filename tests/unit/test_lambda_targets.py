@@ -22,6 +22,7 @@ from functions.domain.targets.options import USUAL, TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON
 from tests.http_sink import HttpSink, answering, http_sink, saying
+from tests.unit.calling import wait_for_calls
 
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
 INVOCATION = Invocation(
@@ -231,10 +232,7 @@ def test_a_thread_ends_soon_after_its_call(aws: HttpSink):
 
     call(FUNCTION, timeout=timedelta(milliseconds=100))
 
-    for thread in set(threading.enumerate()) - before:
-        if thread.name == "target":
-            thread.join(30)
-            assert not thread.is_alive()
+    wait_for_calls(since=before)
 
 
 def test_an_answer_whose_body_breaks_off_has_succeeded_all_the_same(aws: HttpSink):
