@@ -322,6 +322,7 @@ class World:
             ledger=ledger or self.ledger,
             placer=self.placer,
             ends=self.ends(ledger=ledger),
+            stops=self.stops(ledger=ledger),
             journal=self.journal,
             token=self.token,
         )

@@ -34,6 +34,9 @@ RECORD_LIMIT = 1_000_000
 SCHEDULER = "tickwheel"
 """The caller of what the scheduler does by itself."""
 
+ABANDONED = "abandoned"
+"""Why a run was cancelled that nobody carried on: the `error` of its row, and the reason of its line."""
+
 _LONGEST_TEXT = 1_000
 _ID_BYTES = 12
 
@@ -106,7 +109,7 @@ class Ending:
     """How an execution came to its end.
 
     attempt: with which; 0 where it ended before its first. due_at, began_at: of that attempt, where they are known.
-    target: whatever its job calls, of which only the destination is told. reason: of a skip. is_repeated: it is told
+    target: whatever its job calls, of which only the destination is told. reason: of a skip, and of a run that was given up. is_repeated: it is told
     again, from its ledger row, because the first line may have been lost.
     """
 
@@ -171,9 +174,16 @@ def told_again(job_id: JobId, row: LedgerRow, *, now: datetime, attempt: int = 0
         ended_at=row.updated_at or now,
         due_at=row.due_at,
         target=target,
-        reason=row.error.partition(":")[0] if row.state is State.SKIPPED else "",
+        reason=_reason(row),
         is_repeated=True,
     )
+
+
+def _reason(row: LedgerRow) -> str:
+    """Of an end whose row keeps one as its first word; other errors may hold what a target said."""
+    if row.state is State.CANCELLED and row.error == ABANDONED:
+        return ABANDONED
+    return row.error.partition(":")[0] if row.state is State.SKIPPED else ""
 
 
 def described(job: Job) -> dict[str, Any]:

@@ -153,6 +153,9 @@ EVENTS: Mapping[str, Shape] = {
     "fire_skipped": Shape("a fire did not become a run", ("job_id", "reason")),
     "fire_waits": Shape("a fire waits for the run before it", ("job_id", "seconds")),
     "run_abandoned": Shape("a schedule waits no longer for a run", ("job_id",)),
+    "run_not_given_up": Shape(
+        "whether a run that a schedule waits for has ended was not found out: it is asked again", ("schedule", "error")
+    ),
     "run_replaced": Shape("a run was stopped for the next one", ("job_id",)),
     # What somebody did by hand.
     "job_cancelled": Shape("somebody stopped a job", ("job_id", "state", "caller")),

@@ -38,6 +38,7 @@ UNEXPECTED_EVENTS = (
     "schedule_healed",
     "schedule_undecodable",
     "chain_broken",
+    "run_not_given_up",
     "fire_refused",
     "waking_failed",
     "operation_failed",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from functions.domain.audit import (
+    ABANDONED,
     COLUMNS,
     LINE_LIMIT,
     RECORD_LIMIT,
@@ -249,3 +250,14 @@ def test_the_size_of_a_record_is_counted_in_bytes():
 
 def test_nothing_makes_no_record():
     assert list(packed([])) == []
+
+
+def test_a_run_that_was_given_up_is_told_again_with_its_reason_and_any_other_cancel_without():
+    given_up, withdrawn = (
+        told_again(ID, LedgerRow(state=State.CANCELLED, error=error), now=NOON)
+        for error in (ABANDONED, "secret: of a target")
+    )
+
+    assert given_up is not None
+    assert withdrawn is not None
+    assert (given_up.reason, withdrawn.reason) == (ABANDONED, "")

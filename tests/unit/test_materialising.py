@@ -610,7 +610,7 @@ class TestEndToStart:
         world.clock.tick(2 * MESSAGE_LIFE)
 
         assert world.materialiser.materialise(chains) == [Carried.ON, Carried.REFUSED, Carried.ON]
-        [told] = world.events("chain_broken")
+        [told] = world.events("run_not_given_up")
         assert told["schedule"] == schedules[1].uid
         assert str(told["error"]).startswith("InvalidJobId at ")
 

@@ -81,10 +81,6 @@ class Ends:
         if not (spares_schedule or answer.is_repeated):
             self.runs.cancelled(job_id)
 
-    def given_up(self, job_id: JobId, row: LedgerRow) -> bool:
-        """Nobody carries on a run that its schedule waits for; False when somebody has touched its row since, and not ended it."""
-        return self.stops.give_up(job_id, row) is not None
-
     def skipped(self, timer: Timer, reason: SkipReason | str) -> None:
         """A fire does not run. reason: a text where its schedule, which may be another by now, is not to count it."""
         self.stops.skipped(timer, str(reason))

@@ -29,6 +29,7 @@ from functions.ports.schedules import ScheduleStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.schedules.run_ends import schedule_key
+from functions.services.schedules.stops import Stops
 
 _TRIES = 5
 _DELETED = "its schedule was deleted"
@@ -52,6 +53,7 @@ class Occurrences:
     ledger: Ledger
     placer: Placer
     ends: Ends
+    stops: Stops
     journal: Journal
     token: Callable[[], str]
 
@@ -179,7 +181,7 @@ class Occurrences:
             return True
         row = self.ledger.get(parse_job_id(job_id).key)
         if row is not None and row.is_settled:
-            self.ends.stops.told_again(row)
+            self.stops.told_again(row)
             return True
         if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
             return False
@@ -187,7 +189,7 @@ class Occurrences:
             # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would tell of
             # what has ended otherwise.
             return True
-        return self.ends.given_up(parse_job_id(row.job_id or job_id), row)
+        return self.stops.give_up(parse_job_id(row.job_id or job_id), row) is not None
 
     def _evict(self, job_id: str, key: str) -> None:
         """Stop a run: it is not tried again, and if it has not begun it does not."""

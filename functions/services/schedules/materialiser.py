@@ -338,7 +338,7 @@ class Materialiser:
                 ended_at = self._ended_at(row, link, now=now)
             except Exception as error:  # noqa: BLE001  what is wrong with one row holds up no other chain
                 step.is_refused = True
-                self.journal.event("chain_broken", schedule=step.chain.stored.key, error=fault_of(error))
+                self.journal.event("run_not_given_up", schedule=step.chain.stored.key, error=fault_of(error))
                 continue
             if ended_at is not None:
                 ends[key] = ended_at

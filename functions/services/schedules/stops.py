@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.domain.audit import Ending
+from functions.domain.audit import ABANDONED, Ending, told_again
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
@@ -20,9 +20,6 @@ from functions.ports.ledger import Cancelled, Ledger, Refused
 from functions.ports.recorder import Audit, Journal, PendingCounter
 from functions.services.telemetry.audit_trail import UNAUDITED
 from functions.services.telemetry.usage import UNCOUNTED
-
-ABANDONED = "abandoned"
-"""Why a run was cancelled that nobody carried on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +87,6 @@ class Stops:
 
     def told_again(self, row: LedgerRow) -> None:
         """Somebody has met the row of a run that was given up: whoever did that may have died before its line was sent."""
-        if row.state is not State.CANCELLED or row.error != ABANDONED:
-            return
-        job_id = parse_job_id(row.job_id)
-        self.audit.note(
-            Ending(
-                job_id=job_id,
-                outcome=State.CANCELLED,
-                attempt=row.attempt,
-                ended_at=row.updated_at or self.clock.now(),
-                due_at=job_id.due_at,
-                reason=ABANDONED,
-                is_repeated=True,
-            )
-        )
+        again = told_again(parse_job_id(row.job_id), row, now=self.clock.now()) if row.job_id else None
+        if again is not None and again.reason == ABANDONED:
+            self.audit.note(again)
