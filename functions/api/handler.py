@@ -29,6 +29,7 @@ from functions.api.http.problems import CONTENT_TYPE, Misshapen, problem, proble
 from functions.api.http.read_rates import ReadRates
 from functions.api.http.reading import KEY_HEADER, body_of, caller_of, trace_of
 from functions.api.http.requests import BatchBody, JobBody, Rules, check_key
+from functions.api.http.router import serve
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake
@@ -49,9 +50,8 @@ from functions.api.stage.health import HealthReader
 from functions.api.stage.pulse import PulseReader
 from functions.api.stage.routes import CONTEXT as HEALTH
 from functions.api.stage.routes import router as health_router
-from functions.api.targets.routes import CONTEXT as BREAKERS
-from functions.api.targets.routes import BreakerDesk
-from functions.api.targets.routes import router as breaker_router
+from functions.api.targets.routes import BreakerServices
+from functions.api.targets.routes import routes as breaker_routes
 from functions.api.tenants.manager import TenantManager
 from functions.api.tenants.routes import CONTEXT as TENANTS
 from functions.api.tenants.routes import router as tenant_router
@@ -80,7 +80,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 app = APIGatewayHttpResolver()
 app.include_router(router)
 app.include_router(letter_router)
-app.include_router(breaker_router)
 app.include_router(job_router)
 app.include_router(operation_router)
 app.include_router(tenant_router)
@@ -111,7 +110,7 @@ canceller = wiring.part("canceller", Canceller)
 known_ids = wiring.part("known", KnownIds)
 finder = wiring.build(Finder)
 manager = wiring.build(ScheduleManager, limits=lambda tenant: wiring.plans.of(tenant).load_limits)
-breaker_desk = wiring.build(BreakerDesk, breakers=wiring.breaker_store)
+serve(app, breaker_routes, wiring.build(BreakerServices, breaker_store=wiring.breaker_store), checks=())
 letter_desk = wiring.build(LetterDesk)
 finisher = wiring.build(Finisher)
 explainer = wiring.build(Explainer, finder=finder, breakers=wiring.breaker_store, backlogs=quota.backlog)
@@ -227,7 +226,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         rescheduler=rescheduler,
         rules=_rules,
     )
-    app.append_context(**{CONTEXT: desk, JOBS: job_desk, LETTERS: letter_desk, BREAKERS: breaker_desk})
+    app.append_context(**{CONTEXT: desk, JOBS: job_desk, LETTERS: letter_desk})
     app.append_context(**{OPERATIONS: operation_manager, TENANTS: tenant_manager, HEALTH: health_reader})
     left = context.get_remaining_time_in_millis() / 1_000
     try:

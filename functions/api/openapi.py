@@ -11,7 +11,7 @@ from functions.api.dead_letters.openapi import MODELS as LETTER_MODELS
 from functions.api.dead_letters.openapi import SCHEMAS as LETTER_SCHEMAS
 from functions.api.dead_letters.openapi import letter_paths
 from functions.api.http.answers import UNTRACKED
-from functions.api.http.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, TRACEPARENT, operation
+from functions.api.http.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, TRACEPARENT, operation, paths_of
 from functions.api.http.problems import TABLE
 from functions.api.http.requests import BATCH_LIMIT, BatchBody, JobBody
 from functions.api.jobs.openapi import JOB_ID, change_operation, job_paths
@@ -25,7 +25,7 @@ from functions.api.stage.openapi import SCHEMAS as HEALTH_SCHEMAS
 from functions.api.stage.openapi import health_paths
 from functions.api.targets.openapi import MODELS as BREAKER_MODELS
 from functions.api.targets.openapi import SCHEMAS as BREAKER_SCHEMAS
-from functions.api.targets.openapi import breaker_paths
+from functions.api.targets.routes import routes as breaker_routes
 from functions.api.tenants.openapi import MODELS as TENANT_MODELS
 from functions.api.tenants.openapi import SCHEMAS as TENANT_SCHEMAS
 from functions.api.tenants.openapi import tenant_paths
@@ -221,7 +221,7 @@ def document() -> dict[str, Any]:
             **job_paths(),
             **schedule_paths(),
             **letter_paths(),
-            **breaker_paths(),
+            **paths_of(breaker_routes.declared),
             **operation_paths(),
             **tenant_paths(),
             **health_paths(),

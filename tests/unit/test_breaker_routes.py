@@ -8,7 +8,8 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from functions.api.http.answers import problem_answer
 from functions.api.http.problems import Misshapen, problem_of
-from functions.api.targets.routes import CONTEXT, BreakerDesk, router
+from functions.api.http.router import serve
+from functions.api.targets.routes import BreakerServices, routes
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import SECOND
 from functions.domain.targets.breaker import BreakerState
@@ -26,11 +27,11 @@ class Api:
         self.store = InMemoryBreakerStore()
         self.journal = RecordingJournal()
         self.app = APIGatewayHttpResolver()
-        self.app.include_router(router)
+        services = BreakerServices(breaker_store=self.store, journal=self.journal)
+        serve(self.app, routes, services, checks=())
         self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, Any]:
-        self.app.append_context(**{CONTEXT: BreakerDesk(breakers=self.store, journal=self.journal)})
         context: Any = Context()
         answer = self.app.resolve(a_request(method, path, body, query=query), context)
         return answer["statusCode"], json.loads(answer["body"])

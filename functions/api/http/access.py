@@ -75,7 +75,7 @@ def in_letter_id(request: Request) -> Iterable[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Access:
     """What a route asks of its caller. is_open: nothing; for_operators: that he is one."""
 
     places: tuple[Place, ...] = ()
@@ -83,56 +83,56 @@ class Row:
     for_operators: bool = False
 
 
-_OPEN = Row(is_open=True)
-_OPERATORS = Row(for_operators=True)
-_QUERY = Row((in_query,))
-_BODY = Row((in_query, in_body))
-_JOB = Row((in_job_id, in_query, in_body))
-_LETTER = Row((in_letter_id, in_query, in_body))
-_PATH = Row((in_path, in_query, in_body))
+OPEN = Access(is_open=True)
+OPERATORS = Access(for_operators=True)
+QUERY = Access((in_query,))
+BODY = Access((in_query, in_body))
+JOB = Access((in_job_id, in_query, in_body))
+LETTER = Access((in_letter_id, in_query, in_body))
+PATH = Access((in_path, in_query, in_body))
 
-TABLE: Mapping[tuple[str, str], Row] = {
-    ("POST", "/v1/jobs"): _BODY,
-    ("POST", "/v1/jobs:batch"): _BODY,
-    ("GET", "/v1/jobs/<job_id>"): _JOB,
-    ("DELETE", "/v1/jobs/<job_id>"): _JOB,
-    ("PATCH", "/v1/jobs/<job_id>"): _JOB,
-    ("POST", "/v1/jobs/<path>"): _JOB,
-    ("GET", "/v1/jobs/<job_id>/explain"): _JOB,
-    ("POST", "/v1/jobs/<job_id>/heartbeat"): _JOB,
-    ("POST", "/v1/jobs/<job_id>/complete"): _JOB,
-    ("POST", "/v1/jobs/<job_id>/fail"): _JOB,
-    ("GET", "/v1/schedules"): _QUERY,
-    ("POST", "/v1/schedules:fires"): _BODY,
-    ("PUT", "/v1/schedules/<schedule_id>"): _BODY,
-    ("PATCH", "/v1/schedules/<schedule_id>"): _BODY,
-    ("GET", "/v1/schedules/<path>"): _QUERY,
-    ("DELETE", "/v1/schedules/<schedule_id>"): _BODY,
-    ("POST", "/v1/schedules/<path>"): _BODY,
-    ("GET", "/v1/dead-letters"): _QUERY,
-    ("POST", "/v1/dead-letters:replay"): _BODY,
-    ("POST", "/v1/dead-letters:purge"): _BODY,
-    ("GET", "/v1/dead-letters/<letter_id>"): _LETTER,
-    ("POST", "/v1/dead-letters/<path>"): _LETTER,
-    ("DELETE", "/v1/dead-letters/<letter_id>"): _LETTER,
-    ("GET", "/v1/breakers"): _QUERY,
-    ("POST", "/v1/breakers:reset"): _BODY,
-    ("GET", "/v1/operations"): _QUERY,
-    ("POST", "/v1/operations"): _BODY,
-    ("GET", "/v1/operations/<tenant>/<operation_id>"): _PATH,
-    ("POST", "/v1/operations/<tenant>/<path>"): _PATH,
-    ("GET", "/v1/tenants"): _OPERATORS,
-    ("GET", "/v1/tenants/<tenant>"): _PATH,
-    ("PUT", "/v1/tenants/<tenant>"): _OPERATORS,
-    ("PATCH", "/v1/tenants/<tenant>"): _OPERATORS,
-    ("DELETE", "/v1/tenants/<tenant>"): _OPERATORS,
-    ("POST", "/v1/tenants/<path>"): _OPERATORS,
-    ("GET", "/v1/tenants/<tenant>/webhook-keys"): _PATH,
-    ("GET", "/v1/tenants/<tenant>/usage"): _PATH,
-    ("POST", "/v1/pause"): _OPERATORS,
-    ("POST", "/v1/resume"): _OPERATORS,
-    ("GET", "/v1/health"): _OPERATORS,
-    ("GET", "/openapi.json"): _OPEN,
+TABLE: Mapping[tuple[str, str], Access] = {
+    ("POST", "/v1/jobs"): BODY,
+    ("POST", "/v1/jobs:batch"): BODY,
+    ("GET", "/v1/jobs/<job_id>"): JOB,
+    ("DELETE", "/v1/jobs/<job_id>"): JOB,
+    ("PATCH", "/v1/jobs/<job_id>"): JOB,
+    ("POST", "/v1/jobs/<path>"): JOB,
+    ("GET", "/v1/jobs/<job_id>/explain"): JOB,
+    ("POST", "/v1/jobs/<job_id>/heartbeat"): JOB,
+    ("POST", "/v1/jobs/<job_id>/complete"): JOB,
+    ("POST", "/v1/jobs/<job_id>/fail"): JOB,
+    ("GET", "/v1/schedules"): QUERY,
+    ("POST", "/v1/schedules:fires"): BODY,
+    ("PUT", "/v1/schedules/<schedule_id>"): BODY,
+    ("PATCH", "/v1/schedules/<schedule_id>"): BODY,
+    ("GET", "/v1/schedules/<path>"): QUERY,
+    ("DELETE", "/v1/schedules/<schedule_id>"): BODY,
+    ("POST", "/v1/schedules/<path>"): BODY,
+    ("GET", "/v1/dead-letters"): QUERY,
+    ("POST", "/v1/dead-letters:replay"): BODY,
+    ("POST", "/v1/dead-letters:purge"): BODY,
+    ("GET", "/v1/dead-letters/<letter_id>"): LETTER,
+    ("POST", "/v1/dead-letters/<path>"): LETTER,
+    ("DELETE", "/v1/dead-letters/<letter_id>"): LETTER,
+    ("GET", "/v1/breakers"): QUERY,
+    ("POST", "/v1/breakers:reset"): BODY,
+    ("GET", "/v1/operations"): QUERY,
+    ("POST", "/v1/operations"): BODY,
+    ("GET", "/v1/operations/<tenant>/<operation_id>"): PATH,
+    ("POST", "/v1/operations/<tenant>/<path>"): PATH,
+    ("GET", "/v1/tenants"): OPERATORS,
+    ("GET", "/v1/tenants/<tenant>"): PATH,
+    ("PUT", "/v1/tenants/<tenant>"): OPERATORS,
+    ("PATCH", "/v1/tenants/<tenant>"): OPERATORS,
+    ("DELETE", "/v1/tenants/<tenant>"): OPERATORS,
+    ("POST", "/v1/tenants/<path>"): OPERATORS,
+    ("GET", "/v1/tenants/<tenant>/webhook-keys"): PATH,
+    ("GET", "/v1/tenants/<tenant>/usage"): PATH,
+    ("POST", "/v1/pause"): OPERATORS,
+    ("POST", "/v1/resume"): OPERATORS,
+    ("GET", "/v1/health"): OPERATORS,
+    ("GET", "/openapi.json"): OPEN,
 }
 """Every route by its method and its path, as the resolver has it."""
 
@@ -166,7 +166,7 @@ class Guard:
                 self._check_not_deleted(tenant)
         return next_middleware(app)
 
-    def check(self, event: APIGatewayProxyEventV2, row: Row | None, *, arguments: Mapping[str, str]) -> None:
+    def check(self, event: APIGatewayProxyEventV2, row: Access | None, *, arguments: Mapping[str, str]) -> None:
         """Whether a request may reach its route. row: of the route, None where it has none. Raises Forbidden."""
         caller = identity_of(event, tenant_claim=self.tenant_claim)
         if row is None:
@@ -195,7 +195,7 @@ class Guard:
             raise Forbidden(caller.shown, tenant=tenant, remedy=_remedy(caller, tenant))
 
 
-def named(row: Row, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> list[str]:
+def named(row: Access, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> list[str]:
     """The tenants that a request names, in order: whatever could be the id of one."""
     body: Any = None
     if in_body in row.places and event.body:

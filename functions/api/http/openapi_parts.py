@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
 
 from functions.api.http.problems import CONTENT_TYPE
+from functions.api.http.route import Route
 
 REFERENCE = "#/components/schemas/{model}"
 TEXT = {"type": "string"}
@@ -25,6 +27,33 @@ TRACEPARENT = {
     "description": "of W3C Trace Context: the trace that the jobs belong to; an invalid one is ignored",
     "schema": {"type": "string"},
 }
+
+
+def paths_of(routes: Iterable[Route]) -> dict[str, Any]:
+    """The operations of routes, by path and method."""
+    paths: dict[str, Any] = {}
+    for route in routes:
+        item = paths.setdefault(route.path, _path_item(route))
+        item[route.method.lower()] = _operation_of(route)
+    return paths
+
+
+def _path_item(route: Route) -> dict[str, Any]:
+    variables = [parameter("path", name, dict(schema), is_required=True) for name, schema in route.variables.items()]
+    return {"parameters": variables} if variables else {}
+
+
+def _operation_of(route: Route) -> dict[str, Any]:
+    queries = query_of(route.query) if route.query is not None else []
+    return operation(
+        route.name,
+        route.summary,
+        answers=dict(route.answers),
+        body=route.body if route.body is None or isinstance(route.body, str) else route.body.__name__,
+        body_type=route.body_type,
+        is_body_required=route.is_body_required,
+        parameters=[*queries, *(dict(header) for header in route.headers)],
+    )
 
 
 def operation(

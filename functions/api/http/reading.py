@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, TypeVar
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
@@ -18,6 +20,73 @@ KEY_HEADER = "idempotency-key"
 Model = TypeVar("Model", bound=BaseModel)
 
 _UNKNOWN_CALLER = "unknown"
+
+
+class Request:
+    """A request as the guard and its route read it: its body is parsed once. arguments: the variables of its path, unescaped."""
+
+    def __init__(self, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> None:
+        self.event = event
+        self.arguments = arguments
+
+    @property
+    def body(self) -> Any:
+        """Its JSON. Raises InvalidInput."""
+        body, refusal = self._parsed
+        if refusal is not None:
+            raise refusal
+        return body
+
+    @property
+    def has_body(self) -> bool:
+        """Whether there is anything to parse."""
+        return bool(self.event.body)
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of its query, by their names."""
+        return dict(self.event.query_string_parameters)
+
+    def query_as(self, model: type[Model]) -> Model:
+        """Its query. Raises Misshapen, told as InvalidInput."""
+        return read_as(model, self.query)
+
+    def body_as(self, model: type[Model]) -> Model:
+        """Its body. Raises InvalidInput, and Misshapen, told as that."""
+        return read_as(model, self.body)
+
+    def optional_body_as(self, model: type[Model]) -> Model:
+        """Its body, which may be left out. Raises InvalidInput, and Misshapen, told as that."""
+        return read_as(model, self.body if self.has_body else {})
+
+    @property
+    def key(self) -> str | None:
+        """The Idempotency-Key header. Raises Misshapen, told as InvalidInput."""
+        try:
+            return check_key(self.event.headers.get(KEY_HEADER))
+        except ValidationError as error:
+            raise Misshapen(InvalidInput, error) from None
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace that the caller's own work belongs to; None without a valid traceparent header."""
+        return parse_traceparent(self.event.headers.get("traceparent"))
+
+    @property
+    def caller(self) -> str:
+        """Who asks, for the log: the ARN of who signed the request, or whom its token is of."""
+        return self.identity().name
+
+    def identity(self, *, tenant_claim: str = "") -> Caller:
+        """Who asks, as the gateway has found out. tenant_claim: of a token, which names its tenant; empty for none."""
+        return identity_of(self.event, tenant_claim=tenant_claim)
+
+    @cached_property
+    def _parsed(self) -> tuple[Any, InvalidInput | None]:
+        try:
+            return parse_body(self.event.body, is_base64=bool(self.event.is_base64_encoded)), None
+        except InvalidInput as refusal:
+            return None, refusal
 
 
 def body_of(event: APIGatewayProxyEventV2) -> Any:

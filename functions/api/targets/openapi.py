@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions.api.http.openapi_parts import INSTANT, REFERENCE, TEXT, object_of, operation, query_of
-from functions.api.targets.requests import BreakersQuery, ResetBody
+from functions.api.http.openapi_parts import INSTANT, REFERENCE, TEXT, object_of
+from functions.api.targets.requests import ResetBody
 from functions.domain.targets.breaker import CLOSED, BreakerState
 
 MODELS = (ResetBody,)
@@ -41,25 +41,3 @@ SCHEMAS: dict[str, Any] = {
         }
     ),
 }
-
-
-def breaker_paths() -> dict[str, Any]:
-    """The routes of breakers."""
-    return {
-        "/v1/breakers": {
-            "get": operation(
-                "listBreakers",
-                "Tell a tenant's breakers that are not closed, page by page.",
-                answers={200: "Breakers"},
-                parameters=query_of(BreakersQuery),
-            )
-        },
-        "/v1/breakers:reset": {
-            "post": operation(
-                "resetBreaker",
-                "Close a breaker, whatever its destination does.",
-                body="ResetBody",
-                answers={200: "Reset"},
-            )
-        },
-    }

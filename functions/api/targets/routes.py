@@ -7,10 +7,11 @@ from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
+from functions.api.http.access import BODY, QUERY
 from functions.api.http.answers import answer
-from functions.api.http.reading import body_of, caller_of, query_of, read_as
+from functions.api.http.reading import Request
+from functions.api.http.route import Routes
 from functions.api.targets.requests import BreakersQuery, ResetBody
 from functions.domain.audit import Deed, Deeds
 from functions.domain.instants import format_instant
@@ -19,27 +20,23 @@ from functions.ports.recorder import Audit, Journal
 from functions.ports.targets import BreakerStore
 from functions.services.telemetry.audit_trail import UNAUDITED
 
-CONTEXT = "breakers"
-"""The name under which the routes find what they need in the resolver's context."""
+routes = Routes("a breaker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerDesk:
-    """What the routes need."""
+class BreakerServices:
+    """What the routes of breakers work with."""
 
-    breakers: BreakerStore
+    breaker_store: BreakerStore
     journal: Journal
     audit: Audit = UNAUDITED
 
 
-router = APIGatewayHttpRouter()
-
-
-@router.get("/v1/breakers")
-def list_breakers() -> Response[str]:
+@routes.route("GET /v1/breakers", access=QUERY, query=BreakersQuery, answers={200: "Breakers"}, reads=5)
+def list_breakers(services: BreakerServices, request: Request) -> Response[str]:
     """Tell a tenant's breakers that are not closed, page by page."""
-    query = read_as(BreakersQuery, query_of(router.current_event))
-    found, has_more = _desk().breakers.page(query.tenant, after=query.after, limit=query.limit)
+    query = request.query_as(BreakersQuery)
+    found, has_more = services.breaker_store.page(query.tenant, after=query.after, limit=query.limit)
     return answer(
         HTTPStatus.OK,
         {
@@ -49,18 +46,18 @@ def list_breakers() -> Response[str]:
     )
 
 
-@router.post("/v1/breakers:reset")
-def reset_breaker() -> Response[str]:
+@routes.route("POST /v1/breakers:reset", access=BODY, body=ResetBody, answers={200: "Reset"})
+def reset_breaker(services: BreakerServices, request: Request) -> Response[str]:
     """Close a breaker, whatever its destination does."""
-    body = read_as(ResetBody, body_of(router.current_event))
-    was_closed = not _desk().breakers.reset(body.tenant, body.destination)
+    body = request.body_as(ResetBody)
+    was_closed = not services.breaker_store.reset(body.tenant, body.destination)
     if not was_closed:
-        _desk().journal.count("breakers_closed")
-        _desk().journal.event("breaker_reset", tenant=body.tenant, destination=body.destination)
-    _desk().audit.note(
+        services.journal.count("breakers_closed")
+        services.journal.event("breaker_reset", tenant=body.tenant, destination=body.destination)
+    services.audit.note(
         Deed(
             action=Deeds.BREAKER_RESET,
-            caller=caller_of(router.current_event),
+            caller=request.caller,
             tenant=body.tenant,
             subject=body.destination,
             before={"was_closed": was_closed},
@@ -83,7 +80,3 @@ def breaker_body(breaker: Breaker) -> dict[str, Any]:
         "until": format_instant(breaker.until),
         "error_class": breaker.error_class,
     }
-
-
-def _desk() -> BreakerDesk:
-    return router.context[CONTEXT]
