@@ -9,31 +9,35 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from calendar import isleap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import IntEnum
 from functools import cached_property
-from itertools import accumulate, islice, pairwise, product
+from itertools import islice, pairwise, product
 from math import gcd, prod
 
 from functions.domain.errors import TooCostly
 from functions.domain.instants import LATEST
 from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
+from functions.domain.schedules.year_days import (
+    WEEK,
+    Days,
+    first_week_of,
+    first_weekday_of,
+    length_of,
+    months_of,
+    new_year_of,
+)
 
 _LAST_DAY = LATEST.toordinal() + 1
 """The last local date on which anything fires, in whatever zone."""
 
 _MOST_SEEN = 1_000
 _STEPS_SEEN = 5_000
-_WEEK = 7
 _DAY_S = 86_400
 _HOURS = 24
 _MINUTES = 1_440
-_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_MAKES_A_WEEK_OF_ITS_YEAR = 4
-"""Days: section 3.3.10, "week number one of the calendar year is the first week that contains at least four days"."""
 
 
 class Frequency(IntEnum):
@@ -45,70 +49,6 @@ class Frequency(IntEnum):
     DAILY = 3
     HOURLY = 4
     MINUTELY = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Days:
-    """Which days of a year a rule names. Empty: all of them; what is given must all be true of a day.
-
-    numbered: such as (-1, 4), the last Friday, of each month or of the year. weeks: of a year that begins its weeks on
-    `wkst`; then its days are those of its weeks, the first of them may be in the December before.
-    """
-
-    months: frozenset[int] = frozenset()
-    month_days: frozenset[int] = frozenset()
-    year_days: frozenset[int] = frozenset()
-    weeks: frozenset[int] = frozenset()
-    weekdays: frozenset[int] = frozenset()
-    numbered: frozenset[tuple[int, int]] = frozenset()
-    is_numbered_by_month: bool = False
-    wkst: int = 0
-
-    def of(self, year: int) -> Sequence[int]:
-        """How many days after the first of January each of them is, in order."""
-        if not self.weeks:
-            return self._of_calendar(year)
-        length = _length(year)
-        start, end = _first_week(year, self.wkst), length + _first_week(year + 1, self.wkst)
-        count = (end - start) // _WEEK
-        chosen = {week if week > 0 else count + 1 + week for week in self.weeks}
-        offsets = [
-            offset
-            for week in sorted(chosen)
-            if 1 <= week <= count
-            for offset in range(start + 7 * week - 7, start + 7 * week)
-        ]
-        before = {offset - _length(year - 1) for offset in self._of_calendar(year - 1)} if start < 0 else set[int]()
-        after = {length + offset for offset in self._of_calendar(year + 1)} if end > length else set[int]()
-        named = before | set(self._of_calendar(year)) | after
-        return array("h", [offset for offset in offsets if offset in named])
-
-    def _of_calendar(self, year: int) -> Sequence[int]:
-        """Without its weeks."""
-        length = _length(year)
-        if not (self.months or self.month_days or self.year_days or self.weekdays or self.numbered):
-            return range(length)
-        months = _months(year)
-        named = set(range(length))
-        if self.months:
-            named &= {offset for month in self.months for offset in months[month - 1]}
-        if self.month_days:
-            named &= {offset for month in months for offset in _counted(month, self.month_days)}
-        if self.year_days:
-            named &= set(_counted(range(length), self.year_days))
-        if self.weekdays or self.numbered:
-            named &= self._of_week(year, [months[month - 1] for month in self.months] or months, length)
-        return array("h", sorted(named))
-
-    def _of_week(self, year: int, months: Sequence[range], length: int) -> set[int]:
-        first = _first_weekday(year)
-        found = {offset for weekday in self.weekdays for offset in range((weekday - first) % _WEEK, length, _WEEK)}
-        for span in months if self.is_numbered_by_month else [range(length)]:
-            for number, weekday in self.numbered:
-                found.update(
-                    _counted(range(span.start + (weekday - first - span.start) % _WEEK, span.stop, _WEEK), {number})
-                )
-        return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -254,9 +194,9 @@ class _Walker:
 
     def _of_year(self, year: int) -> Sequence[int]:
         """The days of a year that the rule names, counted from its first."""
-        kind = [_first_weekday(year), _length(year)]
+        kind = [first_weekday_of(year), length_of(year)]
         if self._rule.days.weeks:
-            kind += [_length(year - 1), _length(year + 1)]
+            kind += [length_of(year - 1), length_of(year + 1)]
         found = self._of_kind.get(tuple(kind))
         if found is None:
             found = self._of_kind[tuple(kind)] = self._rule.days.of(year)
@@ -268,19 +208,19 @@ class _Walker:
         while day <= _LAST_DAY:
             budget.spend()
             year = date.fromordinal(day).year
-            new_year = _new_year(year)
+            new_year = new_year_of(year)
             named = self._of_year(year)
             place = bisect_left(named, day - new_year)
             if place < len(named):
                 return new_year + named[place]
-            day = new_year + _length(year)
+            day = new_year + length_of(year)
         return None
 
     def _between(self, start: int, end: int) -> Sequence[int]:
         """The days in [start, end) that the rule names, in order."""
         found: list[int] = []
         for year in range(date.fromordinal(max(start, 1)).year, date.fromordinal(end - 1).year + 1):
-            new_year, named = _new_year(year), self._of_year(year)
+            new_year, named = new_year_of(year), self._of_year(year)
             places = range(bisect_left(named, start - new_year), bisect_left(named, end - new_year))
             found += [new_year + named[place] for place in places]
         return found
@@ -295,7 +235,7 @@ class _Yearly(_Walker):
         year += (origin - year) % interval
         while year <= LATEST.year:
             budget.spend()
-            new_year = _new_year(year)
+            new_year = new_year_of(year)
             yield [new_year + offset for offset in self._of_year(year)]
             year += interval
 
@@ -303,10 +243,10 @@ class _Yearly(_Walker):
         year = date.fromordinal(day).year
         if not self._rule.days.weeks:
             return year
-        offset = day - _new_year(year)
-        if offset < _first_week(year, self._rule.wkst):
+        offset = day - new_year_of(year)
+        if offset < first_week_of(year, self._rule.wkst):
             return year - 1
-        return year + (offset >= _length(year) + _first_week(year + 1, self._rule.wkst))
+        return year + (offset >= length_of(year) + first_week_of(year + 1, self._rule.wkst))
 
 
 class _Monthly(_Walker):
@@ -320,17 +260,17 @@ class _Monthly(_Walker):
             if not named:
                 month = (year + 1) * 12 + ((month - (year + 1) * 12) % interval)
                 continue
-            of_month = _months(year)[month % 12]
+            of_month = months_of(year)[month % 12]
             place = bisect_left(named, of_month.start)
             if place < len(named) and named[place] < of_month.stop:
-                new_year = _new_year(year)
+                new_year = new_year_of(year)
                 yield [new_year + offset for offset in named[place : bisect_left(named, of_month.stop)]]
             month += interval
 
 
 class _Weekly(_Walker):
     def _periods(self, first: int, budget: Budget) -> Iterator[Sequence[int]]:
-        origin, step = self._week_of(self._start), self._rule.interval * _WEEK
+        origin, step = self._week_of(self._start), self._rule.interval * WEEK
         day: int | None = self._week_of(first)
         while (day := self._next_day(day, budget)) is not None:
             week = self._week_of(day)
@@ -338,12 +278,12 @@ class _Weekly(_Walker):
             if left_out:
                 day = week + left_out
                 continue
-            yield self._between(day, week + _WEEK)
+            yield self._between(day, week + WEEK)
             day = week + step
 
     def _week_of(self, day: int) -> int:
         """The first day of its week. The ordinal 1 is a Monday."""
-        return day - (day - 1 - self._rule.wkst) % _WEEK
+        return day - (day - 1 - self._rule.wkst) % WEEK
 
 
 class _Daily(_Walker):
@@ -423,10 +363,10 @@ def never_meets(rule: Recurrence) -> bool:
     if rule.frequency < Frequency.HOURLY:
         begin = begin.replace(hour=0)
     origin = begin.weekday() * _DAY_S + begin.hour * 3_600 + begin.minute * 60
-    step = gcd(rule.interval * unit, _WEEK * _DAY_S)
+    step = gcd(rule.interval * unit, WEEK * _DAY_S)
     hours = rule.hours if rule.frequency > Frequency.DAILY else (0,)
     minutes = rule.minutes if rule.frequency > Frequency.HOURLY else (0,)
-    named = product(rule.days.weekdays or range(_WEEK), hours, minutes)
+    named = product(rule.days.weekdays or range(WEEK), hours, minutes)
     return all((weekday * _DAY_S + hour * 3_600 + minute * 60 - origin) % step for weekday, hour, minute in named)
 
 
@@ -439,50 +379,7 @@ def _chosen(times: Sequence[int], positions: Sequence[int]) -> Sequence[int]:
     return [times[place] for place in sorted(places) if 0 <= place < size]
 
 
-def _counted(span: range, numbers: Sequence[int] | frozenset[int] | set[int]) -> Iterator[int]:
-    """The members of a span that these numbers count, from 1, or from its end with -1."""
-    for number in numbers:
-        place = number - 1 if number > 0 else len(span) + number
-        if 0 <= place < len(span):
-            yield span[place]
-
-
-def _new_year(year: int) -> int:
-    """The ordinal of its first of January, also of the year before the first that a date can have."""
-    before = year - 1
-    return before * 365 + before // 4 - before // 100 + before // 400 + 1
-
-
-def _first_weekday(year: int) -> int:
-    return (_new_year(year) - 1) % _WEEK
-
-
-def _length(year: int) -> int:
-    return 366 if isleap(year) else 365
-
-
-def _months(year: int) -> Sequence[range]:
-    """The days of each month, counted from the first of January."""
-    return _MONTHS_OF[isleap(year)]
-
-
-def _of_months(lengths: Sequence[int]) -> Sequence[range]:
-    return [range(end - length, end) for length, end in zip(lengths, accumulate(lengths), strict=True)]
-
-
-_MONTHS_OF = {
-    False: _of_months(_MONTHS),
-    True: _of_months([length + (number == 1) for number, length in enumerate(_MONTHS)]),
-}
-
-
 def _month_of(day: int) -> int:
     """Months since the year 0."""
     found = date.fromordinal(day)
     return found.year * 12 + found.month - 1
-
-
-def _first_week(year: int, wkst: int) -> int:
-    """How many days after the first of January the first week of a year begins: from -3 to 3."""
-    passed = (_first_weekday(year) - wkst) % _WEEK
-    return -passed if _WEEK - passed >= _MAKES_A_WEEK_OF_ITS_YEAR else _WEEK - passed
