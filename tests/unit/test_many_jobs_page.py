@@ -79,7 +79,7 @@ def test_every_program_compiles():
 
 def test_every_part_of_a_filter_and_of_an_action_is_explained():
     filters = {name for row in table("| filter | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
-    rows = table("| action | says | does |")
+    rows = table("| action | fields | does |")
     said = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[1])}
 
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])} == {action.value for action in Action}

@@ -93,7 +93,7 @@ def test_which_limits_may_be_none_is_as_it_is_said():
 
 
 def test_every_status_is_there_with_what_follows_it():
-    rows = {status: set(re.findall(r"\w+", after)) for status, _, _, after in table("| status | it hands in")}
+    rows = {status: set(re.findall(r"\w+", after)) for status, _, _, after in table("| status | submissions")}
 
     assert set(re.findall(r"\w+", " ".join(rows))) == {status.value for status in TenantStatus}
     for status in (TenantStatus.ACTIVE, TenantStatus.PAUSED, TenantStatus.DRAINING):
