@@ -103,11 +103,11 @@ def test_every_code_of_the_api_is_one_that_it_answers():
 def test_its_numbers_are_those_of_the_code():
     assert f"at most {MOST_REACH.days} days back" in WORDS
     assert USUAL_REACH.total_seconds() == 3_600
-    assert "from an hour ago" in WORDS
+    assert "is an hour ago" in WORDS
     assert f"{MIN_RATE:g} to {MAX_RATE:,.0f}, else {USUAL_RATE:g}" in WORDS
-    assert f"the first {MAX_EXAMPLES} are told" in WORDS
+    assert f"the first {MAX_EXAMPLES} are returned" in WORDS
     assert f"the first {MAX_EXAMPLES} jobs" in WORDS
-    assert f"may have {operations.MOST_OPEN} operations that are not over" in WORDS
+    assert f"may have {operations.MOST_OPEN} operations that have not ended" in WORDS
     assert f"until {OPERATION_LIFE.days} days after its end" in WORDS
     assert f"for {URL_LIFE.total_seconds() / 60:g} minutes" in WORDS
     assert work.MOST_FAILURES == 10
