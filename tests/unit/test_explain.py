@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import JobNotFound
-from functions.domain.explanation import Explanation, Reason
+from functions.domain.explanation.facts import Explanation, Reason
 from functions.domain.far_ring.cursor import first_cursors
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Delivery, Priority, Timer

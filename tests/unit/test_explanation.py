@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from functions.domain.explanation import Explanation, Facts, Reason, explain
+from functions.domain.explanation.explain import explain
+from functions.domain.explanation.facts import Explanation, Facts, Reason
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
 from functions.domain.jobs.claims import LedgerRow

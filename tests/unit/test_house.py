@@ -19,7 +19,6 @@ STILL_LONG = {
     "functions/adapters/dynamodb/schedules.py",
     "functions/api/http/requests.py",
     "functions/api/schedules/manager.py",
-    "functions/domain/explanation.py",
     "functions/operations/executor.py",
     "functions/runtime/wiring.py",
     "functions/scanner/scan.py",

@@ -6,7 +6,7 @@ from typing import Any
 
 from functions.api.http.answers import UNTRACKED
 from functions.api.jobs.find import Found
-from functions.domain.explanation import Explanation
+from functions.domain.explanation.facts import Explanation
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job_id import JobId

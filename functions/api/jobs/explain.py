@@ -8,7 +8,8 @@ from datetime import datetime
 
 from functions.api.jobs.find import Finder, Found
 from functions.domain.errors import TickwheelError
-from functions.domain.explanation import Explanation, Facts, explain
+from functions.domain.explanation.explain import explain
+from functions.domain.explanation.facts import Explanation, Facts
 from functions.domain.far_ring.cursor import ClassCursor, has_passed
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MILLISECOND

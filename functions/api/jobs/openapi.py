@@ -8,7 +8,7 @@ from functions.api.http.answers import UNTRACKED
 from functions.api.http.openapi_parts import INSTANT, TEXT, object_of, operation, parameter
 from functions.api.http.requests import JobBody
 from functions.api.jobs.requests import CHANGEABLE, CompleteBody, FailBody, HeartbeatBody
-from functions.domain.explanation import Reason
+from functions.domain.explanation.facts import Reason
 from functions.domain.lifecycle import State
 
 MODELS = (HeartbeatBody, CompleteBody, FailBody)
