@@ -10,7 +10,6 @@ with Client() as client:
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -22,6 +21,17 @@ from botocore.session import Session
 
 from tickwheel.answers import read_answer
 from tickwheel.backoff import Backoff
+from tickwheel.batches import (
+    MAY_HAVE_BEEN_APPLIED,
+    MOST_JOBS_A_REQUEST,
+    NOT_APPLIED,
+    Encoded,
+    as_submission,
+    batches_of,
+    encode,
+    is_worth_repeating,
+    read_results,
+)
 from tickwheel.breakers import Breaker
 from tickwheel.dead_letter_calls import DeadLetters
 from tickwheel.endpoint import LoopbackTransport, find_endpoint
@@ -36,11 +46,9 @@ from tickwheel.jobs import (
     NewJob,
     Precision,
     Priority,
-    Refused,
     RetryPolicy,
     Submission,
     Submitted,
-    Unanswered,
 )
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
 from tickwheel.operation_calls import Operations
@@ -50,14 +58,9 @@ from tickwheel.tenant_calls import Tenants, turn_stage
 from tickwheel.tenants import StageStatus
 from tickwheel.webhook_keys import WebhookKey
 
-MOST_JOBS_A_REQUEST = 500
-MOST_BYTES_A_REQUEST = 5_000_000  # Lambda takes 6 MB, API Gateway's envelope and escapes included
-
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-_NOT_APPLIED = frozenset({429})
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _CONFLICT = 409  # with a Retry-After: not yet
-_MAY_HAVE_BEEN_APPLIED = frozenset({500, 502, 503, 504})
 
 
 class Client(JobCalls):
@@ -182,7 +185,7 @@ class Client(JobCalls):
         traceparent: W3C's, of the trace that the job belongs to: its target is told of it. None is looked for anywhere.
         """
         repeatable, headers = job.idempotency_key is not None, _trace_headers(traceparent)
-        body = self._call("POST", "/v1/jobs", content=_encode(job), repeatable=repeatable, headers=headers)
+        body = self._call("POST", "/v1/jobs", content=encode(job), repeatable=repeatable, headers=headers)
         return read_answer(Submitted.from_json, body)
 
     def submit_many(
@@ -205,7 +208,7 @@ class Client(JobCalls):
         """
         results: list[Submission] = []
         headers = _trace_headers(traceparent)
-        for batch in _batches(jobs, max(1, min(batch_size, MOST_JOBS_A_REQUEST))):
+        for batch in batches_of(jobs, max(1, min(batch_size, MOST_JOBS_A_REQUEST))):
             settled = self._submit_batch(batch, headers)
             results += settled
             if on_progress is not None:
@@ -263,29 +266,29 @@ class Client(JobCalls):
             is_secret=True,
         )
 
-    def _submit_batch(self, batch: "Sequence[_Encoded]", headers: Mapping[str, str]) -> list[Submission]:
+    def _submit_batch(self, batch: "Sequence[Encoded]", headers: Mapping[str, str]) -> list[Submission]:
         results: dict[int, Submission] = {}
         waiting = dict(enumerate(batch))
         attempt = 1
         while True:
             answers, itemised = self._send_batch(list(waiting.values()), headers)
             results.update(zip(waiting, answers, strict=True))
-            waiting = {position: job for position, job in waiting.items() if _worth_repeating(job, results[position])}
+            waiting = {position: job for position, job in waiting.items() if is_worth_repeating(job, results[position])}
             # A request that failed as a whole was repeated as often as is safe, and its jobs share that fate.
             if not waiting or not itemised or not self._backoff.wait(attempt):
                 return [results[position] for position in range(len(batch))]
             attempt += 1
 
-    def _send_batch(self, batch: "Sequence[_Encoded]", headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
+    def _send_batch(self, batch: "Sequence[Encoded]", headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
         """One result per job, and whether the scheduler gave each its own."""
         content = b'{"jobs":[' + b",".join(job.body for job in batch) + b"]}"
         repeatable = all(job.job.idempotency_key is not None for job in batch)
         try:
             body = self._call("POST", "/v1/jobs:batch", content=content, repeatable=repeatable, headers=headers)
-            answers = read_answer(lambda answer: _read_results(answer, count=len(batch)), body)
+            answers = read_answer(lambda answer: read_results(answer, count=len(batch)), body)
         except (Unreachable, ApiProblem) as failure:
-            return [_as_submission(job.job, failure) for job in batch], False
-        return [_as_submission(job.job, answer) for job, answer in zip(batch, answers, strict=True)], True
+            return [as_submission(job.job, failure) for job in batch], False
+        return [as_submission(job.job, answer) for job, answer in zip(batch, answers, strict=True)], True
 
     def _call(
         self,
@@ -328,22 +331,10 @@ class Client(JobCalls):
                 failure = ApiProblem.from_json(_json_or_none(response), status=response.status_code)
                 status = response.status_code
                 is_early = status == _CONFLICT and "Retry-After" in response.headers
-                safe = status in _NOT_APPLIED or is_early or (repeatable and status in _MAY_HAVE_BEEN_APPLIED)
+                safe = status in NOT_APPLIED or is_early or (repeatable and status in MAY_HAVE_BEEN_APPLIED)
             if not safe or not self._backoff.wait(attempt, response):
                 raise failure
             attempt += 1
-
-
-@dataclass(frozen=True)
-class _Encoded:
-    """A job with its body, encoded once for measuring and for sending."""
-
-    job: NewJob
-    body: bytes
-
-
-def _encode(job: NewJob) -> bytes:
-    return json.dumps(job.as_json(), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _trace_headers(traceparent: str | None) -> dict[str, str]:
@@ -356,49 +347,8 @@ def _trace_headers(traceparent: str | None) -> dict[str, str]:
     return {"traceparent": traceparent}
 
 
-def _batches(jobs: Iterable[NewJob], most_jobs: int) -> Iterator[list[_Encoded]]:
-    batch: list[_Encoded] = []
-    size = 0
-    for job in jobs:
-        encoded = _Encoded(job, _encode(job))
-        if batch and (len(batch) == most_jobs or size + len(encoded.body) > MOST_BYTES_A_REQUEST):
-            yield batch
-            batch, size = [], 0
-        batch.append(encoded)
-        size += len(encoded.body) + 1
-    if batch:
-        yield batch
-
-
-def _worth_repeating(encoded: _Encoded, result: Submission) -> bool:
-    if isinstance(result, Refused):
-        return result.problem.status in _NOT_APPLIED
-    return isinstance(result, Unanswered) and encoded.job.idempotency_key is not None
-
-
-def _as_submission(job: NewJob, answer: Submitted | ApiProblem | Unreachable) -> Submission:
-    if isinstance(answer, Submitted):
-        return answer
-    if isinstance(answer, Unreachable) or answer.status in _MAY_HAVE_BEEN_APPLIED:
-        return Unanswered(job=job, error=answer)
-    return Refused(job=job, problem=answer)
-
-
 def _read_breakers(body: Any) -> tuple[list[Breaker], str | None]:
     return [Breaker.from_json(breaker) for breaker in body["breakers"]], body["next"]
-
-
-def _read_results(body: Any, *, count: int) -> list[Submitted | ApiProblem]:
-    answers = [_read_result(item) for item in body["results"]]
-    if len(answers) != count:
-        raise ValueError(f"{len(answers)} results to {count} jobs")
-    return answers
-
-
-def _read_result(item: Any) -> Submitted | ApiProblem:
-    if "job" in item:
-        return Submitted.from_json(item["job"])
-    return ApiProblem.from_json(item["problem"], status=int(item["status"]))
 
 
 def _json_of(response: httpx.Response) -> Any:

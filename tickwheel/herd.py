@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from tickwheel.schedules import FireCount
+from tickwheel.fires import FireCount
 
 SPREADS = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60))
 """What is tried, the smallest first: a spread delays, so less is better."""

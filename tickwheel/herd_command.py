@@ -15,12 +15,13 @@ from rich.progress import Progress
 
 from tickwheel.client import Client
 from tickwheel.errors import TickwheelError
+from tickwheel.fires import FireCount
 from tickwheel.herd import USUAL_TARGET, Herd, Load, Suggestion, plot, suggest
 from tickwheel.herd_picture import draw
 from tickwheel.instants import format_instant
 from tickwheel.jobs_file import read_lines
 from tickwheel.options import EndpointOption, JsonOption, RegionOption, instant_option
-from tickwheel.schedules import FireCount, NewSchedule
+from tickwheel.schedules import NewSchedule
 from tickwheel.schedules_file import parse_lines
 from tickwheel.terminal import error_console, failing_politely, progress_bar, show_failed_lines, usage
 

@@ -15,19 +15,9 @@ from urllib.parse import quote, urlencode
 from tickwheel.answers import read_answer
 from tickwheel.errors import ApiProblem, Unreachable
 from tickwheel.fields import optional_seconds, without_none
+from tickwheel.fires import Backfill, Difference, Fire, FireCount
 from tickwheel.instants import format_instant
-from tickwheel.schedules import (
-    Backfill,
-    Difference,
-    Fire,
-    FireCount,
-    NewSchedule,
-    NotStored,
-    Overlap,
-    Put,
-    Schedule,
-    Stored,
-)
+from tickwheel.schedules import NewSchedule, NotStored, Overlap, Put, Schedule, Stored
 
 MOST_COUNTED_A_REQUEST = 100
 _PATH = "/v1/schedules"

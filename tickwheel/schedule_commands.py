@@ -14,6 +14,7 @@ from rich.markup import escape
 from tickwheel.client import Client
 from tickwheel.definition_options import takes_definition, unset
 from tickwheel.errors import InvalidSchedule, TickwheelError
+from tickwheel.fires import Backfill, Difference, Fire
 from tickwheel.instants import format_instant
 from tickwheel.jobs_file import beside, read_lines, write_lines
 from tickwheel.options import EndpointOption, JsonOption, RegionOption, instant_option
@@ -24,7 +25,7 @@ from tickwheel.schedule_tables import (
     schedules_table,
     standing_table,
 )
-from tickwheel.schedules import Backfill, Difference, Fire, NewSchedule, Schedule
+from tickwheel.schedules import NewSchedule, Schedule
 from tickwheel.schedules_file import Import, put_lines
 from tickwheel.terminal import REFUSED, error_console, explain, failing_politely, progress_bar, show_failed_lines, usage
 

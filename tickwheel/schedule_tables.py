@@ -8,8 +8,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from tickwheel.fires import Difference, Fire
 from tickwheel.instants import format_instant
-from tickwheel.schedules import RULES, Difference, Fire, Schedule
+from tickwheel.schedules import RULES, Schedule
 
 _SECONDS = "%Y-%m-%d %H:%M:%S"
 _STATUS_STYLES = {"active": "green", "paused": "yellow"}

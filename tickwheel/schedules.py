@@ -23,7 +23,8 @@ from tickwheel.fields import (
     text_problems,
     without_none,
 )
-from tickwheel.instants import format_instant, parse_instant
+from tickwheel.fires import Run
+from tickwheel.instants import format_instant, optional_instant, parse_instant
 from tickwheel.jobs import Delivery, Http, Precision, Priority, RetryPolicy, parse_http, parse_retry
 from tickwheel.schedule_parts import (
     Calendar,
@@ -296,69 +297,6 @@ def _parse_job(value: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
-    """What makes a fire differ from what its rule says: gap, fold, window, calendar, spread or jitter, and why."""
-
-    by: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fire:
-    """A fire that is to come. `local` is the same instant, with the offset of the schedule's zone at that time."""
-
-    at: datetime
-    local: datetime
-    marks: tuple[Mark, ...] = ()
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Fire":
-        """Reads the scheduler's answer."""
-        marks = tuple(Mark(by=mark["by"], reason=mark["reason"]) for mark in body.get("marks", ()))
-        return cls(at=parse_instant(body["at"]), local=datetime.fromisoformat(body["local"]), marks=marks)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """The next fires before and after a change that was not made."""
-
-    before: tuple[Fire, ...]
-    after: tuple[Fire, ...]
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Difference":
-        """Reads the scheduler's answer."""
-        return cls(
-            before=tuple(Fire.from_json(fire) for fire in body["before"]),
-            after=tuple(Fire.from_json(fire) for fire in body["after"]),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A fire that became a job; `state` is the job's, `untracked` where nothing is known of it (any more)."""
-
-    fire_at: datetime
-    job_id: str
-    state: str
-    attempt: int
-    error: str | None = None
-    settled_at: datetime | None = None
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Run":
-        """Reads the scheduler's answer."""
-        return cls(
-            fire_at=parse_instant(body["fire_at"]),
-            job_id=body["job_id"],
-            state=body["state"],
-            attempt=int(body["attempt"]),
-            error=body.get("error"),
-            settled_at=_optional_instant(body.get("settled_at")),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Schedule:
     """A schedule as it stands.
 
@@ -401,7 +339,7 @@ class Schedule:
             created_at=parse_instant(body["created_at"]),
             changed_at=parse_instant(body["changed_at"]),
             next_fire=parse_instant(next_fire["at"]) if next_fire else None,
-            last_fire=_optional_instant(body.get("last_fire")),
+            last_fire=optional_instant(body.get("last_fire")),
             last_outcome=body.get("last_outcome"),
             fires=int(body.get("fires", 0)),
             misfires=int(body.get("misfires", 0)),
@@ -410,57 +348,6 @@ class Schedule:
             failures_in_a_row=int(body.get("failures_in_a_row", 0)),
             runs=tuple(Run.from_json(run) for run in body.get("runs", ())),
             body=body,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Backfill:
-    """Runs of a time range that has passed: how many, of which fires, and when the last of them is due.
-
-    `jobs` is empty for a dry run; the instants are None for an empty range. `next` is where to go on, as `after`, where the
-    tenant's rate or quota left some of the range for later; else None.
-    """
-
-    id: str
-    count: int
-    first: datetime | None
-    last: datetime | None
-    ends_at: datetime | None
-    jobs: tuple[str, ...]
-    next: str | None = None
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Backfill":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["backfill"],
-            count=int(body["count"]),
-            first=_optional_instant(body.get("first")),
-            last=_optional_instant(body.get("last")),
-            ends_at=_optional_instant(body.get("ends_at")),
-            jobs=tuple(body.get("jobs", ())),
-            next=body.get("next"),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FireCount:
-    """How many fires a schedule has in each minute, counted from the start; or why they were not counted."""
-
-    tenant: str
-    id: str
-    minutes: Mapping[int, int]
-    problem: ApiProblem | None = None
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "FireCount":
-        """Reads one result of the scheduler's answer."""
-        problem = body.get("problem")
-        return cls(
-            tenant=body.get("tenant", ""),
-            id=body.get("id", ""),
-            minutes={int(minute): int(count) for minute, count in body.get("minutes", {}).items()},
-            problem=ApiProblem.from_json(problem, status=int(problem["status"])) if problem else None,
         )
 
 
@@ -481,7 +368,3 @@ class NotStored:
 
 
 Put = Stored | NotStored
-
-
-def _optional_instant(value: Any) -> datetime | None:
-    return None if value is None else parse_instant(value)

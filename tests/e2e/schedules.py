@@ -23,8 +23,9 @@ from tests.e2e.sink import Arrival, Sink, Target
 from tickwheel.client import Client
 from tickwheel.endpoint import LoopbackTransport
 from tickwheel.errors import ApiProblem
+from tickwheel.fires import Backfill, Difference, Fire
 from tickwheel.schedule_parts import Every
-from tickwheel.schedules import Backfill, Difference, Fire, NewSchedule, Schedule
+from tickwheel.schedules import NewSchedule, Schedule
 
 T = TypeVar("T")
 

@@ -29,7 +29,8 @@ from tests.e2e.schedules import (
 from tests.e2e.sink import Target
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem
-from tickwheel.schedules import Fire, NewSchedule
+from tickwheel.fires import Fire
+from tickwheel.schedules import NewSchedule
 
 # The first of them waits for all.
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e"), pytest.mark.timeout(900)]

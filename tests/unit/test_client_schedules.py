@@ -13,7 +13,8 @@ from tests.api_server import LOST, Answer, ApiServer, Request
 from tickwheel.backoff import Backoff
 from tickwheel.client import Client
 from tickwheel.errors import ApiProblem, Unreachable
-from tickwheel.schedules import FireCount, NewSchedule, NotStored, Put, Run, Stored
+from tickwheel.fires import FireCount, Run
+from tickwheel.schedules import NewSchedule, NotStored, Put, Stored
 
 DOWN = Answer(503, {"message": "Service Unavailable"})
 NO_SUCH = Answer(404, {"status": 404, "code": "schedule_not_found", "title": "There is no such schedule"})

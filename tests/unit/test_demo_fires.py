@@ -11,9 +11,10 @@ from tickwheel.demo.report import as_json, tables
 from tickwheel.demo.schedules import Import
 from tickwheel.demo.sink import Arrival
 from tickwheel.errors import ApiProblem
+from tickwheel.fires import FireCount
 from tickwheel.herd import Load
 from tickwheel.schedule_parts import Every
-from tickwheel.schedules import FireCount, NewSchedule
+from tickwheel.schedules import NewSchedule
 
 COUNTED_AT = datetime(2027, 1, 31, 8, 58, tzinfo=UTC)
 IMPORTED_AT = datetime(2027, 1, 31, 8, 59, 30, tzinfo=UTC)

@@ -13,8 +13,9 @@ from tickwheel.demo.schedule_steps import await_fires, count_herd, import_schedu
 from tickwheel.demo.schedules import Import, plan_schedules
 from tickwheel.demo.sink import Sink
 from tickwheel.errors import ApiProblem
+from tickwheel.fires import FireCount
 from tickwheel.herd import Load
-from tickwheel.schedules import FireCount, NewSchedule, NotStored, Put, Schedule, Stored
+from tickwheel.schedules import NewSchedule, NotStored, Put, Schedule, Stored
 
 NOW = datetime(2027, 1, 31, 9, tzinfo=UTC)
 NEVER = ApiProblem(status=422, code="invalid_schedule", title="refused", detail="cron never fires")

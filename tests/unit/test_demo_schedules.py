@@ -19,9 +19,10 @@ from tickwheel.demo.schedules import (
 )
 from tickwheel.demo.workload import read_rows
 from tickwheel.errors import ApiProblem, Unreachable
+from tickwheel.fires import FireCount
 from tickwheel.jobs import Priority
 from tickwheel.schedule_parts import Every
-from tickwheel.schedules import FireCount, NewSchedule, NotStored, Put, Schedule, Stored
+from tickwheel.schedules import NewSchedule, NotStored, Put, Schedule, Stored
 
 ROWS = read_rows(Path(__file__).parents[2] / "examples" / "kubernetes-periodics.jsonl")
 SINK = "http://127.0.0.1:1234"

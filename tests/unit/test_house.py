@@ -9,7 +9,7 @@ MOST_LINES = 400
 LAYERS = ("domain", "services", "adapters", "api")
 FEATURES = {"jobs", "schedules", "targets", "tenants", "dead_letters", "operations", "far_ring", "stage"}
 TECHNICAL = {
-    "domain": set[str](),
+    "domain": {"errors", "explanation"},
     "services": {"telemetry"},
     "adapters": {"dynamodb", "s3"},
     "api": {"admission", "http"},
@@ -24,8 +24,6 @@ STILL_LONG = {
     "functions/scanner/scan.py",
     "testkit/scheduler.py",
     "testkit/world/world.py",
-    "tickwheel/client.py",
-    "tickwheel/schedules.py",
 }
 """What has yet to be divided: whoever divides one takes it away here."""
 
