@@ -15,6 +15,7 @@ from functions.domain.audit import COLUMNS
 from functions.domain.instants import SECOND
 from infra.audit_queries import TABLE, SavedQuery, queries
 from testkit.events import Context, a_request
+from tests.integration.queues import hidden_receipts
 from tests.integration.stage import AUDIT_BUCKET, AUDIT_STREAM, Stage
 
 ANN = "arn:aws:iam::123456789012:user/ann"
@@ -84,7 +85,7 @@ def test_a_worker_that_dies_before_its_lines_are_sent_is_followed_by_one_that_te
     stage.forget_modules()
     # The message was not acknowledged, and comes back.
     for url in stage.urls.values():
-        for receipt in _hidden(stage, url):
+        for receipt in hidden_receipts(url):
             stage.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=0)
     assert stage.work() == {"batchItemFailures": []}
 
@@ -310,11 +311,3 @@ def test_queries_leave_alone_what_is_older_than_they_say(
     keep(tmp_path, days_ago=8, lines=stage.audit_lines())
 
     assert [found(database, query, *(["acme"] if "?" in query.sql else [])) for query in QUERIES.values()] == [[]] * 4
-
-
-def _hidden(stage: Stage, url: str) -> list[str]:
-    """Receipts of what was received and not acknowledged, as moto keeps them."""
-    from moto.sqs.models import sqs_backends
-
-    queue = sqs_backends["123456789012"]["us-east-1"].get_queue(url.rsplit("/", 1)[-1])
-    return [message.receipt_handle for message in queue.pending_messages if message.receipt_handle]

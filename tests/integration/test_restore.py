@@ -77,10 +77,12 @@ def rehearsal(dynamodb_local: DynamoDBLocal) -> Iterator[Rehearsal]:
     with pytest.MonkeyPatch.context() as patch, http_sink() as sink, stage_on(dynamodb_local, sink, patch) as stage:
         rehearsal = _until_the_loss(stage)
         stage.lose_everything()
-        # The clock of the queues does not travel: right after a fire, the next one is far, and needs no delayed message.
-        stage.stage.travel(20 * MINUTE + INTERVAL - (stage.stage.now() - EPOCH) % INTERVAL + 5 * SECOND)
+        # Right after a fire.
+        stage.travel(20 * MINUTE + INTERVAL - (stage.stage.now() - EPOCH) % INTERVAL + 5 * SECOND)
         stage.restore()
         assert stage.rewind(rehearsal.copied_from - 15 * MINUTE) == {"rewound": [0, 1], "left": []}
+        stage.stage.scan()
+        assert stage.stage.receive("normal"), "a worker dies with the first messages"
         stage.run_for(6 * INTERVAL, step=INTERVAL)
         rehearsal.ended_at = stage.stage.now()
         yield rehearsal
@@ -97,7 +99,7 @@ def _until_the_loss(stage: RestoredStage) -> Rehearsal:
     stage.submit(RETRYING, fails_once=True, delay=FIRST, retry=quickly)
     stage.submit(RETRYING_LATER, fails_once=True, delay=FIRST, retry=slowly)
     stage.submit(SETTLED, delay=FIRST)
-    stage.stage.travel((FIRST + 1) * SECOND)
+    stage.travel((FIRST + 1) * SECOND)
     stage.stage.scan()
     stage.submit(NEAR_RETRYING, fails_once=True, delay=0, retry=quickly)
     for called in (RETRYING, RETRYING_LATER, SETTLED, NEAR_RETRYING):
@@ -112,7 +114,7 @@ def _until_the_loss(stage: RestoredStage) -> Rehearsal:
 
     rehearsal = Rehearsal(stage, copied_from=stage.stage.now())
     stage.copy(TIMERS, SCHEDULES)
-    stage.stage.travel((FIRST + 1) * SECOND)
+    stage.travel((FIRST + 1) * SECOND)
     stage.stage.scan()
     stage.during[f"/{UNDER_WAY}"] = lambda: stage.copy(LEDGER, SCHEDULE_STATE)
     stage.work("high", until_called=UNDER_WAY)
@@ -170,7 +172,7 @@ def test_a_job_that_only_a_message_knew_is_gone_unless_its_client_asks_again(reh
 
     run_at = format_instant(stage.stage.now() + FIRST * SECOND)
     ids = {stage.submit(NEAR_KEYED, run_at=run_at, **KEYED) for _ in range(2)}
-    stage.stage.travel((FIRST + 1) * SECOND)
+    stage.travel((FIRST + 1) * SECOND)
     stage.run_for(MINUTE, step=MINUTE)
 
     assert len(ids) == 1
