@@ -64,7 +64,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     minutes = {
         "has been due for more than {} minutes": BEHIND_AFTER,
         "recorded cursors for {} minutes": UNSCANNED_AFTER,
-        "stood still for more than {} minutes": AUDIT_BEHIND_AFTER,
+        "made no progress for more than {} minutes": AUDIT_BEHIND_AFTER,
         "has published nothing for {} minutes": FRESH,
     }
     for text, length in minutes.items():
