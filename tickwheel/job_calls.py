@@ -44,7 +44,7 @@ class Explanation:
     reason: str
     at: datetime | None
     detail: str
-    would_change_it: str
+    remedy: str
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> "Explanation":
@@ -55,7 +55,7 @@ class Explanation:
             reason=body["reason"],
             at=parse_instant(body["at"]) if body["at"] else None,
             detail=body["detail"],
-            would_change_it=body["would_change_it"],
+            remedy=body["remedy"] if "remedy" in body else body["would_change_it"],
         )
 
 

@@ -232,7 +232,8 @@ class TestExplanations:
         assert (told["id"], told["state"], told["reason"]) == (accepted["id"], "scheduled", "waiting")
         assert told["at"] == accepted["due_at"]
         assert told["detail"]
-        assert told["would_change_it"]
+        assert told["remedy"]
+        assert told["would_change_it"] == told["remedy"]
 
     def test_a_held_job_and_its_end_are_told(self, stage: Stage):
         job_id = a_held(stage)

@@ -22,6 +22,7 @@ EXPLANATION = {
     "reason": "waiting",
     "at": "2030-01-31T09:00:00Z",
     "detail": "It waits.",
+    "remedy": "Nothing.",
     "would_change_it": "Nothing.",
 }
 BEAT = {"id": JOB, "state": "running", "lease_until": "2030-01-31T09:00:00Z", "cancelled": True}
@@ -107,9 +108,7 @@ def test_a_call_whose_answer_was_lost_is_made_once_more(
         (
             lambda client: client.explain(JOB),
             {**EXPLANATION, "at": None},
-            Explanation(
-                id=JOB, state="scheduled", reason="waiting", at=None, detail="It waits.", would_change_it="Nothing."
-            ),
+            Explanation(id=JOB, state="scheduled", reason="waiting", at=None, detail="It waits.", remedy="Nothing."),
         ),
         (
             lambda client: client.heartbeat(JOB, fence=1),
@@ -165,3 +164,10 @@ def test_a_time_that_cannot_be_sent_is_refused_before_anything_is(times: dict[st
         client.reschedule(JOB, **times)
 
     assert server.requests == []
+
+
+def test_the_remedy_of_a_scheduler_that_calls_it_otherwise_is_read() -> None:
+    before = {name: value for name, value in EXPLANATION.items() if name != "remedy"}
+
+    with ApiServer(Answer(200, before)) as server, a_client(server) as client:
+        assert client.explain(JOB).remedy == "Nothing."

@@ -219,7 +219,7 @@ def test_a_job_is_explained_by_what_is_known_of_it(reason: Reason, known: Facts,
     assert (explanation.reason, explanation.at) == (reason, at)
     assert said in explanation.detail
     assert is_a_sentence(explanation.detail)
-    assert is_a_sentence(explanation.would_change_it)
+    assert is_a_sentence(explanation.remedy)
 
 
 def test_every_reason_is_told():

@@ -336,3 +336,10 @@ def objects(node: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(node, list):
         for value in node:
             yield from objects(value)
+
+
+def test_the_earlier_name_of_a_remedy_is_deprecated_and_still_answered():
+    explanation = document()["components"]["schemas"]["Explanation"]
+
+    assert explanation["properties"]["would_change_it"]["deprecated"] is True
+    assert {"remedy", "would_change_it"} <= set(explanation["required"])

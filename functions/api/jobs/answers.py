@@ -48,5 +48,6 @@ def explanation_body(found: Found, explanation: Explanation) -> dict[str, Any]:
         "reason": explanation.reason,
         "at": format_instant(explanation.at) if explanation.at else None,
         "detail": explanation.detail,
-        "would_change_it": explanation.would_change_it,
+        "remedy": explanation.remedy,
+        "would_change_it": explanation.remedy,  # deprecated: answered until 1.0
     }

@@ -50,7 +50,8 @@ SCHEMAS: dict[str, Any] = {
             "reason": {"enum": [reason.value for reason in Reason]},
             "at": {"type": ["string", "null"], "format": "date-time"},
             "detail": {"type": "string", "description": "for people"},
-            "would_change_it": {"type": "string", "description": "for people"},
+            "remedy": {"type": "string", "description": "what would let the job run, for people"},
+            "would_change_it": {"type": "string", "description": "the same as remedy", "deprecated": True},
         }
     ),
 }

@@ -29,20 +29,20 @@ def _explain_running(facts: Facts, row: LedgerRow) -> Explanation:
                 f"The target of attempt {row.attempt} goes on by itself: it was last heard of at {instant_text(row.updated_at)}, "
                 f"and has until {instant_text(until)}."
             ),
-            would_change_it="The target: it completes or fails the job with its fence, or falls silent.",
+            remedy="The target: it completes or fails the job with its fence, or falls silent.",
         )
     if until is not None and facts.now >= after_lease(until, skew=facts.wheel.skew):
         return Explanation(
             reason=Reason.LEASED,
             at=until,
             detail=f"The worker of attempt {row.attempt} has died: its lease was over at {instant_text(until)}.",
-            would_change_it="Another worker, which takes the attempt over as soon as its message comes back.",
+            remedy="Another worker, which takes the attempt over as soon as its message comes back.",
         )
     return Explanation(
         reason=Reason.LEASED,
         at=until,
         detail=f"A worker has attempt {row.attempt}, until {instant_text(until)} at the latest.",
-        would_change_it="The answer of its target; or the end of the lease, if the worker dies.",
+        remedy="The answer of its target; or the end of the lease, if the worker dies.",
     )
 
 
@@ -51,7 +51,7 @@ def _explain_death(_: Facts, row: LedgerRow) -> Explanation:
         reason=Reason.DEAD,
         at=row.updated_at,
         detail=f"It failed for good with attempt {row.attempt}: {error_text(row)}.",
-        would_change_it="Mend what failed, and replay its dead letter.",
+        remedy="Mend what failed, and replay its dead letter.",
     )
 
 
@@ -60,7 +60,7 @@ def _explain_skip(_: Facts, row: LedgerRow) -> Explanation:
         reason=Reason.SKIPPED,
         at=row.updated_at,
         detail=f"This fire did not become a run: {error_text(row)}.",
-        would_change_it="Trigger the schedule, to run it once now.",
+        remedy="Trigger the schedule, to run it once now.",
     )
 
 
@@ -69,14 +69,14 @@ def _explain_move(_: Facts, row: LedgerRow) -> Explanation:
         reason=Reason.MOVED,
         at=row.updated_at,
         detail=f"It was rescheduled or edited, and goes on as job {row.moved_to}.",
-        would_change_it="Ask for that job.",
+        remedy="Ask for that job.",
     )
 
 
-def _ended(reason: Reason, detail: str, would_change_it: str) -> Callable[[Facts, LedgerRow], Explanation]:
+def _ended(reason: Reason, detail: str, remedy: str) -> Callable[[Facts, LedgerRow], Explanation]:
     def explain_end(_: Facts, row: LedgerRow) -> Explanation:
         told = detail.format(attempt=row.attempt)
-        return Explanation(reason=reason, at=row.updated_at, detail=told, would_change_it=would_change_it)
+        return Explanation(reason=reason, at=row.updated_at, detail=told, remedy=remedy)
 
     return explain_end
 

@@ -61,7 +61,7 @@ class Explanation:
     reason: Reason
     at: datetime | None
     detail: str
-    would_change_it: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

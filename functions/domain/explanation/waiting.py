@@ -34,7 +34,7 @@ def explain_waiting(facts: Facts, row: LedgerRow) -> Explanation:
             reason=Reason.IN_READY_QUEUE,
             at=row.updated_at,
             detail=f"Its attempt {row.attempt} was given back, because a store or a queue failed around it.",
-            would_change_it="Its message comes back by itself, within minutes.",
+            remedy="Its message comes back by itself, within minutes.",
         )
     if not facts.job_id.is_ledgered and (facts.is_due or facts.timer is None):
         return _explain_untracked(facts)
@@ -44,7 +44,7 @@ def explain_waiting(facts: Facts, row: LedgerRow) -> Explanation:
             reason=Reason.WAITING,
             at=facts.due_at,
             detail=f"It waits in the far ring: its bucket opens at {instant_text(opens_at)}, and it is due at {instant_text(facts.due_at)}.",
-            would_change_it="Nothing but its time; or run it now, or reschedule it.",
+            remedy="Nothing but its time; or run it now, or reschedule it.",
         )
     return _explain_message(facts)
 
@@ -65,7 +65,7 @@ def _explain_turn(facts: Facts, behind: ClassCursor) -> Explanation | None:
                 f"Tenant {tenant} has more {priority} jobs due than its turns let out: those that were due at "
                 f"{instant_text(from_seconds(own.at.bucket))} go out now."
             ),
-            would_change_it="Its next turns; a greater weight of the tenant, or more room in the ready queue.",
+            remedy="Its next turns; a greater weight of the tenant, or more room in the ready queue.",
         )
     if not facts.is_due:
         return None
@@ -76,7 +76,7 @@ def _explain_turn(facts: Facts, behind: ClassCursor) -> Explanation | None:
             f"It is due since {whole_seconds(facts.now - facts.due_at)} s and waits in the far ring: the scanner of its shard has "
             f"come to {instant_text(from_seconds(behind.at.bucket))}."
         ),
-        would_change_it=(
+        remedy=(
             f"The scanner's next ticks: look at its errors, and at the depth of the {priority} queue, which bounds what goes out."
         ),
     )
@@ -91,7 +91,7 @@ def _explain_rate(facts: Facts, plan: TenantPlan, *, since: datetime) -> Explana
             f"Tenant {facts.job_id.tenant} has more due than the {plan.execution_rate:g} jobs a second of its execution_rate: those "
             f"that were due at {instant_text(since)}, or are put anew in their turn, go out now{backlog_text(facts.backlog)}."
         ),
-        would_change_it="Its next turns; fewer jobs of the tenant, or a higher execution_rate.",
+        remedy="Its next turns; fewer jobs of the tenant, or a higher execution_rate.",
     )
 
 
@@ -103,14 +103,14 @@ def _explain_message(facts: Facts) -> Explanation:
             reason=Reason.IN_READY_QUEUE,
             at=facts.due_at,
             detail=f"It is on its way to a worker, as a message that is due at {instant_text(facts.due_at)}.",
-            would_change_it="Nothing but its time; it can still be cancelled, if it is not at_least_once.",
+            remedy="Nothing but its time; it can still be cancelled, if it is not at_least_once.",
         )
     late = whole_seconds(facts.now - facts.due_at)
     return Explanation(
         reason=Reason.IN_READY_QUEUE,
         at=facts.due_at,
         detail=f"It is due since {late} s, and no worker has claimed it yet.",
-        would_change_it=(
+        remedy=(
             f"A free worker: look at the age of the {facts.job_id.priority.name.lower()} queue's oldest message, and at the "
             "workers' errors, throttles and concurrency."
         ),
@@ -125,21 +125,21 @@ def _explain_fire(facts: Facts, *, schedule_id: str, is_asked_for: bool) -> Expl
             reason=Reason.PAUSED,
             at=schedule.changed_at if schedule else None,
             detail=f"Schedule {schedule_id} is deleted: this fire will be skipped.",
-            would_change_it="Create the schedule again; it decides its own fires.",
+            remedy="Create the schedule again; it decides its own fires.",
         )
     if schedule.waiting and parse_job_id(schedule.waiting).key == facts.job_id.key:
         return Explanation(
             reason=Reason.BUFFERED,
             at=schedule.waiting_since,
             detail=f"It waits for the run before it to come to its end: {schedule.holder}.",
-            would_change_it="The end of that run; or cancel it.",
+            remedy="The end of that run; or cancel it.",
         )
     if schedule.status is Status.PAUSED and not is_asked_for:
         return Explanation(
             reason=Reason.PAUSED,
             at=schedule.changed_at,
             detail=f"Schedule {schedule_id} is paused{note_text(schedule.note)}: this fire will be skipped.",
-            would_change_it="Resume the schedule before the fire comes due.",
+            remedy="Resume the schedule before the fire comes due.",
         )
     if facts.nominal_at in (None, facts.due_at) or facts.is_due:
         return None
@@ -150,7 +150,7 @@ def _explain_fire(facts: Facts, *, schedule_id: str, is_asked_for: bool) -> Expl
             f"The rule of schedule {schedule_id} says {instant_text(facts.nominal_at)}; its spread, jitter, window or calendar "
             f"moves that to {instant_text(facts.due_at)}."
         ),
-        would_change_it="Another spread, jitter, window or calendar of the schedule: its preview tells which one moves what.",
+        remedy="Another spread, jitter, window or calendar of the schedule: its preview tells which one moves what.",
     )
 
 
@@ -160,7 +160,7 @@ def explain_cancel_request(facts: Facts, row: LedgerRow) -> Explanation:
         reason=Reason.CANCEL_REQUESTED,
         at=row.lease_until if row.state is State.RUNNING else None,
         detail=f"A cancel was requested while it was {row.state}: it is not tried again.",
-        would_change_it=(
+        remedy=(
             "The end of the attempt that runs."
             if facts.job_id.delivery is Delivery.EXACTLY_ONCE
             else "Cancel it again, which finishes what was begun."
@@ -178,7 +178,7 @@ def explain_retry(facts: Facts, row: LedgerRow) -> Explanation:
         reason=Reason.RETRYING,
         at=row.due_at,
         detail=f"Attempt {row.attempt + 1} is due at {instant_text(row.due_at)}, after attempt {row.attempt} failed: {error_text(row)}.",
-        would_change_it="Nothing but its time; while that is far, run it now.",
+        remedy="Nothing but its time; while that is far, run it now.",
     )
 
 
@@ -188,7 +188,7 @@ def _explain_pause(facts: Facts) -> Explanation:
         reason=Reason.TENANT_PAUSED,
         at=None,
         detail=f"It waits in the far ring: tenant {facts.job_id.tenant} is paused{note_text(note)}.",
-        would_change_it="Resume the tenant; its jobs then go out in order, within minutes.",
+        remedy="Resume the tenant; its jobs then go out in order, within minutes.",
     )
 
 
@@ -199,7 +199,7 @@ def _explain_parking(facts: Facts, until: datetime) -> Explanation:
             reason=Reason.PARKED,
             at=until,
             detail=f"Its destination is left alone after failures: the breaker is open, and the job waits until {instant_text(until)} or later.",
-            would_change_it="A probe that succeeds; or reset the breaker.",
+            remedy="A probe that succeeds; or reset the breaker.",
         )
     back = f"It was put back before its claim, and comes back at {instant_text(until)} or later"
     if limit < inf and facts.is_breaker_closed:
@@ -207,14 +207,14 @@ def _explain_parking(facts: Facts, until: datetime) -> Explanation:
             reason=Reason.AT_CONCURRENCY_CAP,
             at=until,
             detail=f"{back}: tenant {facts.job_id.tenant} may have {limit:g} calls at the same time, and they were taken.",
-            would_change_it="The end of one of its other calls; or a higher max_concurrency of the tenant.",
+            remedy="The end of one of its other calls; or a higher max_concurrency of the tenant.",
         )
     or_else = "" if limit == inf else f", or all {limit:g} calls taken that its tenant may have at the same time"
     return Explanation(
         reason=Reason.PARKED,
         at=until,
         detail=f"{back}: the breaker of its destination was open, or its tenant paused{or_else}.",
-        would_change_it="Nothing but its time, if that has passed.",
+        remedy="Nothing but its time, if that has passed.",
     )
 
 
@@ -225,5 +225,5 @@ def _explain_untracked(facts: Facts) -> Explanation:
         reason=Reason.UNTRACKED,
         at=facts.due_at,
         detail=f"It was due at {instant_text(facts.due_at)}; an at_least_once job keeps no row that would tell what became of it.",
-        would_change_it="Submit such jobs as exactly_once to have them tracked.",
+        remedy="Submit such jobs as exactly_once to have them tracked.",
     )
