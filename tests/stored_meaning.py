@@ -73,6 +73,11 @@ def domain(*names):
 def adapter(*names):
     return module("adapters", names)
 
+def reader(names, *modules):
+    # The function of an adapter, by the name that this release has for it, or the one before had.
+    found = adapter(*modules)
+    return next(getattr(found, name) for name in names if hasattr(found, name))
+
 def operation(texts):
     record = domain("operations.record", "operation_record").OperationRecord(*texts)
     return domain("operations.record", "operation_record").decode_operation(record, tenant="acme", operation_id="o1")
@@ -98,10 +103,10 @@ READ = {
     "dead letter id": lambda text: domain("dead_letters.letter_id", "letter_id").parse_letter_id(text),
     "webhook keys": lambda text: domain("targets.webhooks", "webhooks").parse_master_keys(text),
     "timers row": lambda item: adapter("dynamodb.timers", "dynamodb_timers")._read(item),
-    "ledger row": lambda item: adapter("dynamodb.ledger", "dynamodb_ledger")._read(item),
-    "schedules row": lambda item: adapter("dynamodb.schedules", "dynamodb_schedules")._read_definition(item),
-    "schedule_state row": lambda item: adapter("dynamodb.schedules", "dynamodb_schedules")._read_state(item),
-    "schedule sum row": lambda item: adapter("dynamodb.schedules", "dynamodb_schedules")._read_sum(item),
+    "ledger row": lambda item: reader(("read_row", "_read"), "dynamodb.ledger_row", "dynamodb_ledger")(item),
+    "schedules row": lambda item: reader(("read_definition", "_read_definition"), "dynamodb.schedule_rows", "dynamodb_schedules")(item),
+    "schedule_state row": lambda item: reader(("read_state", "_read_state"), "dynamodb.schedule_rows", "dynamodb_schedules")(item),
+    "schedule sum row": lambda item: reader(("read_sum", "_read_sum"), "dynamodb.schedule_rows", "dynamodb_schedules")(item),
     "dead_letters row": lambda item: adapter("dynamodb.dead_letters", "dynamodb_dead_letters")._read(item),
     "breaker row": lambda item: adapter("dynamodb.breakers", "dynamodb_breakers")._read(item),
     "operation row": lambda item: adapter("dynamodb.operations", "dynamodb_operations")._read(item),

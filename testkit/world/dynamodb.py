@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from functions.adapters.dynamodb import dead_letters as dynamodb_dead_letters
-from functions.adapters.dynamodb import ledger as dynamodb_ledger
 from functions.adapters.dynamodb import operations as dynamodb_operations
 from functions.adapters.dynamodb import pending as dynamodb_pending
 from functions.adapters.dynamodb import shards as dynamodb_shards
@@ -20,6 +19,7 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.ledger_row import read_row
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
@@ -99,7 +99,7 @@ class Ledger(DynamoDBLedger):
         if item is None:
             del self._seen[key[0]]
         else:
-            self._seen[key[0]] = dynamodb_ledger._read(item)
+            self._seen[key[0]] = read_row(item)
 
 
 class DeadLetters(DynamoDBDeadLetters):

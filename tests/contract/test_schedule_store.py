@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.adapters.dynamodb.schedules import DELETED_LIFE
+from functions.adapters.dynamodb.schedule_updates import DELETED_LIFE
 from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Payload

@@ -15,8 +15,6 @@ TECHNICAL = {
     "api": {"admission", "http"},
 }
 STILL_LONG = {
-    "functions/adapters/dynamodb/ledger.py",
-    "functions/adapters/dynamodb/schedules.py",
     "functions/api/http/requests.py",
     "functions/api/schedules/manager.py",
     "functions/operations/executor.py",

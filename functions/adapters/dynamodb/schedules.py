@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import TRIES, is_refused, patiently
-from functions.domain.errors import Busy, ScheduleBusy, Undecodable
-from functions.domain.instants import from_ms, to_ms, to_seconds
+from functions.adapters.dynamodb.schedule_rows import (
+    SKIP,
+    definition_key,
+    ms_of,
+    read_definition,
+    read_state,
+    read_sum,
+    readable,
+    sum_key,
+    write_position,
+    write_share,
+    write_skip,
+)
+from functions.adapters.dynamodb.schedule_updates import Update, new_version, places_of, share_condition
+from functions.domain.errors import Busy, ScheduleBusy
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.planning import Plan
-from functions.domain.schedules.record import decode_schedule, encode_stored
-from functions.domain.schedules.state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
+from functions.domain.schedules.record import encode_stored
+from functions.domain.schedules.state import ASIDES_COUNT_FOR, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, StatePage, StoredSchedule
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-DELETED_LIFE = timedelta(days=30)
-"""How long the state of a deleted schedule is kept: longer than any message of it."""
-
 TRIES_OF_SUMS = 24
 """Of a change that a request waits for, which meets all others of its tenant in one row: six seconds of pauses or so."""
 
-Read = TypeVar("Read")
-
 _BATCH = 100
-_SKIP = "x_"
-_AWAITED = "~"
-_FIRST_WAY = 1
-"""How shares were counted that do not say it."""
 
 
 class DynamoDBScheduleStore:
@@ -61,7 +65,7 @@ class DynamoDBScheduleStore:
     def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
         """Four read units or more: a transaction, because the two rows must be of one version."""
         wanted: Any = [
-            {"Get": {"TableName": self._definitions, "Key": _definition_key(key)}},
+            {"Get": {"TableName": self._definitions, "Key": definition_key(key)}},
             {"Get": {"TableName": self._states, "Key": {"k": {"S": key}}}},
         ]
         try:
@@ -69,16 +73,16 @@ class DynamoDBScheduleStore:
         except Busy:
             raise ScheduleBusy(key.partition("#")[2]) from None
         definition, state = (answer.get("Item") for answer in found)
-        return definition and _read_definition(definition), state and _read_state(state)
+        return definition and read_definition(definition), state and read_state(state)
 
     def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
         """Half a read unit for each 4 KB of a definition; twice that when it is consistent.
 
         One that a newer version has written is left out: it must not hold up the others, and the sweep comes back to it.
         """
-        wanted = {key: _definition_key(key) for key in keys}
+        wanted = {key: definition_key(key) for key in keys}
         items = self._get_many(self._definitions, list(wanted.values()), consistent=consistent)
-        found = (_readable(_read_definition, item) for item in items)
+        found = (readable(read_definition, item) for item in items)
         return {stored.key: stored for stored in found if stored is not None}
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[StoredSchedule], bool]:
@@ -95,17 +99,17 @@ class DynamoDBScheduleStore:
             ConsistentRead=True,
         )
         items = answer["Items"]
-        return [_read_definition(item) for item in items[:limit]], len(items) > limit or "LastEvaluatedKey" in answer
+        return [read_definition(item) for item in items[:limit]], len(items) > limit or "LastEvaluatedKey" in answer
 
     def state(self, key: str) -> ScheduleState | None:
         """One read unit."""
         answer = self._client.get_item(TableName=self._states, Key={"k": {"S": key}}, ConsistentRead=True)
-        return _read_state(answer["Item"]) if "Item" in answer else None
+        return read_state(answer["Item"]) if "Item" in answer else None
 
     def states(self, keys: Sequence[str]) -> dict[str, ScheduleState]:
         """Half a read unit a row."""
         items = self._get_many(self._states, [{"k": {"S": key}} for key in dict.fromkeys(keys)])
-        read = {item["k"]["S"]: _readable(_read_state, item) for item in items}
+        read = {item["k"]["S"]: readable(read_state, item) for item in items}
         return {key: state for key, state in read.items() if state is not None}
 
     def scan(self, *, after: str | None, limit: int) -> StatePage:
@@ -113,7 +117,7 @@ class DynamoDBScheduleStore:
         start: Any = {"ExclusiveStartKey": {"k": {"S": after}}} if after else {}
         answer = self._client.scan(TableName=self._states, Limit=limit, **start)
         last: Any = answer.get("LastEvaluatedKey")
-        read = {item["k"]["S"]: _readable(_read_state, item) for item in answer["Items"]}
+        read = {item["k"]["S"]: readable(read_state, item) for item in answer["Items"]}
         return StatePage({key: state for key, state in read.items() if state is not None}, last and last["k"]["S"])
 
     def change(
@@ -146,22 +150,22 @@ class DynamoDBScheduleStore:
                 raise
             _, other, *sums = error.response.get("CancellationReasons", [{}, {}])
             if sums and sums[0].get("Code") == _REFUSED != other.get("Code"):
-                limits.check(tenant, _read_sum(sums[0].get("Item", {})), added)
+                limits.check(tenant, read_sum(sums[0].get("Item", {})), added)
             return False
         return True
 
     def load(self, tenant: str) -> Load:
         """One read unit."""
-        answer = self._client.get_item(TableName=self._states, Key=_sum_key(tenant), ConsistentRead=True)
-        return _read_sum(answer.get("Item", {}))
+        answer = self._client.get_item(TableName=self._states, Key=sum_key(tenant), ConsistentRead=True)
+        return read_sum(answer.get("Item", {}))
 
     def recount(self, key: str, share: Share | None, *, seen: ScheduleState) -> bool:
         """A transaction: two write units for each KB of the state, and two. Repeating it changes nothing."""
-        update = _Update()
-        update.set_or_remove("e", _write_share(share))
+        update = Update()
+        update.set_or_remove("e", write_share(share))
         update.names |= {"#v": "v", "#e": "e"}
         update.values[":version"] = {"N": str(seen.version)}
-        condition = f"#v = :version AND {_share_condition(update, seen)}"
+        condition = f"#v = :version AND {share_condition(update, seen)}"
         added = Load.of(share) - Load.of(seen.share)
         items: Any = [
             {"Update": self._request(key, update, condition=condition)},
@@ -179,49 +183,49 @@ class DynamoDBScheduleStore:
         self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
     ) -> Applied | Behind:
         """One write unit, refused or not. Repeating it changes nothing."""
-        update, places = _Update(), places_of(history)
+        update, places = Update(), places_of(history)
         update.set_link(planned.link)
-        update.set_or_remove("r", _ms(rings_at) if rings_at else None)
+        update.set_or_remove("r", ms_of(rings_at) if rings_at else None)
         if planned.kept:
             update.set("i", {"N": str(planned.kept[-1].index + 1)})
             for link in planned.kept[-places:]:
-                update.set(f"l.{link.index % places}", _ms(link.at))
+                update.set(f"l.{link.index % places}", ms_of(link.at))
         for reason, count in planned.skips.items():
-            update.add(_SKIP + reason, count)
+            update.add(SKIP + reason, count)
         if planned.last_skip:
-            update.set("z", {"S": _write_skip(*planned.last_skip)})
+            update.set("z", {"S": write_skip(*planned.last_skip)})
         if planned.misfire_count:
             update.add("o", planned.misfire_count)
         update.names |= {"#v": "v", "#s": "s", "#p": "p"}
         update.values |= {
             ":version": {"N": str(version)},
             ":active": {"S": Status.ACTIVE},
-            ":before": {"S": _write_position(before)},
+            ":before": {"S": write_position(before)},
         }
         met = self._update(key, update, condition="#v = :version AND #s = :active AND #p = :before")
         return Applied() if met is _APPLIED else Behind(met)
 
     def take_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
         """One write unit, refused or not."""
-        update = _Update()
+        update = Update()
         update.set("h", {"S": identity})
-        update.set("hs", _ms(now))
+        update.set("hs", ms_of(now))
         if seen.waiting == identity:
             update.remove("w", "ws")
         return self._take(key, "h", identity, seen.holder, update)
 
     def wait_for_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
         """One write unit, refused or not."""
-        update = _Update()
+        update = Update()
         update.set("w", {"S": identity})
-        update.set("ws", _ms(now))
+        update.set("ws", ms_of(now))
         return self._take(key, "w", identity, seen.waiting, update)
 
     def note_skip(self, key: str, reason: SkipReason, *, fire_at: datetime) -> None:
         """One write unit."""
-        update = _Update()
-        update.add(_SKIP + reason, 1)
-        update.set("z", {"S": _write_skip(reason, fire_at)})
+        update = Update()
+        update.add(SKIP + reason, 1)
+        update.set("z", {"S": write_skip(reason, fire_at)})
         self._update(key, update, condition="attribute_exists(k)")
 
     def note_failure(self, key: str, identity: str) -> int:
@@ -246,7 +250,7 @@ class DynamoDBScheduleStore:
 
     def forget_failures(self, key: str) -> None:
         """One write unit."""
-        update = _Update()
+        update = Update()
         update.remove("f")
         self._update(key, update, condition="attribute_exists(k)")
 
@@ -266,9 +270,9 @@ class DynamoDBScheduleStore:
                         ConditionExpression=condition,
                         ExpressionAttributeValues={
                             ":one": {"N": "1"},
-                            ":now": _ms(now),
+                            ":now": ms_of(now),
                             ":version": {"N": str(version)},
-                            ":since": _ms(now - ASIDES_COUNT_FOR),
+                            ":since": ms_of(now - ASIDES_COUNT_FOR),
                         },
                         ReturnValues="ALL_NEW",
                         ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -283,7 +287,7 @@ class DynamoDBScheduleStore:
         # Noted by an earlier try of this very call, or of another version.
         return int(met["a"]["N"]) if "a" in met and met["v"]["N"] == str(version) else 0
 
-    def _take(self, key: str, name: str, identity: str, seen: str, update: _Update) -> bool:
+    def _take(self, key: str, name: str, identity: str, seen: str, update: Update) -> bool:
         update.values[":mine"] = {"S": identity}
         condition = f"attribute_exists(k) AND (attribute_not_exists({name}) OR {name} = :mine)"
         if seen:
@@ -292,7 +296,7 @@ class DynamoDBScheduleStore:
         return self._update(key, update, condition=condition) is _APPLIED
 
     def _definition_request(self, stored: StoredSchedule, state: ScheduleState) -> Any:
-        key = _definition_key(stored.key)
+        key = definition_key(stored.key)
         if state.status is Status.DELETED:
             # The condition of the state row is that of both.
             return {"Delete": {"TableName": self._definitions, "Key": key}}
@@ -305,46 +309,24 @@ class DynamoDBScheduleStore:
                     "v": {"N": str(stored.version)},
                     "s": {"S": stored.status},
                     "d": {"S": definition},
-                    "c": _ms(stored.created_at),
-                    "u": _ms(stored.changed_at),
+                    "c": ms_of(stored.created_at),
+                    "u": ms_of(stored.changed_at),
                 },
             }
         }
 
     def _state_request(self, key: str, state: ScheduleState, seen: ScheduleState | None, *, history: int) -> Any:
-        update = _Update()
-        update.set("v", {"N": str(state.version)})
-        update.set("s", {"S": state.status})
-        update.set("u", _ms(state.changed_at))
-        update.set("n", {"S": state.note})
-        update.set("q", {"S": json.dumps([[cut.version, to_ms(cut.since)] for cut in state.cuts])})
-        update.set("i", {"N": str(state.fire_count)})
-        recent = state.recent[-places_of(history) :]
-        first = state.fire_count - len(recent)
-        places = {str((first + number) % places_of(history)): _ms(at) for number, at in enumerate(recent)}
-        update.set("l", {"M": places})
-        update.set("y", {"N": str(state.born)})
-        update.set_link(state.link)
-        update.set_or_remove("r", _ms(state.rings_at) if state.rings_at else None)
-        update.remove("f")
-        update.set_or_remove("a", {"N": str(state.asides)} if state.asides else None)
-        update.set_or_remove("aa", _ms(state.aside_at) if state.aside_at else None)
-        update.set_or_remove("e", _write_share(state.share))
-        if seen is not None and seen.status is Status.DELETED:
-            # It begins anew. Of any other schedule, workers and scanners write these meanwhile.
-            update.remove("h", "hs", "w", "ws", "o", "z", *(_SKIP + reason for reason in SkipReason))
-        is_deleted = state.status is Status.DELETED
-        update.set_or_remove("x", {"N": str(to_seconds(state.changed_at + DELETED_LIFE))} if is_deleted else None)
+        update = new_version(state, seen, history=history)
         condition = "attribute_not_exists(k)"
         if seen is not None:
             update.names |= {"#v": "v", "#p": "p", "#e": "e"}
             update.values[":seen"] = {"N": str(seen.version)}
             condition = "#v = :seen AND attribute_not_exists(#p)"
             if seen.link is not None:
-                update.values[":at"] = {"S": _write_position(seen.link)}
+                update.values[":at"] = {"S": write_position(seen.link)}
                 condition = "#v = :seen AND #p = :at"
             # What it counts for is given back once, whoever does it.
-            condition += f" AND {_share_condition(update, seen)}"
+            condition += f" AND {share_condition(update, seen)}"
         return {"Update": self._request(key, update, condition=condition)}
 
     def _sum_request(self, tenant: str, added: Load, limits: LoadLimits) -> Any:
@@ -359,7 +341,7 @@ class DynamoDBScheduleStore:
         return {
             "Update": {
                 "TableName": self._states,
-                "Key": _sum_key(tenant),
+                "Key": sum_key(tenant),
                 "UpdateExpression": "ADD c :c, e :e",
                 "ExpressionAttributeValues": values,
                 **({"ConditionExpression": " AND ".join(conditions)} if conditions else {}),
@@ -367,7 +349,7 @@ class DynamoDBScheduleStore:
             }
         }
 
-    def _request(self, key: str, update: _Update, *, condition: str) -> Any:
+    def _request(self, key: str, update: Update, *, condition: str) -> Any:
         values = {"ExpressionAttributeValues": update.values} if update.values else {}
         return {
             "TableName": self._states,
@@ -378,7 +360,7 @@ class DynamoDBScheduleStore:
             **values,
         }
 
-    def _update(self, key: str, update: _Update, *, condition: str) -> Any:
+    def _update(self, key: str, update: Update, *, condition: str) -> Any:
         """`_APPLIED`; or the state that it met, None where there is none."""
         request = self._request(key, update, condition=condition)
         try:
@@ -387,7 +369,7 @@ class DynamoDBScheduleStore:
             if not is_refused(error):
                 raise
             met: Mapping[str, Any] | None = error.response.get("Item")
-            return _readable(_read_state, met) if met else None
+            return readable(read_state, met) if met else None
         return _APPLIED
 
     def _get_many(self, table: str, keys: Sequence[Any], *, consistent: bool = False) -> list[Mapping[str, Any]]:
@@ -404,179 +386,3 @@ class DynamoDBScheduleStore:
 
 _APPLIED = object()
 _REFUSED = "ConditionalCheckFailed"
-
-
-def places_of(history: int) -> int:
-    """How many of the last fires a state row keeps: one at least, from which a change knows what has fired."""
-    return max(history, 1)
-
-
-class _Update:
-    """The parts of an update expression."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        self.values: dict[str, Any] = {}
-        self._parts: dict[str, list[str]] = {}
-
-    def set(self, path: str, value: Any) -> None:
-        self.values[f":{len(self.values)}"] = value
-        self._note("SET", path, f" = :{len(self.values) - 1}")
-
-    def add(self, name: str, count: int) -> None:
-        self.values[f":{len(self.values)}"] = {"N": str(count)}
-        self._note("ADD", name, f" :{len(self.values) - 1}")
-
-    def remove(self, *names: str) -> None:
-        for name in names:
-            self._note("REMOVE", name, "")
-
-    def set_or_remove(self, name: str, value: Any) -> None:
-        if value is None:
-            self.remove(name)
-        else:
-            self.set(name, value)
-
-    def set_link(self, link: Link | None) -> None:
-        self.set_or_remove("p", {"S": _write_position(link)} if link else None)
-        self.set_or_remove("m", _ms(link.nominal_at) if link and link.nominal_at != link.at else None)
-        self.set_or_remove("b", _ms(link.previous_at) if link and link.previous_at else None)
-        self.set_or_remove("g", {"N": str(link.merged_count)} if link and link.merged_count else None)
-
-    @property
-    def expression(self) -> str:
-        return " ".join(f"{kind} {', '.join(parts)}" for kind, parts in self._parts.items())
-
-    def _note(self, kind: str, path: str, rest: str) -> None:
-        # No name stands in an expression as it is: many of them are reserved words.
-        self.names |= {f"#{name}": name for name in path.split(".")}
-        self._parts.setdefault(kind, []).append("#" + path.replace(".", ".#") + rest)
-
-
-def _readable(read: Callable[[Mapping[str, Any]], Read], item: Mapping[str, Any]) -> Read | None:
-    try:
-        return read(item)
-    except Undecodable:
-        return None
-
-
-def _share_condition(update: _Update, seen: ScheduleState) -> str:
-    """That its share is the one that was seen."""
-    if seen.share is None:
-        return "attribute_not_exists(#e)"
-    update.values[":share"] = _write_share(seen.share)
-    return "#e = :share"
-
-
-def _write_share(share: Share | None) -> Any:
-    if share is None:
-        return None
-    way = f"@{share.counted_by}" if share.counted_by != _FIRST_WAY else ""
-    return {"S": f"{share.version}@{share.fires}{way}"}
-
-
-def _read_share(text: str) -> Share | None:
-    if not text:
-        return None
-    version, fires, *way = map(int, text.split("@"))
-    return Share(version, fires, counted_by=way[0] if way else _FIRST_WAY)
-
-
-def _sum_key(tenant: str) -> dict[str, Any]:
-    return {"k": {"S": f"{tenant}#"}}
-
-
-def _read_sum(item: Mapping[str, Any]) -> Load:
-    counts = (int(item[name]["N"]) if name in item else 0 for name in ("c", "e"))
-    return Load(*counts)
-
-
-def _definition_key(key: str) -> dict[str, Any]:
-    tenant, _, schedule_id = key.partition("#")
-    return {"t": {"S": tenant}, "i": {"S": schedule_id}}
-
-
-def _read_definition(item: Mapping[str, Any]) -> StoredSchedule:
-    try:
-        return StoredSchedule(
-            schedule=decode_schedule(item["d"]["S"], tenant=item["t"]["S"], schedule_id=item["i"]["S"]),
-            version=int(item["v"]["N"]),
-            status=Status(item["s"]["S"]),
-            created_at=_instant(item["c"]),
-            changed_at=_instant(item["u"]),
-        )
-    except (KeyError, ValueError, TypeError) as error:
-        raise Undecodable(f"not a definition of a schedule: {error!r}") from error
-
-
-def _read_state(item: Mapping[str, Any]) -> ScheduleState:
-    try:
-        fire_count = int(item["i"]["N"])
-        # Those of a newer version have no name here.
-        skips = {reason: int(item[_SKIP + reason]["N"]) for reason in SkipReason if _SKIP + reason in item}
-        return ScheduleState(
-            version=int(item["v"]["N"]),
-            status=Status(item["s"]["S"]),
-            changed_at=_instant(item["u"]),
-            born=int(item["y"]["N"]),
-            note=item["n"]["S"],
-            cuts=tuple(Cut(version, from_ms(since)) for version, since in json.loads(item["q"]["S"])),
-            link=_read_link(item, fire_count),
-            rings_at=_instant(item["r"]) if "r" in item else None,
-            fire_count=fire_count,
-            recent=tuple(sorted(_instant(at) for at in item["l"]["M"].values())),
-            holder=_text(item, "h"),
-            holder_since=_instant(item["hs"]) if "hs" in item else None,
-            waiting=_text(item, "w"),
-            waiting_since=_instant(item["ws"]) if "ws" in item else None,
-            failures=frozenset(item["f"]["SS"]) if "f" in item else frozenset(),
-            misfire_count=int(item["o"]["N"]) if "o" in item else 0,
-            skips=skips,
-            last_skip=_read_skip(item["z"]["S"]) if "z" in item else None,
-            asides=int(item["a"]["N"]) if "a" in item else 0,
-            aside_at=_instant(item["aa"]) if "aa" in item else None,
-            share=_read_share(_text(item, "e")),
-        )
-    except (KeyError, ValueError, TypeError) as error:
-        raise Undecodable(f"not the state of a schedule: {error!r}") from error
-
-
-def _read_link(item: Mapping[str, Any], fire_count: int) -> Link | None:
-    if "p" not in item:
-        return None
-    position = item["p"]["S"]
-    is_awaited = position.endswith(_AWAITED)
-    at = from_ms(int(position.rstrip(_AWAITED)))
-    return Link(
-        at=at,
-        nominal_at=_instant(item["m"]) if "m" in item else at,
-        index=fire_count - is_awaited,
-        previous_at=_instant(item["b"]) if "b" in item else None,
-        is_awaited=is_awaited,
-        merged_count=int(item["g"]["N"]) if "g" in item else 0,
-    )
-
-
-def _write_position(link: Link) -> str:
-    return f"{to_ms(link.at)}{_AWAITED if link.is_awaited else ''}"
-
-
-def _write_skip(reason: SkipReason, fire_at: datetime) -> str:
-    return f"{reason}@{to_ms(fire_at)}"
-
-
-def _read_skip(text: str) -> tuple[SkipReason, datetime]:
-    reason, _, at = text.partition("@")
-    return SkipReason(reason), from_ms(int(at))
-
-
-def _text(item: Mapping[str, Any], name: str) -> str:
-    return item[name]["S"] if name in item else ""
-
-
-def _ms(instant: datetime) -> Any:
-    return {"N": str(to_ms(instant))}
-
-
-def _instant(value: Any) -> datetime:
-    return from_ms(int(value["N"]))

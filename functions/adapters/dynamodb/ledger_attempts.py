@@ -1,0 +1,261 @@
+"""Attempts in the ledger: whose they are, until when, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from functions.adapters.dynamodb.ledger_row import ms_of, read_row, ttl_of
+from functions.adapters.dynamodb.ledger_writes import LedgerWrites, applied
+from functions.domain.far_ring.timer_record import encode_timer
+from functions.domain.jobs.claims import LedgerRow, deaths_of, is_own
+from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.lifecycle import Event, State, target
+from functions.domain.targets.http_answers import RESULT_LIMIT
+from functions.ports.ledger import Applied, Claimed, Refused
+
+
+class LedgerAttempts(LedgerWrites):
+    """What workers write, and targets that complete their jobs by themselves."""
+
+    def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
+        """One write unit, refused or not."""
+        waits = "(s = :scheduled AND (attribute_not_exists(a) OR a <= :attempt))"
+        # A message that is due before the retry is not its message: it looks after an attempt that has ended since.
+        is_next = "(s = :retrying AND a < :attempt AND d <= :due)"
+        nobody_has_it = f"attribute_not_exists(k) OR {waits} OR {is_next}"
+        return self._take(
+            timer,
+            owner=owner,
+            lease_until=lease_until,
+            now=now,
+            condition=nobody_has_it,
+            assignments="r = :none",
+            additions="f :one",
+            values={
+                ":scheduled": {"S": State.SCHEDULED},
+                ":retrying": {"S": State.RETRYING},
+                ":none": {"N": "0"},
+                ":one": {"N": "1"},
+            },
+        )
+
+    def rescue(
+        self, timer: Timer, *, row: LedgerRow, owner: str, lease_until: datetime, now: datetime
+    ) -> Claimed | Refused:
+        """A second write after a refused claim, for a worker that died."""
+        lease_is_over = "(s = :state AND f = :fence AND l < :over AND a <= :attempt)"
+        return self._take(
+            timer,
+            owner=owner,
+            lease_until=lease_until,
+            now=now,
+            condition=lease_is_over,
+            assignments="f = :next_fence, r = :rescues",
+            removals="j",
+            values={
+                ":fence": {"N": str(row.fence)},
+                ":next_fence": {"N": str(row.fence + 1)},
+                ":rescues": {"N": str(deaths_of(row, attempt=timer.attempt))},
+                ":over": ms_of(now - self._skew),
+            },
+        )
+
+    def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit, and the only one of an at_most_once job."""
+        never_started = "attribute_not_exists(k) OR s = :scheduled"
+        return self._write(
+            timer.job.key,
+            condition=f"{never_started} OR (s = :state AND o = :owner)",
+            assignments="d = :due, a = :attempt, i = :id",
+            state=target(event),
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
+            now=now,
+            values={
+                ":scheduled": {"S": State.SCHEDULED},
+                ":attempt": {"N": str(timer.attempt)},
+                ":id": {"S": str(job_id_of(timer.job))},
+            },
+        )
+
+    def settle(
+        self,
+        job: Job,
+        event: Event,
+        *,
+        fence: int,
+        owner: str,
+        due_at: datetime,
+        now: datetime,
+        result: str = "",
+        error: str = "",
+    ) -> Applied | Refused:
+        """One write unit. A zombie, whose attempt was rescued, is refused by the fence."""
+        # Whoever ends an attempt that goes on by itself has a token of its own, and its fence.
+        running_under_my_fence = "f = :fence AND s = :running AND (o = :owner OR attribute_exists(j))"
+        if event is Event.RETRY:
+            running_under_my_fence += " AND attribute_not_exists(c)"
+        mine = "f = :fence AND o = :owner AND s = :state"
+        return self._write(
+            job.key,
+            condition=f"({running_under_my_fence}) OR ({mine})",
+            assignments="d = :due, z = :result, e = :error",
+            removals="j",
+            state=target(event),
+            owner=owner,
+            due_at=due_at,
+            scheduled_at=job.scheduled_at,
+            now=now,
+            values={
+                ":fence": {"N": str(fence)},
+                ":running": {"S": State.RUNNING},
+                ":result": {"S": result[:RESULT_LIMIT]},
+                ":error": {"S": error[:RESULT_LIMIT]},
+            },
+        )
+
+    def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
+        """One write unit and one more for each 1,024 bytes of the record, which the API needs for a retry."""
+        answer = self._write(
+            timer.job.key,
+            condition="f = :fence AND o = :owner AND s = :state AND l <= :lease",
+            assignments="d = :due, l = :lease, j = :record",
+            state=target(Event.HOLD),
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
+            lease_until=lease_until,
+            now=now,
+            values={
+                ":fence": {"N": str(fence)},
+                ":lease": ms_of(lease_until),
+                ":record": {"S": encode_timer(timer)},
+            },
+        )
+        met = answer.row if isinstance(answer, Refused) else None
+        if met is None or met.lease_until is None:
+            return answer
+        if (met.state, met.fence, met.owner) != (State.RUNNING, fence, owner):
+            return answer
+        # A heartbeat came first, and its target relies on the longer lease that it was told.
+        return self.hold(timer, fence=fence, owner=owner, lease_until=met.lease_until, now=now)
+
+    def extend(
+        self,
+        key: str,
+        *,
+        fence: int,
+        lease_until: datetime,
+        now: datetime,
+        scheduled_at: datetime | None = None,
+        job_id: JobId | None = None,
+    ) -> LedgerRow | Refused:
+        """One write unit, and one more for each 1,024 bytes of the record. A lease only grows."""
+        request = self._conditional(
+            key,
+            update="SET l = :lease, u = :now, x = :ttl",
+            condition="f = :fence AND s = :running AND l <= :lease" + (" AND i = :id" if job_id is not None else ""),
+            values={
+                **({":id": {"S": str(job_id)}} if job_id is not None else {}),
+                ":fence": {"N": str(fence)},
+                ":running": {"S": State.RUNNING},
+                ":lease": ms_of(lease_until),
+                ":now": ms_of(now),
+                ":ttl": ttl_of(now=now, due_at=scheduled_at or now, lease_until=lease_until),
+            },
+        )
+        answer = self._send(request, returns="ALL_NEW")
+        if not isinstance(answer, Refused):
+            return read_row(answer)
+        row = answer.row
+        if row is None or (row.state, row.fence) != (State.RUNNING, fence):
+            return answer
+        return row if job_id is None or row.job_id == str(job_id) else answer
+
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
+        """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""
+        request = self._conditional(
+            job_id.key,
+            update="SET s = :state, z = :result, e = :none, u = :now, x = :ttl",
+            condition="f = :fence AND s = :running AND attribute_not_exists(j)",
+            values={
+                ":fence": {"N": str(fence)},
+                ":running": {"S": State.RUNNING},
+                ":state": {"S": target(Event.SUCCEED)},
+                ":result": {"S": result[:RESULT_LIMIT]},
+                ":none": {"S": ""},
+                ":now": ms_of(now),
+                ":ttl": ttl_of(now=now, due_at=job_id.due_at),
+            },
+        )
+        return applied(self._send(request))
+
+    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+        """One write unit, refused or not."""
+        request = self._conditional(
+            timer.job.key,
+            update=(
+                "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
+                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)"
+            ),
+            condition=(
+                "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "
+                "(s IN (:scheduled, :running) AND (attribute_not_exists(a) OR a <= :attempt))"
+            ),
+            values={
+                ":until": ms_of(until),
+                ":now": ms_of(now),
+                ":ttl": ttl_of(now=now, due_at=max(until, timer.job.scheduled_at)),
+                ":scheduled": {"S": State.SCHEDULED},
+                ":retrying": {"S": State.RETRYING},
+                ":running": {"S": State.RUNNING},
+                ":attempt": {"N": str(timer.attempt)},
+                ":due": ms_of(timer.due_at),
+                ":id": {"S": str(job_id_of(timer.job))},
+            },
+        )
+        return applied(self._send(request))
+
+    def _take(
+        self,
+        timer: Timer,
+        *,
+        owner: str,
+        lease_until: datetime,
+        now: datetime,
+        condition: str,
+        assignments: str,
+        values: Mapping[str, Any],
+        additions: str = "",
+        removals: str = "",
+    ) -> Claimed | Refused:
+        answer = self._update(
+            timer.job.key,
+            condition=condition,
+            assignments=f"d = :due, a = :attempt, l = :lease, i = :id, {assignments}",
+            additions=additions,
+            removals=removals,
+            returns="ALL_NEW",
+            state=target(Event.CLAIM),
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
+            lease_until=lease_until,
+            now=now,
+            values={
+                ":attempt": {"N": str(timer.attempt)},
+                ":lease": ms_of(lease_until),
+                ":id": {"S": str(job_id_of(timer.job))},
+                **values,
+            },
+        )
+        row = answer.row if isinstance(answer, Refused) else read_row(answer)
+        if isinstance(answer, Refused) and not is_own(row, attempt=timer.attempt, owner=owner):
+            return answer
+        assert row is not None
+        # Its own row needs no second write: that would move the fence that its target has been told.
+        return Claimed(row.fence, row.rescue_count, row.cancel_requested)

@@ -1,0 +1,193 @@
+"""What is asked about a job from outside: cancel, run now, move, replay."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from functions.adapters.dynamodb.ledger_row import moved_ttl_of, ms_of, read_row, ttl_of, unchanged_since
+from functions.adapters.dynamodb.ledger_writes import LedgerWrites, applied
+from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import JobId, first_identity, job_id_of
+from functions.domain.jobs.retry import MAX_BACKOFF
+from functions.domain.lifecycle import Event, State, sources, target
+from functions.ports.ledger import Applied, Cancelled, Refused
+
+
+class LedgerControl(LedgerWrites):
+    """What callers and operations write."""
+
+    def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit. A later message of the same attempt still finds its row: it lives as long as for its own time."""
+        assert row.due_at is not None  # a retry has an instant
+        return self._write(
+            timer.job.key,
+            condition="s = :state AND ((d = :seen AND a = :before) OR (d = :due AND o = :owner))",
+            assignments="d = :due",
+            state=State.RETRYING,
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=max(timer.job.scheduled_at, row.due_at),
+            now=now,
+            values={":seen": ms_of(row.due_at), ":before": {"N": str(timer.attempt - 1)}},
+        )
+
+    def move(
+        self, job_id: JobId, timer: Timer, *, owner: str, now: datetime, first: JobId | None = None
+    ) -> Applied | Refused:
+        """Four write units: a transaction of two rows. Two more where its first row is pointed to the new id, too.
+
+        Raises NotPlaced when the day of the far row could not be marked.
+        """
+        assert self._timers is not None  # only where a function has the table
+        moved_to = str(job_id_of(timer.job))
+        nobody_has_had_it = "(s = :scheduled AND attribute_not_exists(f) AND attribute_not_exists(c))"
+        update = self._request(
+            job_id.key,
+            condition=f"attribute_not_exists(k) OR {nobody_has_had_it} OR (s = :state AND o = :owner)",
+            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id), m = :moved_to",
+            state=target(Event.MOVE),
+            owner=owner,
+            due_at=job_id.due_at,
+            scheduled_at=timer.due_at,
+            now=now,
+            values={
+                ":scheduled": {"S": State.SCHEDULED},
+                ":id": {"S": str(job_id)},
+                ":moved_to": {"S": moved_to},
+                ":ttl": moved_ttl_of(job_id, timer, now=now),
+            },
+        )
+        self._timers.mark(timer)
+        put = self._timers.put_request(timer)
+        writes: list[Any] = [{"Update": update}, {"Put": put}]
+        if first is not None:
+            renewed = self._conditional(
+                first.key,
+                update="SET m = :moved_to, u = :now, x = :ttl",
+                condition="s = :state",
+                values={
+                    ":state": {"S": target(Event.MOVE)},
+                    ":moved_to": {"S": moved_to},
+                    ":now": ms_of(now),
+                    ":ttl": moved_ttl_of(first, timer, now=now),
+                },
+            )
+            writes.append({"Update": renewed})
+        return self._transact(job_id.key, *writes)
+
+    def renew_first(self, timer: Timer, *, now: datetime) -> None:
+        """One write unit, refused or not."""
+        job = timer.job
+        request = self._conditional(
+            f"{job.tenant}#{first_identity(job.identity)}",
+            update="SET x = :ttl",
+            condition="s = :state AND m = :moved_to AND x < :ttl",
+            values={
+                ":state": {"S": State.MOVED},
+                ":moved_to": {"S": str(job_id_of(job))},
+                ":ttl": moved_ttl_of(job_id_of(job), timer, now=now),
+            },
+        )
+        self._send(request)
+
+    def replay(
+        self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
+    ) -> Applied | Refused:
+        """Four write units, and two more for each further 1,024 bytes of the far row: a transaction of two rows.
+
+        Raises NotPlaced when the day of the far row could not be marked.
+        """
+        assert self._timers is not None  # only where a function has the table
+        has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
+        # Its key may have been used again since its row expired.
+        is_its_own = "(attribute_not_exists(i) OR i = :id)"
+        # Never to a later instant: a message that another replay has placed would be dropped as due before it.
+        is_replayed = "s = :state AND a = :before AND d >= :due"
+        update = self._request(
+            timer.job.key,
+            condition=f"({is_its_own} AND (({has_failed}) OR ({is_replayed})))"
+            + ("" if needs_row else " OR attribute_not_exists(k)"),
+            # A target that remembers the highest fence would refuse those of a row that begins anew.
+            assignments="d = :due, a = :before, i = :id, p = :spent, q = :counted_from"
+            + (", f = if_not_exists(f, :fence)" if fence else ""),
+            removals="c",
+            state=target(Event.REPLAY),
+            owner=owner,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
+            now=now,
+            values={
+                ":failed": {"S": State.FAILED},
+                ":before": {"N": str(timer.attempt - 1)},
+                ":id": {"S": job_id},
+                ":spent": {"N": str(timer.spent)},
+                ":counted_from": ms_of(timer.counted_from or timer.due_at),
+                **({":fence": {"N": str(fence)}} if fence else {}),
+            },
+        )
+        self._timers.mark(far)
+        return self._transact(timer.job.key, {"Update": update}, {"Put": self._timers.put_request(far)})
+
+    def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
+        """The tombstone: it stops a message that is already on its way."""
+        if row is not None and row.state not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
+            return Refused(row)
+        states = sources(Event.CANCEL) - {State.ABSENT} | {target(Event.CANCEL)}
+        names = {f":s{number}": {"S": state} for number, state in enumerate(sorted(states))}
+        condition, met = f"attribute_not_exists(k) OR s IN ({', '.join(names)})", names
+        if row is not None:
+            unchanged, met = unchanged_since(row)
+            condition = f"({unchanged}) OR s = :state"
+        answer = self._update(
+            job_id.key,
+            condition=condition,
+            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id)",
+            returns="ALL_OLD",
+            state=target(Event.CANCEL),
+            owner=owner,
+            due_at=job_id.due_at,
+            now=now,
+            values={
+                **met,
+                ":id": {"S": str(job_id)},
+                # The next attempt that it may stop is due at most a backoff from now.
+                ":ttl": ttl_of(now=now + MAX_BACKOFF, due_at=job_id.due_at),
+            },
+        )
+        if isinstance(answer, Refused):
+            return answer
+        return Cancelled.over(read_row(answer) if answer else None, owner=owner)
+
+    def give_up(self, job_id: JobId, *, row: LedgerRow, reason: str, owner: str, now: datetime) -> Cancelled | Refused:
+        """One write unit."""
+        if row.state not in sources(Event.ABANDON):
+            return Refused(row)
+        unchanged, seen = unchanged_since(row)
+        assert row.updated_at is not None  # each write says when it was
+        answer = self._update(
+            job_id.key,
+            # The fence alone does not tell of a heartbeat, nor of a watchdog that was parked.
+            condition=f"({unchanged} AND u = :heard) OR (s = :state AND o = :owner)",
+            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id), e = :reason",
+            removals="j",
+            returns="ALL_OLD",
+            state=target(Event.ABANDON),
+            owner=owner,
+            due_at=job_id.due_at,
+            now=now,
+            values={**seen, ":heard": ms_of(row.updated_at), ":id": {"S": str(job_id)}, ":reason": {"S": reason}},
+        )
+        return answer if isinstance(answer, Refused) else Cancelled.over(read_row(answer), owner=owner)
+
+    def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
+        """One write unit."""
+        unchanged, seen = unchanged_since(row)
+        request = self._conditional(
+            job_id.key,
+            update="SET c = :yes, u = :now",
+            condition=unchanged,
+            values={":yes": {"BOOL": True}, ":now": ms_of(now), **seen},
+        )
+        return applied(self._send(request))
