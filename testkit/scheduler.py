@@ -20,7 +20,7 @@ from functions.api.jobs.find import Finder
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.report_outcome import Finisher
 from functions.api.jobs.submit import Accepted, Submitter
-from functions.dead_letters.dead_message import Burier
+from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.errors import TickwheelError
 from functions.domain.far_ring.alarm import Alarm
 from functions.domain.instants import EPOCH, from_seconds
@@ -529,8 +529,8 @@ class World:
         )
         return sweeper.sweep(time_limit=time_limit)
 
-    def burier(self) -> Burier:
-        return Burier(
+    def burier(self) -> DeadMessageHandler:
+        return DeadMessageHandler(
             clock=self.clock,
             skew=self.wheel.skew,
             ledger=self.ledger,

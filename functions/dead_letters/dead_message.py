@@ -30,7 +30,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Burier:
+class DeadMessageHandler:
     """Buries messages. token: a fresh owner token."""
 
     clock: Clock

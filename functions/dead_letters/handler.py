@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.dead_letters.dead_message import Burier
+from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.faults import fault_of
 from functions.domain.instants import from_ms
 from functions.runtime.observability import logger
@@ -15,7 +15,7 @@ from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 
 wiring = Wiring(DeadLettersSettings.from_environment())
-burier = wiring.build(Burier)
+burier = wiring.build(DeadMessageHandler)
 
 
 @logger.inject_lambda_context

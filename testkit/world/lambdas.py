@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.dead_letters.dead_message import Burier
+from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.instants import MILLISECOND
 from functions.domain.stage.conditions import Conditions as StageConditions
 from functions.ports.ready_queue import Receipt
@@ -78,7 +78,7 @@ class Lambdas(Host):
         if not dead:
             return None
         process = self.process("bury", conditions)
-        burier = self.build(Burier, process)
+        burier = self.build(DeadMessageHandler, process)
 
         def deliver() -> None:
             for message in dead:
