@@ -8,7 +8,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.operations.executor import Operator
-from functions.operations.tenant_deleter import Eraser
+from functions.operations.tenant_deleter import TenantDeleter
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
 from functions.runtime.uncaught import without_texts
@@ -18,7 +18,7 @@ settings = OperationsSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
 operator = wiring.build(Operator)
-eraser = wiring.build(Eraser, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
+eraser = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
 
 
 @logger.inject_lambda_context

@@ -28,7 +28,7 @@ _MOST_OPEN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Eraser:
+class TenantDeleter:
     """Carries deletions on. longest: how long any function of the stage may run. token: a fresh owner token."""
 
     clock: Clock

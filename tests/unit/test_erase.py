@@ -12,7 +12,7 @@ from functions.domain.errors import InvalidInput, TenantDeleted
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER, TenantValues
 from functions.domain.tenants.deletion import Deletion, Part, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
-from functions.operations.tenant_deleter import LEASE, STEP, Eraser
+from functions.operations.tenant_deleter import LEASE, STEP, TenantDeleter
 from testkit.builders import NOON
 from testkit.fakes import (
     FakeClock,
@@ -64,8 +64,8 @@ class Scene:
     def delete(self, *, keeps_ledger: bool = False) -> None:
         self.manager.delete("acme", confirm="acme", keeps_ledger=keeps_ledger, caller="ann")
 
-    def eraser(self) -> Eraser:
-        return Eraser(
+    def eraser(self) -> TenantDeleter:
+        return TenantDeleter(
             clock=self.clock,
             skew=SKEW,
             longest=LONGEST,
