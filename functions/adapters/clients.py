@@ -88,7 +88,7 @@ def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
     """Make a call again that met a transaction on its row: the SDK does not. Raises Busy after so many tries.
 
     Between them with full jitter (Brooker, "Exponential Backoff And Jitter", 2015,
-    https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/): those that met would meet again.
+    https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/): those that collided would collide again.
     """
     for attempt in range(tries):
         if attempt:
@@ -103,7 +103,7 @@ def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
 
 
 def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:
-    """A DynamoDB client whose answers tell the clock what time the store has."""
+    """A DynamoDB client whose answers give the clock the time of the store."""
     client = boto3.client("dynamodb", config=_config(attempts))
     client.meta.events.register("after-call.dynamodb", clock.observe_response)
     return client

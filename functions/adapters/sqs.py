@@ -124,7 +124,7 @@ def ring_of(attributes: Mapping[str, Any]) -> Ring:
 
 
 def _origin(timer: Timer, ring: Ring) -> dict[str, Any]:
-    """Said of what is promoted, because nothing else tells it: SQS charges by the 64 KB, so it costs nothing.
+    """Set on promoted messages, because nothing else shows it: SQS charges by the 64 KB, so it costs nothing.
 
     What is sent by whoever took it in goes on in the trace of that invocation, by a header that botocore sets. The
     scanner's own trace says nothing of a job: this takes its place.

@@ -46,9 +46,9 @@ class SystemClock:
 
     @contextmanager
     def limited(self, share: timedelta) -> Iterator[None]:
-        """By a timer of the processor's time, where this is the main thread. Elsewhere it is told behind it.
+        """By a timer of the processor's time, where this is the main thread. Elsewhere it is reported afterwards.
 
-        Where what runs inside goes on all the same, it is told again. Between two instructions of Python alone: what the
+        Where the code inside continues all the same, it is raised again. Between two instructions of Python alone: what the
         processor does in one of them, or what waits, is not interrupted.
         """
         began_at, is_over = time.thread_time(), False

@@ -78,7 +78,7 @@ class Deeds(StrEnum):
     JOB_RUN_NOW = "job.run_now"
     JOB_CHANGE = "job.change"
     JOB_COMPLETE = "job.complete"
-    """A target that went on by itself tells that it is done."""
+    """A target that answered 202 reports success."""
     JOB_FAIL = "job.fail"
     SCHEDULE_PUT = "schedule.put"
     SCHEDULE_PATCH = "schedule.patch"
@@ -109,7 +109,7 @@ class Ending:
     """How an execution came to its end.
 
     attempt: with which; 0 where it ended before its first. due_at, began_at: of that attempt, where they are known.
-    target: whatever its job calls, of which only the destination is told. reason: of a skip, and of a run that was given up. is_repeated: it is told
+    target: whatever its job calls, of which only the destination is recorded. reason: of a skip, and of a run that was given up. is_repeated: it is recorded
     again, from its ledger row, because the first line may have been lost.
     """
 
@@ -131,7 +131,7 @@ class Ending:
 
     @property
     def line_id(self) -> str:
-        """The same whenever this end is told. A job that failed may be replayed and end again, no other."""
+        """The same whenever this end is recorded. A job that failed may be replayed and end again, no other."""
         is_one_of_many = self.outcome is State.FAILED and self.job_id.delivery is not Delivery.AT_MOST_ONCE
         name = f"{self.job_id}#{self.attempt if is_one_of_many else ''}"
         return hashlib.blake2b(name.encode(), digest_size=_ID_BYTES).hexdigest()
@@ -141,7 +141,7 @@ class Ending:
 class Deed:
     """What somebody has done. caller: who. tenant: whose, empty for the stage. subject: the id of what it was done to.
 
-    before, after: what is said of the subject; None where nothing is known or was there. Equal: nothing changed.
+    before, after: the description of the subject; None where nothing is known or was there. Equal: nothing changed.
     """
 
     action: Deeds
@@ -160,7 +160,7 @@ Record = tuple[str, ...]
 
 
 def told_again(job_id: JobId, row: LedgerRow, *, now: datetime, attempt: int = 0, target: str = "") -> Ending | None:
-    """The end of an execution as its ledger row tells it; None for one that has not ended, or goes on under another id.
+    """The end of an execution from its ledger row; None for one that has not ended, or continues under another id.
 
     attempt: of whoever met the row, for one that was never claimed. Neither its start nor its class of error is known.
     """
@@ -227,8 +227,8 @@ def encode_ending(ending: Ending) -> str:
 
 
 def encode_deed(deed: Deed, *, line_id: str, happened_at: datetime) -> str:
-    """The line of a deed, without a line feed. One that would be too long tells how many bytes were left out of it."""
-    told = {
+    """The line of a deed, without a line feed. One that would be too long says how many bytes were left out of it."""
+    fields = {
         "kind": "action",
         "line_id": line_id,
         "happened_at": _told(happened_at),
@@ -239,10 +239,10 @@ def encode_deed(deed: Deed, *, line_id: str, happened_at: datetime) -> str:
         "subject": deed.subject or None,
     }
     changed = {"before": _text(deed.before), "after": _text(deed.after)}
-    line = _line({**told, **changed})
+    line = _line({**fields, **changed})
     if (size := len(line.encode())) <= LINE_LIMIT:
         return line
-    return _line({**told, "cut": size})
+    return _line({**fields, "cut": size})
 
 
 def packed(lines: Sequence[str]) -> Iterator[Record]:

@@ -107,7 +107,7 @@ _OPERATION = ("operation", "tenant", "action", "caller", "dry_run")
 EVENTS: Mapping[str, Shape] = {
     # What happens to a job, from its submission to its end.
     "jobs_accepted": Shape("a request has put jobs into the wheel: one line, however many", ("near", "far")),
-    "submission_failed": Shape("a store failed while a job was taken in; its caller was told", ("tenant", "error")),
+    "submission_failed": Shape("a store failed while a job was accepted; its caller got an error", ("tenant", "error")),
     "fires_placed": Shape("fires of schedules have become jobs in the wheel", ("job_ids",)),
     "promoted": Shape("a scanner has sent jobs to their ready queues: one line a page", ("shard", "job_ids")),
     "came_early": Shape("a message came before its time, and waits on", ("job_id", "early_ms")),
@@ -115,7 +115,7 @@ EVENTS: Mapping[str, Shape] = {
     "began_late": Shape("an attempt began later than the stage promises", ("job_id", "tenant", "attempt", "lag_ms")),
     "parked": Shape("an attempt waits on, before its claim", ("job_id", "until", "reason")),
     "revived": Shape("an attempt that was over its time is placed again: its message was lost", ("job_id", "attempt")),
-    "held": Shape("a target has answered that it goes on by itself", ("job_id", "attempt")),
+    "held": Shape("a target has answered 202: it completes the job later", ("job_id", "attempt")),
     "rescued": Shape("an attempt was taken over from a worker that has died", ("job_id", "attempt")),
     "lease_expired": Shape("an attempt was taken over from a target that has fallen silent", ("job_id", "attempt")),
     "job_settled": Shape(
@@ -190,7 +190,7 @@ EVENTS: Mapping[str, Shape] = {
     "waking_failed": Shape("nobody was woken for an operation: the next minute finds it", (*_OPERATION, "error")),
     "tenant_deleted": Shape("all that there was of a tenant is gone", ("tenant", "deleted")),
     "deletion_failed": Shape("a deletion could not go on, and is tried again", ("tenant", "error")),
-    # What the functions tell of each tick.
+    # What the functions report of each tick.
     "shard_scanned": Shape("the end of a tick", ("shard", "sent", "rung", "buried", "stopped_by")),
     "rewound": Shape("cursors were set back after a restore", ("to", "rewound", "left")),
     "shard_taken": Shape("another scanner has the shard", ("shard",)),
@@ -217,7 +217,7 @@ EVENTS: Mapping[str, Shape] = {
     ),
     "breaker_probed": Shape("one job finds out about a destination", ("tenant", "destination", "until", "error_class")),
     "breaker_reopened": Shape("the probe has failed", ("tenant", "destination", "until", "error_class")),
-    "breaker_released": Shape("the probe has told nothing", ("tenant", "destination", "until", "error_class")),
+    "breaker_released": Shape("the probe was inconclusive", ("tenant", "destination", "until", "error_class")),
     "breaker_closed": Shape("a probe has found that it works", ("tenant", "destination", "until", "error_class")),
     "breaker_unknown": Shape(
         "whether a destination fails is not known: it is called", ("tenant", "destination", "error")

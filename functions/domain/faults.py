@@ -1,4 +1,4 @@
-"""What a log may tell of an exception: what it is and where it came from, and no text that somebody else wrote.
+"""What a log may contain of an exception: its kind and its place, and no text that somebody else wrote.
 
 Libraries put into their texts what they were given: a body that is not JSON, the value of a header, a URL with its query,
 the parameters of a request. Which of them do so changes with their versions, so that no pattern would find it all.
@@ -23,7 +23,7 @@ _MOST_FRAMES = 50
 def fault_of(error: BaseException) -> str:
     """An exception in a line: `ClientError ThrottlingException of UpdateItem at functions.services.telemetry.usage:107`.
 
-    The text of an error of Tickwheel's own is told with it, where that repeats nothing of what came from outside.
+    The text of Tickwheel's own errors is included, where it repeats no input.
     """
     where = next((_place(frame, line) for frame, line in reversed(_frames(error)) if _is_own(frame)), "")
     return f"{_what(error)}{f' at {where}' if where else ''}"

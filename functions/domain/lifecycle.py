@@ -43,7 +43,7 @@ class Event(StrEnum):
     RELEASE = "release"
     """Something failed around the target: the attempt is given back as if it had not been taken."""
     HOLD = "hold"
-    """The target goes on by itself: its lease is renewed, and the row keeps what a retry needs."""
+    """The target answered 202: its lease is renewed, and the row keeps what a retry needs."""
     SUCCEED = "succeed"
     RETRY = "retry"
     """The attempt failed and the next one is placed."""

@@ -1,4 +1,4 @@
-"""What metrics are told apart by. A value counts once for its function, and once for each dimension of its metric.
+"""The dimensions of metrics. A value counts once for its function, and once for each dimension of its metric.
 
 Each value of each dimension is a metric of its own to CloudWatch: dimensions stand beside each other, not in
 combinations, and never hold a tenant.
@@ -35,7 +35,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 
 
 def dimensions_of(timer: Timer, *, ring: Ring) -> dict[str, str]:
-    """What the lag of an attempt is told apart by. ring: by which it came to its ready queue."""
+    """The dimensions of an attempt's lag. ring: by which it came to its ready queue."""
     first = AttemptKind.JOB if timer.job.occurrence is None else AttemptKind.FIRE
     return {
         "ring": ring.value,

@@ -51,7 +51,7 @@ def parse_traceparent(header: str | None) -> Trace | None:
 
 
 def attempt_trace(brought: Trace | None, *, key: str, attempt: int, fence: int) -> Trace:
-    """What the target of an attempt is told: its trace, and the attempt as the span that called it.
+    """What the target of an attempt receives: its trace, and the attempt as the span that called it.
 
     brought: by the submission. A job without one has a trace all the same, made from its key, so that all its attempts
     share it and nothing is stored. Each claim of an attempt is a span of its own.

@@ -23,7 +23,7 @@ class Clock(Protocol):
         ...
 
     def offset(self) -> timedelta:
-        """How far this clock is ahead of the stores' clocks, as far as their answers have told; 0 until then."""
+        """How far this clock is ahead of the stores' clocks, according to their answers; 0 until the first."""
         ...
 
     def limited(self, share: timedelta, /) -> AbstractContextManager[None]:

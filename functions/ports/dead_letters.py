@@ -15,7 +15,7 @@ from functions.domain.jobs.job import Timer
 class DeadLetter:
     """What failed for good. timer is None when the body was not written by Tickwheel; raw is what it was.
 
-    fence: the last one that its target may have been told, 0 where that is not known. replayed_at: when its replay was
+    fence: the last one that its target may have received, 0 where that is not known. replayed_at: when its replay was
     begun for the first time; the letter stays until that is done.
     """
 

@@ -87,14 +87,14 @@ class Ledger(Protocol):
         result: str = "",
         error: str = "",
     ) -> Applied | Refused:
-        """End an attempt under its fence; one whose target goes on by itself with any token.
+        """End an attempt under its fence; a held one with any token.
 
         RETRY loses against a requested cancel.
         """
         ...
 
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
-        """Renew the lease of an attempt whose target goes on by itself, and keep the record of its timer."""
+        """Renew the lease of an attempt whose target answered 202, and keep the record of its timer."""
         ...
 
     def extend(
@@ -149,7 +149,7 @@ class Ledger(Protocol):
         Or whose replay has not come yet, when this timer is not due later than that: the one that was placed for it
         would be dropped. The row keeps the budget of this timer from then on, for an attempt that loses its message.
         Both or neither. far: the same attempt, due then or later: by this it goes on when nobody places it.
-        fence: the last one that its target may have been told, where its row has expired.
+        fence: the last one that its target may have received, where its row has expired.
         needs_row: it may have gone on before, and ended, and its row have expired since: nothing without a row.
         """
         ...

@@ -1,4 +1,4 @@
-"""Whatever hears of what happens: log, metrics, counters, audit trail."""
+"""Everything that events are reported to: log, metrics, counters, audit trail."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Audit(Protocol):
         ...
 
     def flush(self) -> None:
-        """Send what has come together, before anything that it tells is acknowledged. Never raises."""
+        """Send the collected lines, before anything that they record is acknowledged. Never raises."""
         ...
 
 

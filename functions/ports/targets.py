@@ -70,7 +70,7 @@ class SeatStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """What a target is told about the attempt that calls it. traceparent: of W3C, with the attempt as the parent."""
+    """What a target receives about the attempt that calls it. traceparent: of W3C, with the attempt as the parent."""
 
     job_id: str
     tenant: str
@@ -91,7 +91,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The target goes on by itself: it tells the API how it ended, under the fence that it was given."""
+    """The target answered 202: it reports to the API how it ended, under the fence that it received."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class OutOfTime(BaseException):
 def within(seconds: float) -> Iterator[None]:
     """Raise OutOfTime in the body when it takes longer, wherever it is by then: as if its process had died there.
 
-    By SIGALRM, which only the main thread hears: in another one there is no limit. A timer that runs already goes on.
+    By SIGALRM, which only the main thread receives: in another one there is no limit. A timer that runs already goes on.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -60,7 +60,7 @@ _Plans = Annotated[Mapping[str, Limits], BeforeValidator(_read_plans)]
 
 
 class Settings(BaseModel):
-    """What every Lambda is told: the constants of its stage."""
+    """What every Lambda gets: the constants of its stage."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -25,7 +25,7 @@ def without_texts(handler: Handler) -> Handler:
             return handler(event, context)
         except Exception as error:  # noqa: BLE001  it goes on, under another name
             logger.error("invocation_failed", extra={"error": fault_of(error), "places": places_of(error)})
-            # Not from the error: Lambda tells a cause with its text.
+            # Not from the error: Lambda logs a cause with its text.
             raise InvocationFailed(fault_of(error)) from None
 
     return handle

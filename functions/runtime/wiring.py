@@ -57,7 +57,7 @@ from functions.services.tenants.plans import KnownPlans
 _SENDERS = 8
 _BATCH = 10
 _JOB_IDENTITY_BYTES = 8
-"""Their checks tell jobs apart, too, unless they are due in the same millisecond: of those, 2^32 of a tenant have two alike."""
+"""Their checks distinguish jobs, too, unless they are due in the same millisecond: of those, 2^32 of a tenant have two alike."""
 
 
 class FlushedJournal(Journal, Protocol):

@@ -61,7 +61,7 @@ class DynamoDBBreakerStore:
         return [_read(item) for item in items[:limit]], len(items) > limit or "LastEvaluatedKey" in answer
 
     def everywhere(self, *, limit: int) -> tuple[list[Breaker], int]:
-        """One Query of half a read unit for each 4 KB of entries, some 30, and half a read unit for each one told.
+        """One Query of half a read unit for each 4 KB of entries, some 30, and half a read unit for each one returned.
 
         Raises Undecodable.
         """

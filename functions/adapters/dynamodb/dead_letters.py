@@ -120,13 +120,13 @@ class DynamoDBDeadLetters:
             },
             ScanIndexForward=False,
             Limit=limit,
-            # What was replayed a moment ago must not be met again: not all jobs have a ledger row that would tell.
+            # A letter that was replayed a moment ago must not be read again: not all jobs have a ledger row that would show it.
             ConsistentRead=True,
         )
         return [_read(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
 
     def mark(self, letter_id: LetterId, *, now: datetime) -> bool:
-        """One write unit for each KB. The first mark stays: it tells how long the letter's ledger row has lived."""
+        """One write unit for each KB. The first mark stays: it shows how long the letter's ledger row has lived."""
         try:
             self._client.update_item(
                 TableName=self._table,

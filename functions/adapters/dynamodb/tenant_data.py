@@ -40,7 +40,7 @@ _TRIES = 8
 
 
 class NotDeleted(RuntimeError):
-    """A store did not delete what it was told to: the next turn tries again."""
+    """A store did not delete all that it was asked to: the next turn tries again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +199,7 @@ class StoredRemains:
         return self._swept(table, page["Items"], page)
 
     def _all(self, table: str, condition: str, values: Mapping[str, str]) -> int:
-        """Every row of a partition that is meant."""
+        """Every selected row of a partition."""
         deleted, after = 0, ""
         while True:
             page = self._query(table, condition, values, after=after, keys="p, s")

@@ -127,8 +127,8 @@ class _Sending:
     options: TargetOptions
 
 
-def told(invocation: Invocation) -> dict[str, Any]:
-    """What a receiver is told beside the payload."""
+def attempt_fields(invocation: Invocation) -> dict[str, Any]:
+    """What a receiver gets besides the payload."""
     return {
         "job_id": invocation.job_id,
         "tenant": invocation.tenant,
@@ -150,7 +150,7 @@ def _invoke(sending: _Sending) -> Outcome:
     if sending.options.is_async:
         sending.client.invoke(FunctionName=function, InvocationType="Event", Payload=payload)
         return Succeeded(result_of(ACCEPTED, b"", is_whole=True))
-    context = {**told(sending.invocation), "deadline": format_instant(sending.invocation.deadline)}
+    context = {**attempt_fields(sending.invocation), "deadline": format_instant(sending.invocation.deadline)}
     answer = sending.client.invoke(
         FunctionName=function,
         InvocationType="RequestResponse",
@@ -200,7 +200,7 @@ def _publish(sending: _Sending) -> Outcome:
 
 def _put_event(sending: _Sending) -> Outcome:
     # The payload's own text: read and written again, its numbers might change.
-    detail = f'{json.dumps(told(sending.invocation))[:-1]}, "payload": {sending.text}}}'
+    detail = f'{json.dumps(attempt_fields(sending.invocation))[:-1]}, "payload": {sending.text}}}'
     entry = {
         "Source": "tickwheel",
         "DetailType": "Tickwheel Job",
@@ -231,7 +231,7 @@ def _attributes(invocation: Invocation) -> dict[str, dict[str, str]]:
             "DataType": "String",
             "StringValue": str(value),
         }
-        for name, value in told(invocation).items()
+        for name, value in attempt_fields(invocation).items()
     }
 
 

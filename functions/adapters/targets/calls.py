@@ -24,7 +24,7 @@ class CutOffError(Exception):
 
 
 class Call:
-    """A call that ends at its timeout, whatever its thread does. What overruns goes on by itself, unheard."""
+    """A call that ends at its timeout, whatever its thread does. A call that overruns continues, and its result is ignored."""
 
     def __init__(self, timeout: timedelta) -> None:
         self.seconds = timeout.total_seconds()
@@ -40,7 +40,7 @@ class Call:
         return max(0.001, self._ends_at - time.monotonic())
 
     def run(self, function: Callable[[], Outcome]) -> Outcome:
-        """What the function returns, or what it has heard by the time that it must end."""
+        """What the function returns, or the answer so far when its time is over."""
 
         def run() -> None:
             try:
@@ -61,7 +61,7 @@ class Call:
             self._cut()
 
     def hear(self, outcome: Callable[[], Outcome]) -> None:
-        """The target has answered. outcome: tells the answer, as far as it has come when it is asked."""
+        """The target has answered. outcome: returns the answer, as far as it has arrived."""
         self._outcome = outcome
         self._heard.set()
 

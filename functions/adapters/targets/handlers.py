@@ -13,7 +13,7 @@ from functions.domain.targets.options import TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 
 Handler = Callable[[Any, Invocation], Any]
-"""A Python target: takes the payload and what it is told about the attempt, returns a JSON value, raises to fail."""
+"""A Python target: takes the payload and the invocation, returns a JSON value, raises to fail."""
 
 
 class HandlerCaller:

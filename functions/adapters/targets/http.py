@@ -199,7 +199,7 @@ class _HTTPSPool(_HTTPPool, urllib3.HTTPSConnectionPool):
 def _headers(
     invocation: Invocation, options: TargetOptions, signature: dict[str, str], *, has_body: bool
 ) -> urllib3.HTTPHeaderDict:
-    """What a target is told: everything it needs to deduplicate, and to refuse a stale or a forged attempt."""
+    """What a target receives: everything it needs to deduplicate, and to refuse a stale or a forged attempt."""
     headers = urllib3.HTTPHeaderDict({"User-Agent": "Tickwheel/1"})
     if has_body:
         headers["Content-Type"] = "application/json"

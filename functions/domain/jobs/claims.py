@@ -19,7 +19,7 @@ LEASE_MARGIN = timedelta(seconds=5)
 """What a lease, and a worker's time, has beyond the timeout of an attempt: to settle in."""
 
 MOVED_LIFE = timedelta(days=105)
-"""How long the row that tells under which id a job goes on lives after that job was due. Its end may come late: retries go on
+"""How long the row with the new id of a moved job is kept after that job was due. Its end may come late: retries go on
 for 50 days at most, and its own row lives 22 days after it."""
 
 LONG_OVERDUE = timedelta(minutes=5)
@@ -54,7 +54,7 @@ class LedgerRow:
     fence: grows with every claim; the target may refuse a smaller one. owner: token of the last writer.
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
     fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt was put back
-    into the wheel before its claim. held: the record of the running attempt, where its target goes on by itself.
+    into the wheel before its claim. held: the record of the running attempt, where its target answered 202.
     moved_to: the id under which it goes on. spent, counted_from: what its last replay has given its timer.
     """
 
@@ -94,7 +94,7 @@ class Defer:
 class Watch:
     """An earlier attempt has a live lease: this one looks again then. It is placed anew, to wear no message out.
 
-    is_watchdog: that attempt's target goes on by itself.
+    is_watchdog: that attempt is held: its target answered 202.
     """
 
     until: datetime
@@ -188,7 +188,7 @@ def deaths_of(row: LedgerRow, *, attempt: int) -> int:
 def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
     """The attempt that a job waits for, if it should have come so long ago that its message may have been lost.
 
-    Of one that runs without a lease: itself, to be rescued; or its watchdog, where its target goes on by itself.
+    Of one that runs without a lease: itself, to be rescued; or its watchdog, where it is held.
     It may as well wait in a queue that is behind: whoever places it again leaves it to the ledger to drop one of the two.
     """
     if row is not None and row.state is State.RUNNING and row.lease_until is not None:
@@ -224,7 +224,7 @@ def is_of(row: LedgerRow, job_id: str) -> bool:
 
 
 def is_unchanged(row: LedgerRow | None, seen: LedgerRow | None) -> bool:
-    """Whether a row is still the one that was seen, as far as conditions of the ledger tell."""
+    """Whether a row is still the one that was seen, as far as the conditions of the ledger show."""
     if row is None or seen is None:
         return row is seen
     return (row.state, row.fence) == (seen.state, seen.fence)
@@ -249,5 +249,5 @@ def is_leased(row: LedgerRow, *, now: datetime, skew: timedelta) -> bool:
 
 
 def expires_at(*, now: datetime, due_at: datetime | None, lease_until: datetime | None) -> datetime:
-    """When a ledger row may go: after every message that could meet it."""
+    """When a ledger row may expire: after every message that could be checked against it."""
     return max(instant for instant in (now, due_at, lease_until) if instant) + LEDGER_LIFE

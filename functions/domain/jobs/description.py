@@ -43,14 +43,14 @@ def _retry_body(retry: RetryPolicy) -> dict[str, Any]:
 
 
 def _http_body(options: TargetOptions) -> dict[str, Any]:
-    told = {
+    body = {
         "method": options.method.value if options.method is not USUAL.method else "",
         # Values of headers may be secrets.
         "headers": [name for name, _ in options.headers],
         "success": list(options.success_codes),
         "retry_on": list(options.retry_codes),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in body.items() if value}
 
 
 def _occurrence_body(fire: Occurrence) -> dict[str, Any]:

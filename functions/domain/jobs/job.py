@@ -169,7 +169,7 @@ class Timer:
         return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap)
 
     def watchdog(self, *, due_at: datetime) -> Timer:
-        """What finds out whether a target that goes on by itself has fallen silent: the next attempt, granted or not."""
+        """The timer that ends a held attempt at the end of its lease: the next attempt, granted or not."""
         return replace(self, attempt=self.attempt + 1).watching(due_at=due_at)
 
     def watching(self, *, due_at: datetime) -> Timer:

@@ -1,7 +1,7 @@
 """Job ids that locate their rows: a get or a cancel is one key access, without an index.
 
 An id reads `j1~{tenant}~{class}{delivery}~{bucket}~{shard}~{due}~{identity}`: numbers in base 36, every character
-unreserved in a URL but those of an identity. It tells a caller nothing that the caller did not submit.
+unreserved in a URL but those of an identity. It reveals nothing to a caller that the caller did not submit.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from functions.domain.targets.http_answers import LONGEST_WAIT
 
 MAX_ATTEMPTS = 100
 MIN_BACKOFF = timedelta(seconds=1)
-"""An attempt is placed before the failed one is settled: sooner than this, it would meet that one's lease."""
+"""An attempt is placed before the failed one is settled: sooner than this, it would find that one's lease still running."""
 
 MAX_AGE = timedelta(days=30)
 """The longest that a policy may go on for."""

@@ -103,7 +103,7 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
 
 
 def keyed_identity(tenant: str, key: str) -> str:
-    """The identity that an idempotency key stands for: 128 bits, so that two keys of a tenant do not meet."""
+    """The identity that an idempotency key stands for: 128 bits, so that two keys of a tenant do not collide."""
     return KEYED + hashlib.blake2b(f"{tenant}#{key}".encode(), digest_size=16).hexdigest()
 
 

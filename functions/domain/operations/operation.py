@@ -1,4 +1,4 @@
-"""Work on many jobs at once: which jobs are meant, what is to be done to them, and how far it has come.
+"""Work on many jobs at once: which jobs are selected, what is done to them, and the progress.
 
 An operation walks over the rows of its tenant in the far ring, day by day. A tenant's days are known by their marks.
 """
@@ -66,7 +66,7 @@ class OperationState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs are meant: those of a tenant, with an attempt due from due_from up to due_until, that match all that is said.
+    """Selects jobs: those of a tenant, with an attempt due from due_from up to due_until, that match every filter that is set.
 
     due_until: None for no end. target: of the job, or what it shares with others: `https://host`.
     """
@@ -84,7 +84,7 @@ class JobFilter:
             raise InvalidInput("due_from must be before due_until: it is the earlier end")
 
     def matches(self, timer: Timer) -> bool:
-        """Whether an attempt of a job of this tenant is meant."""
+        """Whether an attempt of a job of this tenant is selected."""
         job = timer.job
         schedule_id = job.occurrence.schedule_id if job.occurrence else ""
         return (
@@ -212,7 +212,7 @@ class Example(NamedTuple):
 class Progress:
     """How far an operation has come. What a crash cut off may be missing in the counts, never in the work.
 
-    examined: rows of the tenant that were read. matched: jobs that are meant, and waited. done: those that it was done
+    examined: rows of the tenant that were read. matched: selected jobs that waited. done: those that it was done
     to. refused: the others, by why. due_at: of the next job, where they are staggered. parts: of an export.
     failures: turns in a row that ended in an error.
     """
@@ -271,7 +271,7 @@ class Operation:
 
     @property
     def tenant(self) -> str:
-        """Whose jobs are meant."""
+        """Whose jobs are selected."""
         return self.wanted.tenant
 
     def has_moved(self, identity: str) -> bool:

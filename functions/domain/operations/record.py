@@ -53,7 +53,7 @@ def encode_operation(operation: Operation) -> OperationRecord:
         "rate": operation.rate,
         "dry_run": operation.dry_run,
     }
-    told = {
+    given = {
         "place": list(progress.place) if progress.place is not None else None,
         "share": progress.share,
         "examined": progress.examined,
@@ -67,7 +67,7 @@ def encode_operation(operation: Operation) -> OperationRecord:
         "error": progress.error,
         "ended_at": _ms(operation.ended_at),
     }
-    return OperationRecord(_text(asked), _text(told))
+    return OperationRecord(_text(asked), _text(given))
 
 
 def decode_operation(record: OperationRecord, *, tenant: str, operation_id: str) -> Operation:
@@ -76,7 +76,7 @@ def decode_operation(record: OperationRecord, *, tenant: str, operation_id: str)
     Raises Undecodable.
     """
     try:
-        asked, told = json.loads(record.asked), json.loads(record.progress)
+        asked, given = json.loads(record.asked), json.loads(record.progress)
         return Operation(
             operation_id=operation_id,
             action=Action(asked["action"]),
@@ -94,8 +94,8 @@ def decode_operation(record: OperationRecord, *, tenant: str, operation_id: str)
             shift=_shift(asked),
             rate=asked.get("rate", _STORED_RATE),
             dry_run=asked.get("dry_run", False),
-            progress=_progress(told),
-            ended_at=_instant(told, "ended_at"),
+            progress=_progress(given),
+            ended_at=_instant(given, "ended_at"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
         raise Undecodable(f"not an operation: {error!r}") from error
@@ -108,19 +108,19 @@ def _shift(asked: dict[str, Any]) -> Shift | None:
     return Shift(by=by, to=_instant(asked, "to"), spread=_duration(asked.get("spread", 0)))
 
 
-def _progress(told: dict[str, Any]) -> Progress:
+def _progress(given: dict[str, Any]) -> Progress:
     return Progress(
-        place=Place(*told["place"]) if "place" in told else None,
-        share=told.get("share", 0.0),
-        examined=told.get("examined", 0),
-        matched=told.get("matched", 0),
-        done=told.get("done", 0),
-        refused=told.get("refused", {}),
-        examples=tuple(Example(*example) for example in told.get("examples", [])),
-        due_at=_instant(told, "due_at"),
-        parts=told.get("parts", 0),
-        failures=told.get("failures", 0),
-        error=told.get("error", ""),
+        place=Place(*given["place"]) if "place" in given else None,
+        share=given.get("share", 0.0),
+        examined=given.get("examined", 0),
+        matched=given.get("matched", 0),
+        done=given.get("done", 0),
+        refused=given.get("refused", {}),
+        examples=tuple(Example(*example) for example in given.get("examples", [])),
+        due_at=_instant(given, "due_at"),
+        parts=given.get("parts", 0),
+        failures=given.get("failures", 0),
+        error=given.get("error", ""),
     )
 
 

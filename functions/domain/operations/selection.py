@@ -1,6 +1,6 @@
 """Which rows of the far ring stand for a job that an operation means.
 
-A job has a row for each attempt that waited long, and they stay when it has run. Its ledger row tells which of them counts.
+A job has a row for each attempt that waited long, and they stay when it has run. Its ledger row says which of them counts.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from functions.domain.operations.operation import Action, Operation
 
 
 def is_meant(operation: Operation, timer: Timer, *, written_at: datetime | None, now: datetime) -> bool:
-    """Whether a row that was written then stands for a job that is meant, as far as the row tells."""
+    """Whether a row that was written then stands for a selected job, as far as the row says."""
     return (
         operation.wanted.matches(timer)
         # A job that was submitted since; or the next attempt of one that has been tried since.
         and not operation.is_older(written_at)
         and not operation.has_moved(timer.job.identity)
-        # Nothing tells what became of an at_least_once job that has left the far ring.
+        # How an at_least_once job that has left the far ring ended is recorded nowhere.
         and (timer.job.is_ledgered or timer.due_at > now)
     )
 
 
 def waits(operation: Operation, timer: Timer, row: LedgerRow | None) -> bool:
-    """Whether the job of a row waits, and this is the row that it is met by. row: of the ledger; None where there is none."""
+    """Whether the job of a row waits, and this is the row that stands for it. row: of the ledger; None where there is none."""
     if row is None:
         return True
     if row.is_settled:

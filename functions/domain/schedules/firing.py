@@ -99,7 +99,7 @@ def check_fires(schedule: Schedule, *, now: datetime, budget: Budget | None = No
 def next_fire(schedule: Schedule, *, after: datetime, index: int = 0, budget: Budget | None = None) -> Fire | None:
     """The first fire after `after` of a schedule that has fired `index` times; None when there is none.
 
-    Raises TooCostly where it cannot be told within the budget.
+    Raises TooCostly where the budget does not suffice to decide.
     """
     if schedule.max_runs is not None and index >= schedule.max_runs:
         return None

@@ -143,15 +143,15 @@ def _parts_of(rule: str) -> dict[str, str]:
 
 def _instead_of(name: str, dates: str) -> str:
     """What to give instead of a line of a calendar that stands beside its rule, with the dates that it names."""
-    told: list[str] = []
+    named: list[str] = []
     for year, month, day, hour, minute, second, zone in islice(_DATE.findall(dates), _MOST_TOLD):
         date = f"{year}-{month}-{day}"
-        told.append(date if name == "EXDATE" else f"{date}T{hour or '00'}:{minute or '00'}:{second or '00'}{zone}")
+        named.append(date if name == "EXDATE" else f"{date}T{hour or '00'}:{minute or '00'}:{second or '00'}{zone}")
     if name == "EXDATE":
-        listed = ", ".join(f'"{date}"' for date in dict.fromkeys(told)) or '"2027-12-24"'
+        listed = ", ".join(f'"{date}"' for date in dict.fromkeys(named)) or '"2027-12-24"'
         return f'leave it out, and give the dates as "calendar": {{"exclude": [{listed}]}}'
     if name == "RDATE":
-        at = " and ".join(f'"at": "{date}"' for date in told) or '"at": "2027-12-24T09:00:00Z"'
+        at = " and ".join(f'"at": "{date}"' for date in named) or '"at": "2027-12-24T09:00:00Z"'
         return f"leave it out, and make a schedule for each of its dates, with {at} and its offset from UTC"
     return "leave it out, and let the rule name only the dates that are left, with BYMONTH, BYDAY and the like"
 

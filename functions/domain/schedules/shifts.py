@@ -144,7 +144,7 @@ class Course:
     def goes_on_at(self, nominal: Nominal) -> datetime | None:
         """After a nominal time that was dropped, or that waits for an opening: all before this instant do the same.
 
-        None when there is no telling.
+        None when that is unknown.
         """
         if self.hours is None:
             return None

@@ -1,4 +1,4 @@
-"""Who of a schedule's runs has its slot: what the overlap policy makes of a fire that meets another's run."""
+"""Which of a schedule's runs has its slot: how the overlap policy decides about a fire while another run has not ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
 
 SILENCE = MESSAGE_LIFE
-"""So long after the last that was heard of a run no message of it can be left. Until then it is late: for an outage, a
+"""This long after the last change of a run no message of it can be left. Until then it is late: for an outage, a
 queue that is behind, or a pause. A ledger row lives for days longer, so that a run that had begun still has its row."""
 
 SAID_AGAIN = timedelta(hours=8)
@@ -20,17 +20,17 @@ _SHARE = 4
 
 
 def given_up_at(row: LedgerRow | None, *, since: datetime | None) -> datetime | None:
-    """From when on a run that has not settled is waited for no longer; None where nothing was ever heard of it.
+    """When a run that has not settled is no longer waited for; None where nothing is known of it.
 
     row: of its ledger; since: when it took the slot, or was due.
     """
     if row is None:
         return since + SILENCE if since is not None else None
     if row.cancel_requested:
-        # Whoever still meets it withdraws it.
+        # The next message of it withdraws it.
         return row.lease_until or row.updated_at
-    heard = (row.due_at, row.updated_at, row.parked_until, row.lease_until, since)
-    return max(instant for instant in heard if instant is not None) + SILENCE
+    known = (row.due_at, row.updated_at, row.parked_until, row.lease_until, since)
+    return max(instant for instant in known if instant is not None) + SILENCE
 
 
 def is_abandoned(row: LedgerRow | None, *, since: datetime | None, now: datetime, skew: timedelta) -> bool:

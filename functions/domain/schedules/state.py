@@ -118,7 +118,7 @@ class ScheduleState:
 
     @property
     def is_counted_right(self) -> bool:
-        """Whether its share is that of the version that counts, as far as can be told without its definition."""
+        """Whether its share is that of the version that counts, as far as is known without its definition."""
         if self.status is Status.DELETED or self.share is None:
             return self.status is Status.DELETED and self.share is None
         found_for = (self.share.version, self.share.counted_by)

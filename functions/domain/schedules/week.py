@@ -1,4 +1,4 @@
-"""At which times of a week a rule can fire at all: what never meets its windows is found out without a walk."""
+"""At which times of a week a rule can fire at all: a rule that is never inside its windows is found without a search."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TimesOfWeek:
 
 
 def times_of_week(rule: Rule, local: datetime) -> TimesOfWeek | None:
-    """When a rule that names this local time can fire, while the clock does not change; None where there is no telling."""
+    """When a rule that names this local time can fire, while the clock does not change; None where that is unknown."""
     since_monday = local.weekday() * _DAY + (local - datetime.combine(local, datetime.min.time()))
     match rule:
         case Every(interval=interval):

@@ -83,7 +83,7 @@ class OpenHours:
         return None
 
     def _known_after(self, instant: datetime) -> Opening | None:
-        """The opening that a closed instant waits for; None where the last answer does not tell."""
+        """The opening that a closed instant waits for; None where it is not known from the last answer."""
         known = self._closed
         return known[1] if known is not None and known[0] <= instant < known[1].start else None
 

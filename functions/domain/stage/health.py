@@ -23,10 +23,10 @@ AUDIT_BEHIND_AFTER = timedelta(minutes=30)
 """The audit is six minutes behind by design, and waits for slow queues."""
 
 MOST_WORST = 5
-"""Shards that are told of one by one."""
+"""Shards that are listed one by one."""
 
 MOST_NAMES = 10
-"""Tenants, or numbers of shards, that are told in a list."""
+"""Tenants, or numbers of shards, in a list."""
 
 
 class HealthStatus(StrEnum):
@@ -100,7 +100,7 @@ def health_of(
 ) -> Health:
     """standings: of the shards that have ever been scanned. conditions, audited: None where there were none yet.
 
-    everybody: the plan that tells whether all tenants are paused. What waits meanwhile is not behind.
+    everybody: the plan that says whether all tenants are paused. What waits meanwhile is not behind.
     """
     classes = tuple(_class_health(priority, standings, now=now) for priority in Priority)
     unscanned = tuple(shard for shard in range(shards) if not _is_scanned(standings.get(shard), now=now))

@@ -1,6 +1,6 @@
 """How late attempts began, as counts in cells that grow geometrically: small, and added up by anybody in any order.
 
-Each cell is wider than the one before by the same factor, so that whatever is told of a cell is off by at most
+Each cell is wider than the one before by the same factor, so that the value that stands for a cell is off by at most
 RELATIVE_ERROR: Masson, Rim and Lee, "DDSketch: a fast and fully-mergeable quantile sketch with relative-error
 guarantees", VLDB 2019.
 """
@@ -16,17 +16,17 @@ from functions.domain.instants import MILLISECOND
 RELATIVE_ERROR = 0.1
 
 SMALLEST = MILLISECOND
-"""All that is shorter is in cell 0, and told as this."""
+"""All shorter lags are in cell 0, and reported as this."""
 
 LARGEST = timedelta(days=1)
-"""All that is longer is in the last cell, and told as this."""
+"""All longer lags are in the last cell, and reported as this."""
 
 _GROWTH = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 
 LAST_CELL = math.ceil(math.log(LARGEST / SMALLEST, _GROWTH))
 
 PERCENTILES: Mapping[str, int] = {"p50": 500, "p95": 950, "p99": 990, "p999": 999}
-"""Those that are told, in thousandths."""
+"""The percentiles that are reported, in thousandths."""
 
 
 def cell_of(lag: timedelta) -> int:
@@ -37,7 +37,7 @@ def cell_of(lag: timedelta) -> int:
 
 
 def lag_in(cell: int) -> timedelta:
-    """What is told of a cell: a lag from which none in it is further than RELATIVE_ERROR, of itself."""
+    """The lag that is reported for a cell: none in the cell differs from it by more than RELATIVE_ERROR of itself."""
     if cell <= 0:
         return SMALLEST
     return min(LARGEST, SMALLEST * (2 * _GROWTH**cell / (_GROWTH + 1)))

@@ -1,4 +1,4 @@
-"""The pulse of a stage: what went on in each minute, so that its rates and its lag can be told while they last."""
+"""The pulse of a stage: counts by the minute, so that its current rates and lag can be reported."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Key = TypeVar("Key")
 MINUTE = timedelta(minutes=1)
 
 WINDOW = 15
-"""Whole minutes that are told, beside the one that runs."""
+"""Whole minutes that are reported, besides the current one."""
 
 LAG_WINDOW = 5
-"""Whole minutes over which the lag of each class is told, beside the one that runs."""
+"""Whole minutes over which the lag of each class is reported, besides the current one."""
 
 MOST_NAMED = 3
 """Tenants that a process names of a minute."""

@@ -2,7 +2,7 @@
 
 Closed is the state without a row, so that a healthy destination costs nothing. Whether a breaker opens is decided from
 the calls of one process, in its memory; that it is open is a row, which the other processes learn of. Every write of a
-row names the row that was seen by its owner token, and carries a fresh token: whoever lost a race meets another one.
+row names the row that was seen by its owner token, and carries a fresh token: a writer that lost a race finds another one.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Window:
         """The window after one more call. at: seconds of a monotonic clock, never less than before."""
         number = int(at // SLICE_SECONDS)
         kept = tuple(part for part in self.slices if part.number > number - WINDOW_SECONDS // SLICE_SECONDS)
-        # A row breaks off with a success, and when nothing was heard of the destination for a whole window.
+        # A row breaks off with a success, and when the destination was not called for a whole window.
         in_a_row = (self.in_a_row if kept else 0) + 1 if failed else 0
         last = kept[-1] if kept and kept[-1].number == number else Slice(number, 0, 0)
         earlier = kept[:-1] if kept and kept[-1].number == number else kept

@@ -49,7 +49,7 @@ def may_take(met: Seat | None, seat: Seat, *, now: datetime, skew: timedelta) ->
 def free_seats(
     leases: Mapping[int, datetime], *, limit: int, now: datetime, skew: timedelta, chance: float
 ) -> Sequence[int]:
-    """The numbers of the seats that are free, beginning anywhere among them, so that two who look do not meet.
+    """The numbers of the seats that are free, beginning anywhere among them, so that two processes seldom try the same one.
 
     chance: a random number from 0 up to 1.
     """

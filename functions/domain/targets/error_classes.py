@@ -4,7 +4,7 @@ WORKER_DIED = "worker_died"
 """The class of the error that a job has whose workers died of it."""
 
 SILENT = "silent"
-"""The class of the error of an attempt whose target went on by itself and was not heard of any more."""
+"""The class of the error of an attempt whose target answered 202 and never completed the job."""
 
 NOT_CALLED = "not_called"
 """The class of the error of an at_most_once job whose start was written, and whose target was not called any more."""

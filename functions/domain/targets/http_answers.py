@@ -80,7 +80,7 @@ def parse_retry_after(text: str, *, now: datetime) -> timedelta | None:
 
 
 def is_pending(value: Any) -> bool:
-    """Whether what a function returned says, as an HTTP answer would, that it goes on by itself."""
+    """Whether a function returned a 202, as an HTTP target would: it completes the job later."""
     return isinstance(value, dict) and value.get("statusCode") == ACCEPTED
 
 
@@ -93,11 +93,11 @@ def result_of(status: int, body: bytes, *, is_whole: bool) -> str:
     text = body.decode("utf-8-sig", errors="replace")
     if is_whole:
         try:
-            told = _dumped({"status": status, "body": json.loads(text)} if text else {"status": status})
+            result = _dumped({"status": status, "body": json.loads(text)} if text else {"status": status})
         except (ValueError, RecursionError):
-            told = _dumped({"status": status, "body": text})
-        if len(told) <= RESULT_LIMIT:
-            return told
+            result = _dumped({"status": status, "body": text})
+        if len(result) <= RESULT_LIMIT:
+            return result
     # ASCII: as many bytes as characters, whatever the language of the body.
     fitting = bisect_left(
         range(min(len(text), RESULT_LIMIT)), x=True, key=lambda count: not _fits(status, text[: count + 1])

@@ -55,7 +55,7 @@ class TargetOptions:
     """What differs from the usual call of a target.
 
     Over HTTP: its method; headers, as pairs of name and value; success_codes: statuses that mean success, none for
-    200 to 299, where 202 means that the target goes on by itself and says later how it ended; retry_codes: statuses
+    200 to 299, where 202 means that the target completes the job later; retry_codes: statuses
     that are tried again although they are usually permanent; redirects never are. Of a Lambda function: is_async hands it over
     without waiting for its answer. Values of headers may be secrets: they are in no text that is made of this.
     """

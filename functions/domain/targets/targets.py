@@ -341,7 +341,7 @@ def _check_arn_pattern(pattern: str) -> None:
 
 
 def _may_be(part: str, whole: re.Pattern[str], letters: re.Pattern[str]) -> bool:
-    """Whether a part of a pattern can match a part of an ARN, as far as its letters tell."""
+    """Whether a part of a pattern can match a part of an ARN, as far as its letters show."""
     has_wildcard = "*" in part or "?" in part
     return (letters if has_wildcard else whole).fullmatch(part) is not None
 

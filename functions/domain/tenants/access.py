@@ -4,7 +4,7 @@ A caller is known by the ARN that signed his request, or by a token of the stage
 of ARNs say who may act: for a tenant those of its plan, for all of them and for the stage those of its operators.
 
 An assumed role signs as `arn:aws:sts::ACCOUNT:assumed-role/NAME/SESSION`, which is the role
-`arn:aws:iam::ACCOUNT:role/NAME`: its path is not told. So patterns are compared with names alone. A name is unique in
+`arn:aws:iam::ACCOUNT:role/NAME`: its path is not included. So patterns are compared with names alone. A name is unique in
 its account whatever its path is, so a whole name with a path before it means that name; a path before a name with a `*`
 would allow roles that are not below it, and is refused.
 """

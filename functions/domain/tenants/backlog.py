@@ -1,6 +1,6 @@
 """What a capped rate can never serve in time: jobs that wait, as a queue that its rate drains day by day.
 
-A tenant that hands in more than its `execution_rate` serves has a backlog that only grows. It is told where that is not
+A tenant that submits more than its `execution_rate` serves has a backlog that only grows. It is reported where that is not
 a matter of hours any more.
 """
 

@@ -76,7 +76,7 @@ def replaced(name: str, tenant: Tenant, values: TenantValues, *, plans: Mapping[
 
 
 def patched(name: str, tenant: Tenant, patch: TenantPatch, *, plans: Mapping[str, Limits], now: datetime) -> Tenant:
-    """With the parts that are said. Raises InvalidInput, and TenantDeleted."""
+    """With the given parts. Raises InvalidInput, and TenantDeleted."""
     if tenant.status in (TenantStatus.DELETING, TenantStatus.DELETED):
         raise TenantDeleted(name, is_over=tenant.status is TenantStatus.DELETED)
     if patch.plan is not None:

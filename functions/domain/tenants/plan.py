@@ -91,7 +91,7 @@ TOP_PRIORITY = "top_priority"
 LIMIT_NAMES = (*LIMITS, TOP_PRIORITY)
 
 Limits = Mapping[str, Any]
-"""Limits by their names, those that are said: numbers, and the name of a priority."""
+"""Limits by name, those that are set: numbers, and the name of a priority."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,11 +242,11 @@ def check_limit_names(names: Iterable[str]) -> None:
 
 
 def write_limits(plan: TenantPlan) -> dict[str, Any]:
-    """The limits of a plan by their names, as they are said: what `read_limits` reads."""
+    """The limits of a plan by name, as they are written: what `read_limits` reads."""
     written: dict[str, Any] = {name: getattr(plan, name) for name in LIMITS}
     written["submission_burst"] = plan.burst if plan.submission_rate != inf else UNLIMITED
-    told = {name: UNLIMITED if value == inf else value for name, value in written.items()}
-    return told | {TOP_PRIORITY: PRIORITY_WORDS.code_of(plan.top_priority)}
+    limits = {name: UNLIMITED if value == inf else value for name, value in written.items()}
+    return limits | {TOP_PRIORITY: PRIORITY_WORDS.code_of(plan.top_priority)}
 
 
 def encode_tenant(tenant: Tenant) -> str:

@@ -61,7 +61,7 @@ class Days:
 
 
 def days_asked(first: date | None, last: date | None, *, today: date) -> Days:
-    """Until today, and USUAL_DAYS of them, where nothing else is said. Raises InvalidInput."""
+    """By default USUAL_DAYS until today. Raises InvalidInput."""
     end = last or (today if first is None else max(first, today))
     usual = max(end, EARLIEST + timedelta(days=USUAL_DAYS)) - timedelta(days=USUAL_DAYS - 1)
     return Days(first=first or usual, last=end)

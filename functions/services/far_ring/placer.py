@@ -37,7 +37,7 @@ class Placement:
 class Placer:
     """Places timers into the ring they belong to at the moment of each attempt.
 
-    Placing is safe to repeat: a far row has a key of its own and a repeated message meets the ledger. pacer: gives what
+    Placing is safe to repeat: a far row has a key of its own and a repeated message is dropped by the ledger. pacer: gives what
     is near and may not run yet a `not_before`; None lets everything through.
     """
 
@@ -139,7 +139,7 @@ class Placer:
         unwritten = {id(timer) for timer in self.timers.put([timer for _, timer in entries])}
         finished = self.clock.now()
         written = [entry for entry in entries if id(entry[1]) not in unwritten]
-        # The answer to the write may be the first that tells how wrong this clock is: then each of them was too late.
+        # The answer to the write may be the first that shows how wrong this clock is: then each of them was too late.
         is_skewed = self._is_skewed()
         late = [entry for entry in written if is_skewed or finished > self.wheel.closes_at(entry[1].wakes_at)]
         placed = {index: Placement(None, "the timer store did not confirm the write") for index, _ in entries}

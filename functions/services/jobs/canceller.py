@@ -60,7 +60,7 @@ class Canceller:
         return cancelled is not None
 
     def _write_tombstone(self, job_id: JobId) -> Cancelled | None:
-        """Whatever message is on its way will meet it in the ledger. None when it is running."""
+        """Every message that is on its way will find it in the ledger. None when it is running."""
         owner = self.token()
         for _ in range(_TRIES):
             now = self.clock.now()

@@ -1,18 +1,19 @@
-"""How executions end: one function for each end, by which everything hears of it that is to know.
+"""How executions end: one function for each end, which reports it to everything that needs to know.
 
-| who hears | what it hears |
+| reported to | what is reported |
 |---|---|
 | log | `job_settled`; `fire_skipped` of a skip; `dead_lettered` beside it where a letter is kept |
 | metrics | one more of the outcome; of the dead letters |
 | usage | one more that has succeeded or failed, and the write units of a dead letter |
 | pending | a job less waits, once for each time that somebody asked for it |
 | pulse | one more of what it has a figure for |
-| audit | a line, under a name that is the same whenever it is told |
+| audit | a line, under a name that is the same whenever it is written |
 | schedule | that a run of it has come to its end, and how |
 
-Whoever has written an end calls its function at once, and nobody else does. Where the process dies in between, the
-audit hears of it from whoever meets the row, by `told_again`, and the schedule by the alarm of its chain; what is counted
-in the memory of a process dies with it. A repetition that changes no row is heard by the audit alone.
+The process that has written an end calls its function at once, and no other does. Where it dies in between, the audit
+trail gets its line from the next process that finds the row, by `told_again`, and the schedule learns of it by the alarm
+of its chain; counts in the memory of a process die with it. A repetition that changes no row is reported to the audit
+trail alone.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Ends:
     def cancelled(self, job_id: JobId, answer: Cancelled, *, reason: str = "", spares_schedule: bool = False) -> None:
         """Its tombstone was written, or what stands for one. answer: what that has met.
 
-        spares_schedule: its schedule asks, and needs not be told.
+        spares_schedule: its schedule asks, and needs no report.
         """
         self.stops.cancelled(job_id, answer, reason=reason)
         if not (spares_schedule or answer.is_repeated):
@@ -149,7 +150,7 @@ class Ends:
         self._tell_attempt(timer, RETRIED, failure)
 
     def forgotten(self, timer: Timer) -> None:
-        """Its tenant is deleted: there is nobody left who could be told of it."""
+        """Its tenant is deleted: nothing is left to report it to."""
         self.journal.event("job_forgotten", job_id=str(job_id_of(timer.job)), tenant=timer.job.tenant)
         self.journal.count("forgotten")
 

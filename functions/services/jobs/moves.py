@@ -12,7 +12,7 @@ from functions.domain.lifecycle import State
 from functions.ports.ledger import Ledger
 
 MOST_HOPS = 50
-"""Moves that one request follows; a job that was moved more often is told with the id to go on with."""
+"""Moves that one request follows; of a job that was moved more often the id to ask for next is returned."""
 
 Answer = TypeVar("Answer")
 

@@ -186,7 +186,7 @@ class Occurrences:
         if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
             return False
         if row is None:
-            # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would tell of
+            # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would report
             # what has ended otherwise.
             return True
         return self.stops.give_up(parse_job_id(row.job_id or job_id), row) is not None

@@ -194,7 +194,7 @@ class Rescheduler:
     def _first_of(self, job_id: JobId) -> JobId | None:
         """The job that was submitted, if this is another and its row still says where it goes on.
 
-        Whoever asks by it, or by its idempotency key, is told for as long as that row lives: by each move it lives on.
+        That id, and the idempotency key, lead to the job for as long as that row is kept: each move renews it.
         """
         key = f"{job_id.tenant}#{first_identity(job_id.identity)}"
         row = self.ledger.get(key) if key != job_id.key else None

@@ -52,7 +52,7 @@ class Carried(Enum):
     """What has become of a chain that was to be carried on."""
 
     ON = auto()
-    """It goes on by itself from here, or has come to its end."""
+    """The chain continues without further help, or has ended."""
     REFUSED = auto()
     """The stores refused, or there was no time: it must be repeated."""
     BROKEN = auto()
@@ -207,7 +207,7 @@ class Materialiser:
 
     @contextmanager
     def _apart(self, step: _Step, allowance: _Allowance) -> Iterator[None]:
-        """A schedule that cannot be computed holds up no other: it is left to the sweep, which tells of it again.
+        """A schedule that cannot be computed holds up no other: it is left to the sweep, which reports it again.
 
         Nor does one that takes too much to compute.
         """
@@ -272,7 +272,7 @@ class Materialiser:
             return None
 
     def _record(self, step: _Step) -> Chain | None:
-        """None when the chain goes on by itself; where it stands, when it is behind this step."""
+        """None when the chain continues without further help; its link, when it is behind this step."""
         stored, planned = step.chain.stored, step.planned
         answer = self.schedules.advance(
             stored.key,

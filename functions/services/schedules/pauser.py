@@ -48,9 +48,9 @@ class Pauser:
         if state is None or (state.status, state.note) != (Status.PAUSED, note):
             return
         tenant, _, schedule_id = key.partition("#")
-        told = {"status": Status.PAUSED.value, "note": note}
+        after = {"status": Status.PAUSED.value, "note": note}
         self.audit.note(
-            Deed(action=Deeds.SCHEDULE_PAUSE, caller=SCHEDULER, tenant=tenant, subject=schedule_id, after=told)
+            Deed(action=Deeds.SCHEDULE_PAUSE, caller=SCHEDULER, tenant=tenant, subject=schedule_id, after=after)
         )
         self.journal.event("schedule_paused", schedule=key, note=note)
         self.journal.count("schedules_paused")
@@ -69,7 +69,7 @@ class Asides:
     journal: Journal
 
     def set_aside(self, key: str, *, version: int, why: str) -> None:
-        """Count it and tell it. Never raises: where the stores fail, it counts when it is met again."""
+        """Count it and report it. Never raises: where the stores fail, it counts when it is found again."""
         count = 0
         try:
             count = self.schedules.note_aside(key, version=version, now=self.clock.now())

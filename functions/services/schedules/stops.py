@@ -1,4 +1,4 @@
-"""Executions that come to their end without an attempt that ends them: what is told of it, whoever finds it out.
+"""Executions that end without an attempt that ends them: what is reported, whichever process finds out.
 
 A part of `functions/services/jobs/ends.py` that asks nothing of schedules, so that those who carry chains on have it, too.
 """
@@ -34,7 +34,7 @@ class Stops:
     audit: Audit = UNAUDITED
 
     def skipped(self, timer: Timer, reason: str) -> None:
-        """A fire will not run, for this reason. Metrics and its schedule hear of it with the others that it skips."""
+        """A fire will not run, for this reason. Metrics and its schedule get it with the other skips."""
         job_id = job_id_of(timer.job)
         self.journal.event("fire_skipped", job_id=str(job_id), reason=reason)
         self.pending.leave(job_id, asked_for=timer.asked_for)
@@ -73,7 +73,7 @@ class Stops:
     def give_up(self, job_id: JobId, row: LedgerRow) -> datetime | None:
         """End a run of which no message is left, running or not: when it ended, as its row says from then on.
 
-        None when somebody has touched its row since it was seen, and has not ended it. Its schedule hears of nothing: it is
+        None when somebody has touched its row since it was seen, and has not ended it. Its schedule gets no report: it is
         who waits for it no longer.
         """
         now = from_ms(to_ms(self.clock.now()))

@@ -1,4 +1,4 @@
-"""Whether a destination may be called, for one worker: it asks before a claim, and tells how the call went.
+"""Whether a destination may be called, for one worker: it asks before a claim, and reports how the call went.
 
     admission = breakers.admit(timer, lease_until=...)      # before the claim; the ledger is not touched
     if isinstance(admission, Park):                         # same message, same attempt, at admission.until

@@ -65,8 +65,8 @@ class Trail:
         untaken = self._put(list(packed(lines)))
         for part in _parts_of(untaken.records):
             # As values and not as texts: a log event holds twice as many of them.
-            told = [json.loads(line) for line in part]
-            self._journal.event("audit_lines_lost", reason=untaken.reason, lines=told)
+            lost = [json.loads(line) for line in part]
+            self._journal.event("audit_lines_lost", reason=untaken.reason, lines=lost)
             self._journal.count("audit_lines_lost", len(part))
 
     def _put(self, records: Sequence[Record]) -> Untaken:

@@ -96,7 +96,7 @@ class PulseTally:
             self._tenants[minute][tenant][figure] += amount
 
     def _due(self) -> tuple[dict[datetime, _Minute], dict[datetime, dict[str, Counter[Figure]]]]:
-        """Taken out of the counts; what nobody would be told any more is forgotten."""
+        """Taken out of the counts; counts that would not be reported any more are dropped."""
         with self._lock:
             now, oldest = self.clock.monotonic(), minute_of(self.clock.now()) - WINDOW * MINUTE
             minutes: dict[datetime, _Minute] = {}

@@ -18,7 +18,7 @@ from functions.domain.schedules.schedule import MAX_INTERVAL, Fold, Gap
 class Dialect:
     """What an expression is.
 
-    name: whose. meanings: definitions that mean the same, by what tells them apart where there are several. remark:
+    name: whose. meanings: equivalent definitions, by what distinguishes them where there are several. remark:
     what cannot be expressed, or has to be looked at.
     """
 
@@ -27,10 +27,10 @@ class Dialect:
     remark: str = ""
 
     def __str__(self) -> str:
-        told = ", or ".join(
+        written = ", or ".join(
             f"{as_json(definition)}{meaning and f' {meaning}'}" for meaning, definition in self.meanings.items()
         )
-        return "; ".join(part for part in (f"is {self.name}", self.remark, told and f"write {told}") if part)
+        return "; ".join(part for part in (f"is {self.name}", self.remark, written and f"write {written}") if part)
 
 
 def of_interval(name: str, interval: timedelta) -> Dialect:
