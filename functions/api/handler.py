@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -70,6 +70,10 @@ from functions.runtime.wiring import Wiring, identity, token
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.moves import follow
 from functions.services.jobs.rescheduler import Rescheduler
+
+if TYPE_CHECKING:
+    from functions.api.http import shapes
+    from functions.api.jobs import shapes as jobs
 
 REQUESTS_FAILED = "requests_failed"
 
@@ -143,7 +147,7 @@ def submit_batch() -> Response[str]:
         raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules, trace = _rules(), trace_of(app.current_event)
     batch = BatchBody.model_validate(body_of(app.current_event))
-    results: list[dict[str, Any] | None] = []
+    results: list[jobs.Result | None] = []
     submissions: list[Submission] = []
     for job in batch.jobs:
         try:
@@ -262,7 +266,7 @@ def _bounded(answered: dict[str, Any]) -> dict[str, Any]:
     return _plain(problem(HTTPStatus.UNPROCESSABLE_ENTITY, "answer_too_large", title, detail=detail))
 
 
-def _plain(told: dict[str, Any]) -> dict[str, Any]:
+def _plain(told: shapes.Problem) -> dict[str, Any]:
     """A problem as the gateway takes it."""
     headers = {"Content-Type": CONTENT_TYPE}
     return {"statusCode": told["status"], "headers": headers, "body": json.dumps(told), "isBase64Encoded": False}
@@ -285,18 +289,18 @@ def _read(job: Any, rules: Rules, *, key: str | None, trace: Trace | None) -> Su
     return body.submission(now=rules.now, idempotency_key=key, trace=trace)
 
 
-def _result(outcome: Any) -> dict[str, Any]:
+def _result(outcome: Any) -> jobs.Result:
     if isinstance(outcome, TickwheelError):
         return _refusal(outcome)
     return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}
 
 
-def _refusal(error: Exception) -> dict[str, Any]:
+def _refusal(error: Exception) -> jobs.Result:
     refused = _told(error)
     return {"status": refused["status"], "problem": refused}
 
 
-def _told(error: Exception) -> dict[str, Any]:
+def _told(error: Exception) -> shapes.Problem:
     """The problem that an error is told as; counted where it is the fault of the stage, which sheds on purpose."""
     told = problem_of(error)
     if told["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Shed):

@@ -5,171 +5,70 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel
 
-from functions.api.dead_letters.openapi import MODELS as LETTER_MODELS
-from functions.api.dead_letters.openapi import SCHEMAS as LETTER_SCHEMAS
+from functions.api.dead_letters import shapes as dead_letters
 from functions.api.dead_letters.openapi import letter_paths
-from functions.api.http.answers import UNTRACKED
-from functions.api.http.openapi_parts import INSTANT, KEY, REFERENCE, TEXT, TRACEPARENT, operation, paths_of
-from functions.api.http.problems import TABLE
+from functions.api.dead_letters.requests import PurgeBody, ReplayBody
+from functions.api.http import shapes
+from functions.api.http.components import schemas_of, shapes_of
+from functions.api.http.openapi_parts import KEY, REFERENCE, TEXT, TRACEPARENT, operation, paths_of
 from functions.api.http.requests import BATCH_LIMIT, BatchBody, JobBody
+from functions.api.jobs import shapes as jobs
 from functions.api.jobs.openapi import JOB_ID, change_operation, job_paths
-from functions.api.jobs.openapi import MODELS as JOB_MODELS
-from functions.api.jobs.openapi import SCHEMAS as JOB_SCHEMAS
-from functions.api.operations.openapi import MODELS as OPERATION_MODELS
-from functions.api.operations.openapi import SCHEMAS as OPERATION_SCHEMAS
+from functions.api.jobs.requests import CHANGEABLE, CompleteBody, FailBody, HeartbeatBody
+from functions.api.operations import shapes as operations
 from functions.api.operations.openapi import operation_paths
-from functions.api.schedules.openapi import MODELS, SCHEMAS, schedule_paths
-from functions.api.stage.openapi import SCHEMAS as HEALTH_SCHEMAS
+from functions.api.operations.requests import OperationBody
+from functions.api.schedules import shapes as schedules
+from functions.api.schedules.bodies import ScheduleBody
+from functions.api.schedules.fire_counts import FireCountsBody
+from functions.api.schedules.openapi import schedule_paths
+from functions.api.schedules.requests import BackfillBody, PauseBody, ResumeBody, TriggerBody
+from functions.api.stage import shapes as stage
 from functions.api.stage.openapi import health_paths
-from functions.api.targets.openapi import MODELS as BREAKER_MODELS
-from functions.api.targets.openapi import SCHEMAS as BREAKER_SCHEMAS
+from functions.api.targets import shapes as targets
+from functions.api.targets.requests import ResetBody
 from functions.api.targets.routes import routes as breaker_routes
-from functions.api.tenants.openapi import MODELS as TENANT_MODELS
-from functions.api.tenants.openapi import SCHEMAS as TENANT_SCHEMAS
+from functions.api.tenants import shapes as tenants
 from functions.api.tenants.openapi import tenant_paths
-from functions.domain.jobs.job import Delivery, Priority
-from functions.domain.lifecycle import State
-from functions.domain.wheel import Ring
+from functions.api.tenants.requests import TenantBody, TenantPatchBody, TurnBody
 
-_STATES = [*(state.value for state in State if state is not State.ABSENT), UNTRACKED]
+JOB_PATCH: dict[str, Any] = {
+    "type": "object",
+    "description": f"RFC 7396: fields of a {JobBody.__name__}, null to give one its usual value",
+    "propertyNames": {"enum": list(CHANGEABLE)},
+}
+SCHEDULE_PATCH: dict[str, Any] = {
+    "type": "object",
+    "description": f"RFC 7396: fields of a {ScheduleBody.__name__}, null to remove one; a rule takes the place of the rule",
+}
 
-_ACCEPTED = {
-    "type": "object",
-    "required": ["id", "tenant", "state", "due_at", "ring", "replayed"],
-    "properties": {
-        "id": TEXT,
-        "tenant": TEXT,
-        "state": {"enum": _STATES},
-        "due_at": INSTANT,
-        "ring": {"enum": [*(ring.value for ring in Ring), None]},
-        "replayed": {"type": "boolean", "description": "the idempotency key had been used, and this is its first job"},
-    },
-}
-_JOB = {
-    "type": "object",
-    "required": ["id", "tenant", "state", "due_at", "priority", "delivery"],
-    "properties": {
-        "id": TEXT,
-        "tenant": TEXT,
-        "state": {"enum": _STATES},
-        "due_at": INSTANT,
-        "priority": {"enum": [priority.name.lower() for priority in Priority]},
-        "delivery": {"enum": [delivery.value for delivery in Delivery]},
-        "attempt": {"type": "integer"},
-        "fence": {"type": "integer"},
-        "rescues": {"type": "integer"},
-        "cancel_requested": {"type": "boolean"},
-        "result": {},
-        "error": TEXT,
-        "moved_to": {"type": "string", "description": "told of a job that was moved too often to be followed"},
-        "updated_at": INSTANT,
-    },
-}
-_CANCELLED = {
-    "type": "object",
-    "required": ["id", "state"],
-    "properties": {"id": TEXT, "state": {"enum": ["cancelled", "cancel_requested"]}},
-}
-_WEBHOOK_KEYS = {
-    "type": "object",
-    "required": ["keys"],
-    "properties": {
-        "keys": {
-            "type": "array",
-            "description": "the current key first",
-            "items": {
-                "type": "object",
-                "required": ["id", "secret"],
-                "properties": {
-                    "id": {"type": "string", "description": "as in the header Tickwheel-Key-Ids"},
-                    "secret": {"type": "string", "pattern": "^whsec_", "description": "of Standard Webhooks"},
-                },
-            },
-        }
-    },
-}
-_OTHER_CODES = {"no_such_route", "unavailable", "out_of_time", "answer_too_large"}
-"""Of problems that no error is told as."""
+MODELS: tuple[type[BaseModel], ...] = (
+    *(JobBody, BatchBody, HeartbeatBody, CompleteBody, FailBody),
+    *(ScheduleBody, PauseBody, ResumeBody, TriggerBody, BackfillBody, FireCountsBody),
+    *(ReplayBody, PurgeBody, ResetBody, OperationBody, TenantBody, TenantPatchBody, TurnBody),
+)
+"""Bodies of requests."""
 
-_PROBLEM = {
-    "type": "object",
-    "description": "RFC 9457",
-    "required": ["type", "title", "status", "code"],
-    "properties": {
-        "type": TEXT,
-        "title": TEXT,
-        "status": {"type": "integer"},
-        "code": {"enum": sorted({code for _, code, _ in TABLE.values()} | _OTHER_CODES)},
-        "detail": TEXT,
-        "id": {
-            "type": "string",
-            "description": "the first job or operation of the idempotency key, or the job that this one is now",
-        },
-        "state": {"enum": _STATES},
-        "retry_after": {"type": "integer", "description": "seconds after which the same request may be taken"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["field", "message"],
-                "properties": {
-                    "field": TEXT,
-                    "message": TEXT,
-                    "value": {},
-                    "instead": {
-                        "type": "array",
-                        "items": {"type": "object"},
-                        "description": "parts of a schedule's definition, one of which to write in its place",
-                    },
-                },
-            },
-        },
-    },
-}
-_RESULTS = {
-    "type": "object",
-    "required": ["results"],
-    "properties": {
-        "results": {
-            "type": "array",
-            "maxItems": BATCH_LIMIT,
-            "description": "one a job, in the order of the request",
-            "items": {
-                "type": "object",
-                "required": ["status"],
-                "properties": {
-                    "status": {"type": "integer"},
-                    "job": {"$ref": REFERENCE.format(model="Accepted")},
-                    "problem": {"$ref": REFERENCE.format(model="Problem")},
-                },
-            },
-        }
-    },
-}
+SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, tenants, stage))
+"""What answers hold."""
+
+_BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing")
+"""Shapes that are only what others begin with."""
 
 
 @cache
 def document() -> dict[str, Any]:
     """The whole description."""
-    _, definitions = models_json_schema(
-        [
-            (model, "validation")
-            for model in (
-                *(JobBody, BatchBody, *JOB_MODELS, *MODELS, *LETTER_MODELS),
-                *(*BREAKER_MODELS, *OPERATION_MODELS, *TENANT_MODELS),
-            )
-        ],
-        ref_template=REFERENCE,
-        title=None,
-    )
-    schemas: dict[str, Any] = definitions["$defs"]
+    schemas = schemas_of(MODELS, SHAPES)
+    for name in _BEGINNINGS:
+        del schemas[name]
     # A batch takes any object as a job, to refuse it by itself; what it should be is a job.
     schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": REFERENCE.format(model="JobBody")}
-    schemas |= {"Accepted": _ACCEPTED, "Job": _JOB, "Cancelled": _CANCELLED, "Problem": _PROBLEM, "Results": _RESULTS}
-    schemas |= {"WebhookKeys": _WEBHOOK_KEYS} | JOB_SCHEMAS | SCHEMAS | LETTER_SCHEMAS | BREAKER_SCHEMAS
-    schemas |= OPERATION_SCHEMAS | TENANT_SCHEMAS | HEALTH_SCHEMAS
+    # What stands there of a schedule holds its definition.
+    schemas["Schedule"]["properties"] |= schemas["ScheduleBody"]["properties"]
+    schemas |= {"JobPatch": JOB_PATCH, "SchedulePatch": SCHEDULE_PATCH}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tickwheel", "version": "1", "summary": "A multi-tenant distributed job scheduler."},

@@ -160,12 +160,12 @@ def test_a_used_key_is_told_with_the_id_of_its_job():
 
 
 def test_a_problem_may_have_members_of_its_own():
-    assert problem(problem_status(), "gone", "It is gone", hint="look elsewhere") == {
+    assert problem(problem_status(), "gone", "It is gone", id="j1~x") == {
         "type": "urn:tickwheel:problem:gone",
         "title": "It is gone",
         "status": 422,
         "code": "gone",
-        "hint": "look elsewhere",
+        "id": "j1~x",
     }
 
 
@@ -252,11 +252,11 @@ def test_half_a_surrogate_pair_can_be_told():
     assert json.loads(json.dumps(errors)) == errors
 
 
-def refused(body: object) -> list[dict[str, str]]:
+def refused(body: object) -> Any:
     return refusal_of(body)["errors"]
 
 
-def refusal_of(body: object) -> dict[str, Any]:
+def refusal_of(body: object) -> Any:
     rules = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
     with pytest.raises(ValidationError) as error:
         JobBody.model_validate(body, context=rules)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from functions.api.dead_letters.finder import Found, Inspected, obstacle_of
 from functions.api.dead_letters.purge import NotPurged, Purges
 from functions.api.dead_letters.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
+from functions.api.http.answers import without_empty
 from functions.api.http.problems import problem_of
 from functions.domain.dead_letters.letter_id import LetterId
 from functions.domain.instants import format_instant
 from functions.domain.jobs.description import describe_job
 from functions.ports.dead_letters import DeadLetter
+
+if TYPE_CHECKING:
+    from functions.api.dead_letters import shapes
 
 REPLAYED = "replayed"
 ALREADY_REPLAYED = "already_replayed"
@@ -22,16 +26,10 @@ MOST_SHOWN = 10
 """Letters that a dry run tells."""
 
 
-def entry_body(letter: DeadLetter) -> dict[str, Any]:
+def entry_body(letter: DeadLetter) -> shapes.DeadLetterEntry:
     """A dead letter in a list. What there is not is left out."""
     job = letter.timer.job if letter.timer is not None else None
-    known = {
-        "job_id": letter.job_id,
-        "target": job.target if job else "",
-        "schedule_id": job.occurrence.schedule_id if job and job.occurrence else "",
-        "tags": list(job.tags) if job else [],
-    }
-    return {
+    body: shapes.DeadLetterEntry = {
         "id": str(letter.letter_id),
         "tenant": letter.tenant,
         "dead_at": format_instant(letter.dead_at),
@@ -39,42 +37,50 @@ def entry_body(letter: DeadLetter) -> dict[str, Any]:
         "error_class": letter.error_class,
         "attempt": letter.attempt,
         "is_replayable": not obstacle_of(letter),
-        **{name: value for name, value in known.items() if value},
+        "job_id": letter.job_id,
+        "target": job.target if job else "",
+        "schedule_id": job.occurrence.schedule_id if job and job.occurrence else "",
+        "tags": list(job.tags) if job else [],
     }
+    return without_empty(body, "job_id", "target", "schedule_id", "tags")
 
 
-def page_body(found: Found) -> dict[str, Any]:
+def page_body(found: Found) -> shapes.DeadLetters:
     """A page of a list."""
     return {"dead_letters": [entry_body(letter) for letter in found.letters], **_position(found)}
 
 
-def inspected_body(inspected: Inspected) -> dict[str, Any]:
+def inspected_body(inspected: Inspected) -> shapes.DeadLetter:
     """A dead letter with all that is kept of it."""
     letter = inspected.letter
-    told = entry_body(letter)
+    body: shapes.DeadLetter = {**entry_body(letter)}
     if letter.timer is None:
-        return {**told, "raw": letter.raw}
+        body["raw"] = letter.raw
+        return body
     if inspected.payload is not None:
-        told["payload"] = json.loads(inspected.payload)
+        body["payload"] = json.loads(inspected.payload)
     if inspected.is_payload_gone:
-        told["is_payload_gone"] = True
-    return {**told, "due_at": format_instant(letter.timer.due_at), "job": describe_job(letter.timer.job)}
+        body["is_payload_gone"] = True
+    body["due_at"] = format_instant(letter.timer.due_at)
+    body["job"] = cast("shapes.DescribedJob", describe_job(letter.timer.job))
+    return body
 
 
-def replay_body(outcome: Replayed | AlreadyReplayed) -> dict[str, Any]:
+def replay_body(outcome: Replayed | AlreadyReplayed) -> shapes.Replay:
     """What came of the replay of one letter."""
-    told = {"id": str(outcome.letter_id), "job_id": outcome.job_id}
+    letter_id, job_id = str(outcome.letter_id), outcome.job_id
     if isinstance(outcome, AlreadyReplayed):
-        return {**told, "outcome": ALREADY_REPLAYED, "state": outcome.state.value}
-    return {**told, "outcome": REPLAYED, "attempt": outcome.attempt, "due_at": format_instant(outcome.due_at)}
+        return {"id": letter_id, "job_id": job_id, "outcome": ALREADY_REPLAYED, "state": outcome.state.value}
+    due_at = format_instant(outcome.due_at)
+    return {"id": letter_id, "job_id": job_id, "outcome": REPLAYED, "attempt": outcome.attempt, "due_at": due_at}
 
 
-def purge_body(letter_id: LetterId) -> dict[str, Any]:
+def purge_body(letter_id: LetterId) -> shapes.Purge:
     """One letter that is not there (any more)."""
     return {"id": str(letter_id), "outcome": PURGED}
 
 
-def replays_body(replays: Replays) -> dict[str, Any]:
+def replays_body(replays: Replays) -> shapes.Replays:
     """What came of the replay of many."""
     failed = [outcome for outcome in replays.outcomes if isinstance(outcome, NotReplayed)]
     return {
@@ -86,7 +92,7 @@ def replays_body(replays: Replays) -> dict[str, Any]:
     }
 
 
-def purges_body(purges: Purges) -> dict[str, Any]:
+def purges_body(purges: Purges) -> shapes.Purges:
     """What came of the purge of many."""
     return {
         "matched": len(purges.found.letters),
@@ -96,24 +102,24 @@ def purges_body(purges: Purges) -> dict[str, Any]:
     }
 
 
-def dry_run_body(found: Found) -> dict[str, Any]:
+def dry_run_body(found: Found) -> shapes.Matches:
     """What would be replayed or purged: how many letters, and the newest of them."""
     shown = [entry_body(letter) for letter in found.letters[:MOST_SHOWN]]
     return {"matched": len(found.letters), "dead_letters": shown, **_position(found)}
 
 
-def _position(found: Found) -> dict[str, Any]:
+def _position(found: Found) -> shapes.Position:
     return {
         "examined_until": format_instant(found.examined_until),
         "next": str(found.goes_on) if found.goes_on is not None else None,
     }
 
 
-def _not_replayed_body(outcome: NotReplayed) -> dict[str, Any]:
+def _not_replayed_body(outcome: NotReplayed) -> shapes.FailedLetter:
     problem = problem_of(outcome.error)
     return {"id": str(outcome.letter_id), "code": problem["code"], "detail": problem["detail"]}
 
 
-def _not_purged_body(failed: NotPurged) -> dict[str, Any]:
+def _not_purged_body(failed: NotPurged) -> shapes.FailedLetter:
     detail = f"a store failed ({failed.fault}): purge it again"
     return {"id": str(failed.letter_id), "code": "unavailable", "detail": detail}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from aws_lambda_powertools.event_handler import Response
 
@@ -15,17 +15,28 @@ from functions.api.jobs.submit import Accepted
 from functions.domain.instants import format_instant
 from functions.domain.targets.webhooks import WebhookKey
 
+if TYPE_CHECKING:
+    from functions.api.http import shapes
+    from functions.api.jobs import shapes as jobs
+    from functions.api.tenants import shapes as tenants
+
 UNTRACKED = "untracked"
 """Told of a job that has no row to tell its state from: an at_least_once job that has left the far ring, and, under its
 idempotency key, a job that was moved and has ended long ago."""
 
 
-def answer(status: HTTPStatus, body: dict[str, Any]) -> Response[str]:
+Body = TypeVar("Body", bound=Mapping[str, Any])
+
+_MAY_BE_UNKNOWN = ("attempt", "fence", "rescues", "cancel_requested", "error", "moved_to", "updated_at")
+"""Of a job."""
+
+
+def answer(status: HTTPStatus, body: Mapping[str, Any]) -> Response[str]:
     """A JSON answer."""
     return Response(status_code=status, content_type="application/json", body=json.dumps(body))
 
 
-def problem_answer(problem: dict[str, Any]) -> Response[str]:
+def problem_answer(problem: shapes.Problem) -> Response[str]:
     """A problem+json answer; its status stands in it."""
     headers = {"Retry-After": str(problem[RETRY_AFTER])} if RETRY_AFTER in problem else {}
     return Response(
@@ -33,7 +44,12 @@ def problem_answer(problem: dict[str, Any]) -> Response[str]:
     )
 
 
-def accepted_body(accepted: Accepted) -> dict[str, Any]:
+def without_empty(body: Body, *names: str) -> Body:
+    """An answer without those of these members that are an empty text or list, 0 or false: they may be left out."""
+    return cast("Body", {name: value for name, value in body.items() if value or name not in names})
+
+
+def accepted_body(accepted: Accepted) -> jobs.Accepted:
     """A job that is durably in the wheel; replayed: its idempotency key had been used, and this is the first job."""
     return {
         "id": accepted.job_id,
@@ -45,33 +61,32 @@ def accepted_body(accepted: Accepted) -> dict[str, Any]:
     }
 
 
-def found_body(found: Found) -> dict[str, Any]:
+def found_body(found: Found) -> jobs.Job:
     """What is known of a job. What is not known is left out."""
     row = found.row
-    known = {
-        "attempt": row.attempt,
-        "fence": row.fence,
-        "rescues": row.rescue_count,
-        "cancel_requested": row.cancel_requested,
-        "error": row.error,
-        "moved_to": row.moved_to,
-        "updated_at": format_instant(row.updated_at) if row.updated_at else None,
-    }
-    # Told apart from the others: a handler may well answer 0 or false.
-    result = {"result": json.loads(row.result) if _is_whole(row.result) else row.result} if row.result else {}
-    return {
+    body: jobs.Job = {
         "id": str(found.job_id),
         "tenant": found.job_id.tenant,
         "state": found.state or UNTRACKED,
         "due_at": format_instant(found.due_at),
         "priority": found.job_id.priority.name.lower(),
         "delivery": found.job_id.delivery,
-        **{name: value for name, value in known.items() if value not in ("", 0, None, False)},
-        **result,
+        "attempt": row.attempt,
+        "fence": row.fence,
+        "rescues": row.rescue_count,
+        "cancel_requested": row.cancel_requested,
+        "error": row.error,
+        "moved_to": row.moved_to,
+        "updated_at": format_instant(row.updated_at) if row.updated_at else "",
     }
+    body = without_empty(body, *_MAY_BE_UNKNOWN)
+    # A handler may well answer 0 or false.
+    if row.result:
+        body["result"] = json.loads(row.result) if _is_whole(row.result) else row.result
+    return body
 
 
-def webhook_keys_body(keys: Sequence[WebhookKey]) -> dict[str, Any]:
+def webhook_keys_body(keys: Sequence[WebhookKey]) -> tenants.WebhookKeys:
     """A tenant's keys, the current one first."""
     return {"keys": [{"id": key.id, "secret": key.shown} for key in keys]}
 

@@ -12,7 +12,6 @@ from functions.api.http.route import Route
 
 REFERENCE = "#/components/schemas/{model}"
 TEXT = {"type": "string"}
-INSTANT = {"type": "string", "format": "date-time"}
 KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -104,13 +103,3 @@ def query_of(model: type[BaseModel]) -> list[dict[str, Any]]:
         parameter("query", name, described, is_required=name in required)
         for name, described in schema["properties"].items()
     ]
-
-
-def object_of(properties: dict[str, Any], *, required: list[str] | None = None, **members: Any) -> dict[str, Any]:
-    """An object; without `required`, all of its properties are."""
-    return {
-        "type": "object",
-        **members,
-        "required": list(properties) if required is None else required,
-        "properties": properties,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from http import HTTPStatus
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -51,6 +51,11 @@ from functions.domain.errors import (
     TooLate,
     TooManyOperations,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from functions.api.http import shapes
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -138,17 +143,20 @@ class Misshapen(Exception):
         self.error = error
 
 
-def problem_of(error: Exception) -> dict[str, Any]:
+def problem_of(error: Exception) -> shapes.Problem:
     """The problem that an error is told as; its status stands in it."""
     told_as, error = (error.told_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
     status, code, title = next(TABLE[base] for base in told_as.__mro__ if base in TABLE)
     if isinstance(error, InvalidJob | InvalidSchedule):
-        errors: list[dict[str, Any]] = [{"field": error.field, "message": str(error), "value": _shown(error.value)}]
+        errors: list[shapes.FieldProblem] = [
+            {"field": error.field, "message": str(error), "value": _shown(error.value)}
+        ]
         if isinstance(error, InvalidSchedule) and error.instead:
             errors[0][INSTEAD] = list(error.instead)
         return problem(status, code, title, detail=f"{error.field} {error}", errors=errors)
     if not isinstance(error, ValidationError):
-        return problem(status, code, title, detail=str(error), **_members_of(error))
+        members: shapes.ProblemMembers = {"detail": str(error), **_members_of(error)}
+        return problem(status, code, title, **members)
     errors = [_field_problem(found) for found in error.errors(include_url=False)[:_MOST_FIELDS]]
     detail = "; ".join(f"{found['field']} {found['message']}" for found in errors)
     if error.error_count() > _MOST_FIELDS:
@@ -156,12 +164,12 @@ def problem_of(error: Exception) -> dict[str, Any]:
     return problem(status, code, title, detail=detail, errors=errors)
 
 
-def problem(status: HTTPStatus, code: str, title: str, **members: Any) -> dict[str, Any]:
+def problem(status: HTTPStatus, code: str, title: str, **members: Unpack[shapes.ProblemMembers]) -> shapes.Problem:
     """A problem document."""
     return {"type": f"urn:tickwheel:problem:{code}", "title": title, "status": int(status), "code": code, **members}
 
 
-def _members_of(error: Exception) -> dict[str, Any]:
+def _members_of(error: Exception) -> shapes.ProblemMembers:
     """What a program needs to know of an error beside its code."""
     match error:
         case KeyReused():
@@ -171,10 +179,10 @@ def _members_of(error: Exception) -> dict[str, Any]:
         case AlreadySettled() | StaleFence():
             return {"state": error.state}
         case FiresExceeded():
-            told = {"fires_per_minute": error.per_minute, "added": error.added}
-            return {**{name: round(figure, 2) for name, figure in told.items()}, "limit": error.limit}
+            per_minute, added = round(error.per_minute, 2), round(error.added, 2)
+            return {"fires_per_minute": per_minute, "added": added, "limit": error.limit}
         case SchedulesExceeded() | QuotaExceeded() | BacklogExceeded():
-            told = {"count": error.count, "limit": error.limit}
+            told: shapes.ProblemMembers = {"count": error.count, "limit": error.limit}
             if not isinstance(error, SchedulesExceeded):
                 told[RETRY_AFTER] = int(error.retry_after.total_seconds())
             return told
@@ -186,10 +194,10 @@ def _members_of(error: Exception) -> dict[str, Any]:
             return {}
 
 
-def _field_problem(found: Any) -> dict[str, Any]:
+def _field_problem(found: Any) -> shapes.FieldProblem:
     field = ".".join(str(part)[:_SHOWN] for part in found["loc"]) or "body"
     message = _WORDS[found["type"]].format(**found.get("ctx", {})) if found["type"] in _WORDS else found["msg"]
-    shown: dict[str, Any] = {"field": field, "message": message}
+    shown: shapes.FieldProblem = {"field": field, "message": message}
     if instead := found.get("ctx", {}).get(INSTEAD):
         shown[INSTEAD] = list(instead)
     if not _may_be_secret(found):

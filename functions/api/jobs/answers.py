@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from functions.api.http.answers import UNTRACKED
 from functions.api.jobs.find import Found
@@ -13,8 +13,11 @@ from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.services.jobs.rescheduler import Waiting
 
+if TYPE_CHECKING:
+    from functions.api.jobs import shapes
 
-def heartbeat_body(job_id: JobId, row: LedgerRow) -> dict[str, Any]:
+
+def heartbeat_body(job_id: JobId, row: LedgerRow) -> shapes.Heartbeat:
     """An attempt that goes on. cancelled: a cancel was requested, so it should stop, and say how it ended."""
     return {
         "id": str(job_id),
@@ -24,23 +27,23 @@ def heartbeat_body(job_id: JobId, row: LedgerRow) -> dict[str, Any]:
     }
 
 
-def ended_body(job_id: JobId, state: State) -> dict[str, Any]:
+def ended_body(job_id: JobId, state: State) -> shapes.Ended:
     """An attempt that has ended, and what that made of its job."""
     return {"id": str(job_id), "state": state}
 
 
-def waiting_body(waiting: Waiting, *, asked: JobId) -> dict[str, Any]:
+def waiting_body(waiting: Waiting, *, asked: JobId) -> shapes.Waiting:
     """A job that waits; moved_from: the id that it was asked for by, where that is another one."""
-    told = {
+    body: shapes.Waiting = {
         "id": str(waiting.job_id),
         "tenant": waiting.job_id.tenant,
         "state": waiting.state,
         "due_at": format_instant(waiting.due_at),
     }
-    return told if waiting.job_id == asked else {**told, "moved_from": str(asked)}
+    return body if waiting.job_id == asked else {**body, "moved_from": str(asked)}
 
 
-def explanation_body(found: Found, explanation: Explanation) -> dict[str, Any]:
+def explanation_body(found: Found, explanation: Explanation) -> shapes.Explanation:
     """Why a job has not run yet, or what became of it."""
     return {
         "id": str(found.job_id),

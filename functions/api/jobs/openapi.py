@@ -4,57 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functions.api.http.answers import UNTRACKED
-from functions.api.http.openapi_parts import INSTANT, TEXT, object_of, operation, parameter
-from functions.api.http.requests import JobBody
-from functions.api.jobs.requests import CHANGEABLE, CompleteBody, FailBody, HeartbeatBody
-from functions.domain.explanation.facts import Reason
-from functions.domain.lifecycle import State
-
-MODELS = (HeartbeatBody, CompleteBody, FailBody)
-
-_STATES = [*(state.value for state in State if state is not State.ABSENT), UNTRACKED]
-
-_PATCH = {
-    "type": "object",
-    "description": f"RFC 7396: fields of a {JobBody.__name__}, null to give one its usual value",
-    "propertyNames": {"enum": list(CHANGEABLE)},
-}
-_WAITING = object_of(
-    {
-        "id": {"type": "string", "description": "under which the job goes on"},
-        "tenant": TEXT,
-        "state": {"enum": [State.SCHEDULED.value, State.RETRYING.value]},
-        "due_at": INSTANT,
-        "moved_from": {"type": "string", "description": "the id that it was asked for by; it goes on answering"},
-    },
-    required=["id", "tenant", "state", "due_at"],
-)
-
-SCHEMAS: dict[str, Any] = {
-    "JobPatch": _PATCH,
-    "Waiting": _WAITING,
-    "Heartbeat": object_of(
-        {
-            "id": TEXT,
-            "state": {"enum": [State.RUNNING.value]},
-            "lease_until": {**INSTANT, "description": "send the next heartbeat before this"},
-            "cancelled": {"type": "boolean", "description": "stop, and then complete or fail the job"},
-        }
-    ),
-    "Ended": object_of({"id": TEXT, "state": {"enum": _STATES}}),
-    "Explanation": object_of(
-        {
-            "id": TEXT,
-            "state": {"enum": _STATES},
-            "reason": {"enum": [reason.value for reason in Reason]},
-            "at": {"type": ["string", "null"], "format": "date-time"},
-            "detail": {"type": "string", "description": "for people"},
-            "remedy": {"type": "string", "description": "what would let the job run, for people"},
-            "would_change_it": {"type": "string", "description": "the same as remedy", "deprecated": True},
-        }
-    ),
-}
+from functions.api.http.openapi_parts import TEXT, operation, parameter
 
 
 def change_operation() -> dict[str, Any]:

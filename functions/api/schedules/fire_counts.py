@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice, takewhile
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -23,6 +23,9 @@ from functions.domain.schedules.firing import fires
 from functions.domain.schedules.schedule import At, Poisson, Schedule
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_new, check_sense
+
+if TYPE_CHECKING:
+    from functions.api.schedules import shapes
 
 MOST_COUNTED = 3_000
 """Fires of one schedule: one a minute for two days, and then some."""
@@ -79,7 +82,7 @@ class FireCounts:
     next: the `after` of the page that goes on; None behind the last one.
     """
 
-    results: list[dict[str, Any]]
+    results: list[shapes.FireCount]
     next: str | None
 
 
@@ -136,12 +139,13 @@ def start_of(instant: datetime) -> datetime:
 
 def _counted(
     asked: Sequence[tuple[dict[str, Any], Callable[[Budget], Schedule]]], body: FireCountsBody, start: datetime
-) -> list[dict[str, Any]]:
+) -> list[shapes.FireCount]:
     """Results for as many as one budget pays for; at least for one, which may be that it takes more than that."""
     budget = Budget(STEPS_OF_A_REQUEST)
-    results: list[dict[str, Any]] = []
+    results: list[shapes.FireCount] = []
     for named, find in asked:
-        told = {name: named[name] for name in ("tenant", "id") if isinstance(named.get(name), str)}
+        names = {name: named[name] for name in ("tenant", "id") if isinstance(named.get(name), str)}
+        count = cast("shapes.FireCount", names)
         try:
             budget.spend(STEPS_OF_A_DEFINITION)
             schedule = spread_out(find(budget), body.spread)
@@ -149,12 +153,12 @@ def _counted(
         except TooCostly as error:
             if results:
                 break
-            told["problem"] = problem_of(error)
+            count["problem"] = problem_of(error)
         except (InvalidInput, Misshapen) as error:
-            told["problem"] = problem_of(error)
+            count["problem"] = problem_of(error)
         else:
-            told["minutes"] = {str(minute): count for minute, count in minutes.items()}
-        results.append(told)
+            count["minutes"] = {str(minute): fired for minute, fired in minutes.items()}
+        results.append(count)
         if budget.left <= 0:
             break
     return results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from functions.api.stage.health import Standing
 from functions.api.stage.pulse_answers import pulse_body
@@ -15,11 +15,14 @@ from functions.domain.stage.conditions import Conditions
 from functions.domain.stage.health import MOST_NAMES, ClassHealth, Names, ShardHealth
 from functions.domain.tenants.plan import TenantPlan
 
+if TYPE_CHECKING:
+    from functions.api.stage import shapes
+
 MOST_TENANTS = 50
 """Tenants that are told one by one."""
 
 
-def health_body(standing: Standing) -> dict[str, Any]:
+def health_body(standing: Standing) -> shapes.Health:
     """The health of the stage; null is what is not known."""
     health, conditions = standing.health, standing.conditions
     audited_to = from_seconds(standing.audited.bucket) if standing.audited is not None else None
@@ -51,7 +54,7 @@ def health_body(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _class_body(each: ClassHealth, conditions: Conditions | None) -> dict[str, Any]:
+def _class_body(each: ClassHealth, conditions: Conditions | None) -> shapes.ClassHealth:
     def published(counts: Mapping[Priority, int] | None) -> int | None:
         return counts.get(each.priority) if counts is not None else None
 
@@ -67,7 +70,7 @@ def _class_body(each: ClassHealth, conditions: Conditions | None) -> dict[str, A
     }
 
 
-def _shard_body(shard: ShardHealth) -> dict[str, Any]:
+def _shard_body(shard: ShardHealth) -> shapes.ShardHealth:
     return {
         "shard": shard.shard,
         "scanned_at": _instant(shard.scanned_at),
@@ -78,11 +81,11 @@ def _shard_body(shard: ShardHealth) -> dict[str, Any]:
     }
 
 
-def _names_body(names: Names) -> dict[str, Any]:
+def _names_body(names: Names) -> shapes.Names:
     return {"count": names.count, "first": list(names.first)}
 
 
-def _pause_body(everybody: TenantPlan) -> dict[str, Any]:
+def _pause_body(everybody: TenantPlan) -> shapes.Pause:
     is_paused = everybody.is_stage_paused
     return {
         "is_paused": is_paused,
@@ -91,7 +94,7 @@ def _pause_body(everybody: TenantPlan) -> dict[str, Any]:
     }
 
 
-def _tenants_body(unserved: Mapping[str, TenantPlan]) -> dict[str, Any]:
+def _tenants_body(unserved: Mapping[str, TenantPlan]) -> shapes.UnservedTenants:
     return {
         "count": len(unserved),
         "first": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.event_handler import Response
 
@@ -19,6 +19,9 @@ from functions.domain.targets.breaker import CLOSED, Breaker
 from functions.ports.recorder import Audit, Journal
 from functions.ports.targets import BreakerStore
 from functions.services.telemetry.audit_trail import UNAUDITED
+
+if TYPE_CHECKING:
+    from functions.api.targets import shapes
 
 routes = Routes("a breaker")
 
@@ -70,7 +73,7 @@ def reset_breaker(services: BreakerServices, request: Request) -> Response[str]:
     )
 
 
-def breaker_body(breaker: Breaker) -> dict[str, Any]:
+def breaker_body(breaker: Breaker) -> shapes.Breaker:
     """A breaker as it stands."""
     return {
         "tenant": breaker.tenant,

@@ -1,0 +1,66 @@
+"""What members of answers are made of. Shapes are types: no process that answers imports them, the description is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field, WithJsonSchema
+from typing_extensions import TypedDict
+
+from functions.api.http.answers import UNTRACKED
+from functions.api.http.problems import TABLE
+from functions.domain.lifecycle import State
+
+
+def one_of(values: Iterable[str]) -> WithJsonSchema:
+    """A text that is one of these."""
+    return WithJsonSchema({"type": "string", "enum": [str(value) for value in values]})
+
+
+Instant = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Day = Annotated[str, WithJsonSchema({"type": "string", "format": "date", "description": "in UTC"})]
+Duration = Annotated[str, WithJsonSchema({"type": "string", "format": "duration"})]
+Count = Annotated[int, Field(ge=0)]
+JobState = Annotated[str, one_of([*(state for state in State if state is not State.ABSENT), UNTRACKED])]
+
+OTHER_CODES = {"no_such_route", "unavailable", "out_of_time", "answer_too_large"}
+"""Of problems that no error is told as."""
+
+
+class FieldProblem(TypedDict):
+    """Why a field is refused."""
+
+    field: str
+    message: str
+    value: NotRequired[Any]
+    instead: NotRequired[list[Mapping[str, Any]]]
+    """parts of a schedule's definition, one of which to write in its place"""
+
+
+class ProblemMembers(TypedDict, total=False):
+    """What a problem may hold beside what it is."""
+
+    detail: str
+    id: str
+    """the first job or operation of the idempotency key, or the job that this one is now"""
+    state: JobState
+    retry_after: int
+    """seconds after which the same request may be taken"""
+    count: int
+    """what there is of what is limited"""
+    limit: float
+    fires_per_minute: float
+    """of the schedules that there are"""
+    added: float
+    """fires a minute that the refused schedule would add"""
+    errors: list[FieldProblem]
+
+
+class Problem(ProblemMembers):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    code: Annotated[str, one_of(sorted({code for _, code, _ in TABLE.values()} | OTHER_CODES))]
