@@ -41,7 +41,7 @@ def npm(node_bin: Path, *arguments: str, cwd: Path) -> None:
 
 
 def install_cdk_cli(node_bin: Path) -> None:
-    """Install the CDK CLI below `.tools/node_modules`: what the lock file names, with the content that it names."""
+    """Install the CDK CLI, and what tests the description of the API, below `.tools/node_modules`: what the lock file names, with the content that it names."""
     print("setting up: the CDK CLI", flush=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(pins / name, tools / name)
