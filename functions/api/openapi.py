@@ -11,8 +11,8 @@ from functions.api.dead_letters import shapes as dead_letters
 from functions.api.dead_letters.openapi import letter_paths
 from functions.api.dead_letters.requests import PurgeBody, ReplayBody
 from functions.api.http import shapes
-from functions.api.http.components import schemas_of, shapes_of
-from functions.api.http.openapi_parts import KEY, REFERENCE, TEXT, TRACEPARENT, operation, paths_of
+from functions.api.http.components import describe_defaults, schemas_of, shapes_of
+from functions.api.http.openapi_parts import KEY, REFERENCE, TEXT, TRACEPARENT, operation, paths_of, refusals_of
 from functions.api.http.requests import BATCH_LIMIT, BatchBody, JobBody
 from functions.api.jobs import shapes as jobs
 from functions.api.jobs.openapi import JOB_ID, change_operation, job_paths
@@ -57,6 +57,8 @@ SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, 
 _BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing")
 """Shapes that are only what others begin with."""
 
+METHODS = {"get", "put", "post", "patch", "delete"}
+
 
 @cache
 def document() -> dict[str, Any]:
@@ -69,9 +71,22 @@ def document() -> dict[str, Any]:
     # What stands there of a schedule holds its definition.
     schemas["Schedule"]["properties"] |= schemas["ScheduleBody"]["properties"]
     schemas |= {"JobPatch": JOB_PATCH, "SchedulePatch": SCHEDULE_PATCH}
-    return {
+    describe_defaults(schemas)
+    described: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": {"title": "Tickwheel", "version": "1", "summary": "A multi-tenant distributed job scheduler."},
+        "info": {
+            "title": "Tickwheel",
+            "version": "1",
+            "summary": "A multi-tenant distributed job scheduler.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [
+            {
+                "url": "https://{api}.execute-api.{region}.amazonaws.com",
+                "description": "a stage's output ApiEndpoint",
+                "variables": {"api": {"default": "abcdef1234"}, "region": {"default": "eu-central-1"}},
+            }
+        ],
         "components": {
             "schemas": schemas,
             "securitySchemes": {
@@ -141,3 +156,7 @@ def document() -> dict[str, Any]:
             },
         },
     }
+    for path, item in described["paths"].items():
+        for method in METHODS & set(item):
+            item[method]["responses"] |= refusals_of(path, method, item[method])
+    return described

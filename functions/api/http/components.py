@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -53,3 +54,15 @@ def schemas_of(models: Iterable[type[BaseModel]], shapes: Mapping[str, Any]) -> 
             if base.__name__ in shapes:
                 schemas[name]["properties"] |= schemas[base.__name__]["properties"]
     return {name: schema for name, schema in schemas.items() if not name.startswith("_")}
+
+
+def describe_defaults(schemas: Mapping[str, Any]) -> None:
+    """Say in words what a field is without a value: makers of types take one with a `default` for one that is always there."""
+    for schema in schemas.values():
+        for field in schema.get("properties", {}).values():
+            if "default" not in field:
+                continue
+            default = field.pop("default")
+            if default is not None:
+                words = f"usually {json.dumps(default)}"
+                field["description"] = f"{field['description']}; {words}" if "description" in field else words

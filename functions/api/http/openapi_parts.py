@@ -84,6 +84,20 @@ def operation(
     return described
 
 
+def refusals_of(path: str, method: str, described: dict[str, Any]) -> dict[str, Any]:
+    """The answers to an operation's callers that refuse: as many as follow from where it is and what it takes."""
+    refusals = {"403": "The caller may not do this; or the gateway refuses the signature, in its own words."}
+    if "{" in path:
+        refusals["404"] = "There is nothing of this id."
+    if method != "get":
+        refusals["409"] = "It is refused as things stand: the code says why."
+    if "{" in path or {"parameters", "requestBody"} & set(described):
+        refusals["422"] = "The request is refused: each field with its reason."
+    refusals["429"] = "Too fast, or too much at once: ask again after `retry_after` seconds."
+    content = content_of(CONTENT_TYPE, "Problem")
+    return {status: {"description": description, "content": content} for status, description in refusals.items()}
+
+
 def content_of(media_type: str, models: str) -> dict[str, Any]:
     """A body of one of the models, `Model | Model`."""
     schemas = [{"$ref": REFERENCE.format(model=model)} for model in models.split(" | ")]
