@@ -1,25 +1,29 @@
 """The stage that is measured: the constants of a stage on AWS, and the composition root that is deployed."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from bench.clock import SettableClock
 from bench.journal import SilentJournal
 from bench.queues import QUEUE_URLS
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.adapters.system_clock import SystemClock
+from functions.adapters.targets.handlers import Handler
 from functions.api.schedules.asked_fires import AskedFires
 from functions.domain.targets.targets import DEFAULT_TARGETS
 from functions.runtime.settings import ApiSettings, ScannerSettings, SweeperSettings, WorkerSettings
 from functions.runtime.wiring import Wiring
 from functions.scanner.schedule_alarms import Ringer
+from functions.worker.parts import PARTS as WORKER_PARTS
 
 
 class _Settings(ApiSettings, ScannerSettings, WorkerSettings, SweeperSettings):
     """What all Lambdas are told."""
 
 
-def wiring(clock: SystemClock | None = None) -> Wiring:
-    """The adapters as the Lambdas have them."""
+def wiring(clock: SystemClock | None = None, *, handlers: Mapping[str, Handler] = MappingProxyType({})) -> Wiring:
+    """The adapters as the Lambdas have them. handlers: Python functions that jobs call."""
     tables = {f"{table.name.upper()}_TABLE": table.name for table in ALL_TABLES}
     settings = {
         "STAGE": "bench",
@@ -49,7 +53,8 @@ def wiring(clock: SystemClock | None = None) -> Wiring:
     }
     return Wiring(
         _Settings.model_validate(settings),
-        parts={"alarms": Ringer, "asked": AskedFires},
+        parts={"alarms": Ringer, "asked": AskedFires, **WORKER_PARTS},
+        handlers=handlers,
         clock=clock or SettableClock(),
         journal=SilentJournal(),
     )

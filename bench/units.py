@@ -40,7 +40,8 @@ from functions.ports.ready_queue import Receipt
 from functions.runtime.wiring import job_identity
 from functions.scanner.scan import Scanner
 from functions.services.telemetry.audit_trail import UNAUDITED
-from functions.worker.execute import Message, Worker
+from functions.worker.execute import Worker
+from functions.worker.message import Message
 from testkit.dynamodb_local import DynamoDBLocal
 
 if TYPE_CHECKING:
@@ -132,17 +133,14 @@ class _Rig:
 
     def build(self) -> None:
         """Create the tables, and make the services as their handlers do."""
-        self._wiring = wiring = stage.wiring(self.clock)
+        note = {"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}
+        self._wiring = wiring = stage.wiring(self.clock, handlers=note)
         _create_tables(clients.dynamodb(self.clock))
         wiring.confirm()
         self._submitter = wiring.build(Submitter)
         self._scanner = wiring.build(Scanner, ready=wiring.ready, capacity=1_000_000, audit=UNAUDITED)
         self._schedules = wiring.build(ScheduleManager, audit=UNAUDITED)
-        self._worker = wiring.build(
-            Worker,
-            targets=wiring.targets({"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}),
-            side_by_side=wiring.run_side_by_side,
-        )
+        self._worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
         self._scan()  # a shard's first tick looks a day back
 
     def measure_tick(self) -> Units:

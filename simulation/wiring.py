@@ -19,7 +19,9 @@ from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.seating import Usher
 from functions.sweeper.publish import Publisher
-from functions.worker.execute import Message, Worker
+from functions.worker.execute import Worker
+from functions.worker.message import Message
+from functions.worker.parts import PARTS as WORKER_PARTS
 from simulation.calls import Calls
 from simulation.limits import Limits
 from simulation.network import Line, Tables
@@ -38,6 +40,8 @@ from simulation.size import SHED_AFTER, TICK_LIMIT, StageSize
 from simulation.stores import SENDERS, Counts, SimulatedReady, SimulatedTargets, SimulatedTimers, Target, TimerRows
 from simulation.virtual_time import Dice, InvocationClock
 from testkit.fakes import (
+    DiscardingAudit,
+    DiscardingCounter,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
@@ -90,6 +94,8 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
     kept, tables = around.kept, around.tables
     shards: Any = Remote(kept.shards, line, shard_prices(tables))
     conditions = KnownConditions(clock=clock, shards=shards, journal=around.counts)
+    breaker_store: Any = Remote(kept.breakers, line, breaker_prices(tables))
+    uncounted = DiscardingCounter()
     given = {
         "clock": clock,
         "wheel": around.wheel,
@@ -107,12 +113,26 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
         "rates": Remote(kept.rates, line, rate_prices(tables)),
         "seats": Remote(kept.seats, line, seat_prices(tables)),
         "payloads": InMemoryPayloadStore(),
+        # What tenants use and what is kept of their jobs is written in batches: it is no part of what is simulated.
+        "audit": DiscardingAudit(),
+        "pending": uncounted,
+        "pulse": uncounted,
+        "usage": uncounted,
+        "targets": SimulatedTargets(around.target, line, around.dice, around.calls),
+        "breakers": Breakers(
+            clock=clock,
+            store=breaker_store,
+            journal=around.counts,
+            token=around.dice.token,
+            jitter=around.dice.random.random,
+            skew=around.wheel.skew,
+        ),
         "conditions": conditions,
         "classes": conditions,
         # Calls that a function makes at the same time.
         "side_by_side": lambda rule, items: clock.side_by_side([partial(rule, item) for item in items], lanes=SENDERS),
     }
-    return Container(given, parts={"alarms": Ringer, "usher": Usher})
+    return Container(given, parts={"alarms": Ringer, "usher": Usher, **WORKER_PARTS})
 
 
 class ApiEnvironment:
@@ -173,13 +193,7 @@ class WorkerEnvironment:
         self._queue_name = priority.name
         self._clock = clock
         self._limit = around.size.worker_limit
-        breaker_store = Remote(around.kept.breakers, line, breaker_prices(around.tables))
-        self._worker = container.build(
-            Worker,
-            breakers=container.build(Breakers, store=breaker_store),
-            targets=SimulatedTargets(around.target, line, around.dice, around.calls),
-            side_by_side=self._side_by_side,
-        )
+        self._worker = container.build(Worker, side_by_side=self._side_by_side)
 
     def run(self, parcels: Sequence[Parcel], *, at: float) -> tuple[float, list[str]]:
         """As `Environment` promises."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from functions.api.admission.admission import Admission
@@ -22,23 +22,20 @@ from functions.api.jobs.report_outcome import Finisher
 from functions.api.jobs.submit import Accepted, Submitter
 from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.errors import TickwheelError
-from functions.domain.far_ring.alarm import Alarm
 from functions.domain.instants import EPOCH, from_seconds
 from functions.domain.jobs.claims import LedgerRow
-from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job import Job
 from functions.domain.jobs.submission import Submission
-from functions.domain.operations.operation import OwnedDay
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState
 from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Ring, Wheel
 from functions.operations.executor import Operator, WorkReport
 from functions.ports.dead_letters import DeadLetter
-from functions.ports.ledger import Ledger
-from functions.ports.ready_queue import ReadyQueue, Receipt, Rejected
+from functions.ports.ready_queue import Receipt
 from functions.ports.schedules import StoredSchedule
 from functions.ports.targets import Invocation
-from functions.ports.timers import Page, StoredTimer, TimerStore
+from functions.runtime.container import Built, Container
 from functions.scanner.scan import Scanner, ScanReport
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.far_ring.pacer import Pacer
@@ -50,9 +47,7 @@ from functions.services.jobs.rescheduler import Rescheduler
 from functions.services.jobs.settler import Settler
 from functions.services.schedules.changer import ScheduleChanger
 from functions.services.schedules.materialiser import Materialiser
-from functions.services.schedules.pauser import Asides, Pauser
-from functions.services.schedules.run_ends import RunEnds
-from functions.services.schedules.stops import Stops
+from functions.services.schedules.pauser import Asides
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.seating import Usher
@@ -61,7 +56,9 @@ from functions.services.tenants.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper, SweepReport
-from functions.worker.execute import Message, Worker
+from functions.worker.execute import Worker
+from functions.worker.message import Message
+from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit.builders import ID_SECRET, LOCAL_WHEEL, a_state, a_stored_schedule
 from testkit.fakes import (
     FakeClock,
@@ -74,7 +71,6 @@ from testkit.fakes import (
     InMemoryPayloadStore,
     InMemoryPendingStore,
     InMemoryRateStore,
-    InMemoryReadyQueue,
     InMemoryScheduleStore,
     InMemorySeatStore,
     InMemoryShardStore,
@@ -85,126 +81,20 @@ from testkit.fakes import (
     RecordingPulse,
     RecordingTargets,
 )
+from testkit.observed import ObservedReadyQueue, ObservedTimers, Watched
 
 TIME_LIMIT = timedelta(seconds=60)
 """Of a function's invocation."""
 
-
-class CrashError(Exception):
-    """A call fails here."""
-
-
-class DeathError(BaseException):
-    """The process dies here, past every `except Exception`."""
-
-
-@dataclass
-class ObservedTimers:
-    """A timer store that counts its reads, stalls, and fails when it is told to."""
-
-    store: TimerStore
-    clock: FakeClock
-    reads: list[tuple[int, str]] = field(default_factory=list)
-    puts: list[Sequence[Timer]] = field(default_factory=list)
-    alarms: list[Alarm] = field(default_factory=list)
-    before_read: Callable[[], None] = lambda: None
-    unwritten: Callable[[Timer | Alarm], bool] = lambda _: False
-    before_put: Callable[[], None] = lambda: None
-    put_takes: timedelta = timedelta(0)
-    delete_takes: timedelta = timedelta(0)
-
-    def put(self, timers: Sequence[Timer]) -> list[Timer]:
-        self.puts.append(timers)
-        self.clock.tick(self.put_takes)
-        left = [timer for timer in timers if self.unwritten(timer)]
-        self.store.put([timer for timer in timers if timer not in left])
-        return left
-
-    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
-        self.clock.tick(self.put_takes)
-        left = [alarm for alarm in alarms if self.unwritten(alarm)]
-        written = [alarm for alarm in alarms if alarm not in left]
-        self.alarms.extend(written)
-        self.store.put_alarms(written)
-        return left
-
-    def put_registered(self, timer: Timer) -> bool | None:
-        self.before_put()
-        self.clock.tick(self.put_takes)
-        if self.unwritten(timer):
-            return None
-        return self.store.put_registered(timer)
-
-    def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
-        self.before_read()
-        self.reads.append((bucket, after))
-        return self.store.read(bucket, shard, after=after, limit=limit)
-
-    def days(self, tenant: str) -> list[OwnedDay]:
-        return self.store.days(tenant)
-
-    def read_owned(self, tenant: str, owned: OwnedDay, *, bucket: int, after: str = "", limit: int) -> Page:
-        self.before_read()
-        return self.store.read_owned(tenant, owned, bucket=bucket, after=after, limit=limit)
-
-    def get(self, job_id: Any) -> Timer | None:
-        return self.store.get(job_id)
-
-    def stored(self, job_id: Any) -> StoredTimer | None:
-        return self.store.stored(job_id)
-
-    def delete(self, job_id: Any) -> Any:
-        deleted = self.store.delete(job_id)
-        self.clock.tick(self.delete_takes)
-        return deleted
-
-
-@dataclass
-class ObservedReadyQueue(InMemoryReadyQueue):
-    """A ready queue that remembers what was sent and deferred.
-
-    dies_after: so many messages; whoever sends more dies before they are sent.
-    """
-
-    sent: list[Timer] = field(default_factory=list)
-    deferred: list[tuple[str, datetime]] = field(default_factory=list)
-    send_takes: timedelta = timedelta(0)
-    dies_after: int | None = None
-
-    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
-        if timers and self.dies_after is not None and len(self.sent) >= self.dies_after:
-            raise DeathError
-        self.clock.tick(self.send_takes if timers else timedelta(0))
-        rejected = super().send(timers)
-        refused = {id(rejection.timer) for rejection in rejected}
-        self.sent.extend(timer for timer in timers if id(timer) not in refused)
-        return rejected
-
-    def defer(self, receipt: Receipt, *, until: datetime) -> None:
-        self.deferred.append((receipt.handle, until))
-        super().defer(receipt, until=until)
-
-
-@dataclass(frozen=True)
-class Watched:
-    """Passes the calls to a port on, and tells of each before and after it is made."""
-
-    port: Any
-    name: str
-    before: Callable[[str], None]
-    after: Callable[[str], None]
-
-    def __getattr__(self, call: str) -> Any:
-        if not callable(getattr(self.port, call)):
-            return getattr(self.port, call)
-
-        def pass_on(*args: Any, **options: Any) -> Any:
-            self.before(f"{self.name}.{call}")
-            answer = getattr(self.port, call)(*args, **options)
-            self.after(f"{self.name}.{call}")
-            return answer
-
-        return pass_on
+PARTS: Mapping[str, type] = {
+    **WORKER_PARTS,
+    "admission": Admission,
+    "alarms": Ringer,
+    "finder": LetterFinder,
+    "known": KnownIds,
+    "quota": Quota,
+}
+"""What this world is made of beside the services."""
 
 
 class World:
@@ -214,6 +104,8 @@ class World:
     """
 
     def __init__(self, *, wheel: Wheel = LOCAL_WHEEL, dates_rows: bool = False) -> None:
+        self.instead: Mapping[type, type] = {}
+        """Classes that stand in for others."""
         self.wheel = wheel
         self.clock = FakeClock()
         self.letters = InMemoryDeadLetters()
@@ -250,12 +142,51 @@ class World:
     def token(self) -> str:
         return f"token-{next(self._tokens)}"
 
-    @property
-    def placer(self) -> Placer:
-        return Placer(wheel=self.wheel, clock=self.clock, timers=self.timers, ready=self.ready, pacer=self.pacer)
+    def given(self) -> dict[str, Any]:
+        """What its parts are given, by the names of their fields."""
+        return {
+            "audit": self.trail,
+            "breakers": self.breakers,
+            "classes": self.conditions,
+            "clock": self.clock,
+            "conditions": self.conditions,
+            "dead_letters": self.letters,
+            "exports": self.exports,
+            "id_secret": lambda: ID_SECRET,
+            "identity": lambda: f"random-{next(self._tokens)}",
+            "jitter": lambda: self.jitter,
+            "journal": self.journal,
+            "ledger": self.ledger,
+            "marked_since": lambda: EPOCH,
+            "operations": self.operations,
+            "pacer": self.pacer,
+            "payloads": self.payloads,
+            "pending": self.tally,
+            "pending_store": self.waiting,
+            "plans": self.plans,
+            "pulse": self.pulse,
+            "rates": self.rates,
+            "ready": self.ready,
+            "schedules": self.schedules,
+            "shards": self.shards,
+            "side_by_side": lambda rule, items: [rule(item) for item in items],
+            "skew": self.wheel.skew,
+            "targets": self.targets,
+            "timers": self.timers,
+            "token": self.token,
+            "usage": self.tally,
+            "usher": self.usher,
+            "wheel": self.wheel,
+        }
+
+    def build(self, wanted: type[Built], *, special: Mapping[str, Any] = MappingProxyType({}), **given: Any) -> Built:
+        """As in a new process. given: in place of what this world has, to all that it is made of; special: to it alone."""
+        container = Container({**self.given(), **given}, parts=PARTS, instead=self.instead)
+        return container.build(wanted, **special)
 
     @cached_property
     def pacer(self) -> Pacer:
+        """Of one process, however many batches it runs."""
         return Pacer(
             wheel=self.wheel,
             clock=self.clock,
@@ -267,150 +198,8 @@ class World:
 
     @cached_property
     def conditions(self) -> KnownConditions:
+        """Of one process."""
         return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
-
-    @property
-    def submission_rates(self) -> SubmissionRates:
-        return SubmissionRates(clock=self.clock, plans=self.plans, rates=self.rates, journal=self.journal)
-
-    @property
-    def admission(self) -> Admission:
-        return Admission(
-            plans=self.plans,
-            submission_rates=self.submission_rates,
-            conditions=self.conditions,
-            journal=self.journal,
-        )
-
-    @cached_property
-    def gate(self) -> Gate:
-        quota = Quota(clock=self.clock, plans=self.plans, pending_store=self.waiting, journal=self.journal)
-        return Gate(admission=self.admission, quota=quota)
-
-    @property
-    def changer(self) -> ScheduleChanger:
-        return ScheduleChanger(clock=self.clock, schedules=self.schedules)
-
-    @property
-    def pauser(self) -> Pauser:
-        return Pauser(changer=self.changer, journal=self.journal, audit=self.trail)
-
-    @property
-    def asides(self) -> Asides:
-        return Asides(clock=self.clock, schedules=self.schedules, pauser=self.pauser, journal=self.journal)
-
-    @property
-    def materialiser(self) -> Materialiser:
-        return Materialiser(
-            wheel=self.wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            ledger=self.ledger,
-            placer=self.placer,
-            plans=self.plans,
-            journal=self.journal,
-            asides=self.asides,
-            stops=self.stops(),
-            side_by_side=lambda rule, items: [rule(item) for item in items],
-        )
-
-    def occurrences(self, *, ledger: Ledger | None = None) -> Occurrences:
-        return Occurrences(
-            wheel=self.wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            ledger=ledger or self.ledger,
-            placer=self.placer,
-            ends=self.ends(ledger=ledger),
-            stops=self.stops(ledger=ledger),
-            journal=self.journal,
-            token=self.token,
-        )
-
-    def ends(self, *, ledger: Ledger | None = None) -> Ends:
-        return Ends(
-            clock=self.clock,
-            ledger=ledger or self.ledger,
-            dead_letters=self.letters,
-            runs=self.run_ends(),
-            stops=self.stops(ledger=ledger),
-            journal=self.journal,
-            usage=self.tally,
-            pending=self.tally,
-            pulse=self.pulse,
-            audit=self.trail,
-        )
-
-    def stops(self, *, ledger: Ledger | None = None) -> Stops:
-        return Stops(
-            clock=self.clock,
-            ledger=ledger or self.ledger,
-            journal=self.journal,
-            token=self.token,
-            pending=self.tally,
-            audit=self.trail,
-        )
-
-    def run_ends(self) -> RunEnds:
-        return RunEnds(
-            schedules=self.schedules,
-            pauser=self.pauser,
-            materialiser=self.materialiser,
-        )
-
-    def ringer(self) -> Ringer:
-        return Ringer(
-            wheel=self.wheel,
-            clock=self.clock,
-            schedules=self.schedules,
-            materialiser=self.materialiser,
-            journal=self.journal,
-        )
-
-    def heal(self, *, time_limit: timedelta = TIME_LIMIT) -> HealReport:
-        healer = Healer(
-            wheel=self.wheel,
-            clock=self.clock,
-            shards=self.shards,
-            schedules=self.schedules,
-            materialiser=self.materialiser,
-            plans=self.plans,
-            journal=self.journal,
-        )
-        return healer.heal(time_limit=time_limit)
-
-    def store(self, schedule: Schedule, **state: Any) -> StoredSchedule:
-        """Put a schedule there in its first version, as if it had been changed to it an hour ago."""
-        begun = a_state(**{"link": None, **state})
-        stored = a_stored_schedule(schedule=schedule, version=begun.version, status=begun.status)
-        assert self.schedules.change(stored, begun, seen=self.schedules.state(stored.key))
-        return stored
-
-    def state(self, schedule: Schedule) -> ScheduleState:
-        state = self.schedules.state(schedule.uid)
-        assert state is not None
-        return state
-
-    def worker(self, *, ledger: Ledger | None = None, ready: ReadyQueue | None = None) -> Worker:
-        return Worker(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=ledger or self.ledger,
-            settler=self.settler(ledger=ledger),
-            plans=self.plans,
-            breakers=self.breakers,
-            usher=self.usher,
-            occurrences=self.occurrences(ledger=ledger),
-            ready=ready or self.ready,
-            payloads=self.payloads,
-            targets=self.targets,
-            journal=self.journal,
-            side_by_side=_one_after_another,
-            token=self.token,
-            jitter=lambda: self.jitter,
-            usage=self.tally,
-            pulse=self.pulse,
-        )
 
     @cached_property
     def breakers(self) -> Breakers:
@@ -436,25 +225,93 @@ class World:
             jitter=lambda: self.jitter,
         )
 
-    def settler(self, *, ledger: Ledger | None = None) -> Settler:
-        return Settler(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=ledger or self.ledger,
-            placer=self.placer,
-            ends=self.ends(ledger=ledger),
-            dead_letters=self.letters,
-            payloads=self.payloads,
-            journal=self.journal,
-            jitter=lambda: self.jitter,
-            usage=self.tally,
-        )
+    @cached_property
+    def gate(self) -> Gate:
+        """Of one process."""
+        return self.build(Gate)
 
-    def work(self, *messages: Message, ledger: Ledger | None = None) -> list[str]:
+    @property
+    def placer(self) -> Placer:
+        return self.build(Placer)
+
+    @property
+    def submission_rates(self) -> SubmissionRates:
+        return self.build(SubmissionRates)
+
+    @property
+    def admission(self) -> Admission:
+        return self.build(Admission)
+
+    @property
+    def changer(self) -> ScheduleChanger:
+        return self.build(ScheduleChanger)
+
+    @property
+    def asides(self) -> Asides:
+        return self.build(Asides)
+
+    @property
+    def materialiser(self) -> Materialiser:
+        return self.build(Materialiser)
+
+    def occurrences(self, **given: Any) -> Occurrences:
+        return self.build(Occurrences, **given)
+
+    def ends(self, **given: Any) -> Ends:
+        return self.build(Ends, **given)
+
+    def settler(self, **given: Any) -> Settler:
+        return self.build(Settler, **given)
+
+    def ringer(self) -> Ringer:
+        return self.build(Ringer)
+
+    def burier(self) -> DeadMessageHandler:
+        return self.build(DeadMessageHandler)
+
+    def purger(self) -> Purger:
+        return self.build(Purger)
+
+    def submitter(self) -> Submitter:
+        return self.build(Submitter)
+
+    def canceller(self) -> Canceller:
+        return self.build(Canceller)
+
+    def finder(self) -> Finder:
+        return self.build(Finder)
+
+    def known_ids(self) -> KnownIds:
+        return self.build(KnownIds)
+
+    def finisher(self, **given: Any) -> Finisher:
+        return self.build(Finisher, **given)
+
+    def explainer(self) -> Explainer:
+        return self.build(Explainer, special={"finder": self.finder(), "breakers": self.breaker_store})
+
+    def rescheduler(self) -> Rescheduler:
+        return self.build(Rescheduler)
+
+    def operator(self) -> Operator:
+        return self.build(Operator)
+
+    def worker(self, **given: Any) -> Worker:
+        return self.build(Worker, special={"side_by_side": _one_after_another}, **given)
+
+    def scanner(self) -> Scanner:
+        return self.build(Scanner, capacity=self.capacity)
+
+    def submit(self, submission: Submission) -> Accepted:
+        answer = self.submitter().submit([submission])[0]
+        assert not isinstance(answer, TickwheelError), answer
+        return answer
+
+    def work(self, *messages: Message, **given: Any) -> list[str]:
         """Run a batch with a minute of time; the messages that must come back."""
-        return self.worker(ledger=ledger).execute(messages, ends_at=self.clock.now() + TIME_LIMIT)
+        return self.worker(**given).execute(messages, ends_at=self.clock.now() + TIME_LIMIT)
 
-    def receive_and_work(self, *, ledger: Ledger | None = None, ring: Ring = Ring.NEAR) -> list[str]:
+    def receive_and_work(self, *, ring: Ring = Ring.NEAR, **given: Any) -> list[str]:
         """What a poller does: receive what is visible, run it, delete what is done. ring: by which it says to have come."""
         messages = [
             Message(
@@ -466,215 +323,43 @@ class World:
             )
             for message in self.ready.receive()
         ]
-        returned = self.work(*messages, ledger=ledger)
+        returned = self.work(*messages, **given)
         for message in messages:
             if message.message_id not in returned:
                 self.ready.delete(message.message_id)
         return returned
 
-    def scanner(self) -> Scanner:
-        return Scanner(
-            wheel=self.wheel,
-            clock=self.clock,
-            shards=self.shards,
-            timers=self.timers,
-            ready=self.ready,
-            ledger=self.ledger,
-            dead_letters=self.letters,
-            alarms=self.ringer(),
-            plans=self.plans,
-            pacer=self.pacer,
-            placer=self.placer,
-            ends=self.ends(),
-            capacity=self.capacity,
-            journal=self.journal,
-            token=self.token,
-            audit=self.trail,
-        )
-
     def scan(self, shard: int = 0, *, time_limit: timedelta = TIME_LIMIT) -> ScanReport:
         return self.scanner().scan(shard, time_limit=time_limit)
 
     def publish(self) -> Conditions:
-        publisher = Publisher(
-            wheel=self.wheel,
-            clock=self.clock,
-            ready=self.ready,
-            shards=self.shards,
-            plans=self.plans,
-            journal=self.journal,
-            capacity=self.ready_capacity,
-            shed_after=timedelta(minutes=5),
-        )
+        publisher = self.build(Publisher, capacity=self.ready_capacity, shed_after=timedelta(minutes=5))
         return publisher.publish()
 
     def sweep(self, *, time_limit: timedelta = TIME_LIMIT, publishes: bool = True) -> SweepReport:
         """Without publishing first: as when that fails."""
         if publishes:
             self.publish()
-        sweeper = Sweeper(
-            plans=self.plans,
-            wheel=self.wheel,
-            clock=self.clock,
-            shards=self.shards,
-            timers=self.timers,
-            ledger=self.ledger,
-            placer=self.placer,
-            ends=self.ends(),
-            audit=self.trail,
-            journal=self.journal,
-            token=self.token,
-            sample=self.sample,
-            capacity=self.ready_capacity,
-        )
+        sweeper = self.build(Sweeper, sample=self.sample, capacity=self.ready_capacity)
         return sweeper.sweep(time_limit=time_limit)
 
-    def burier(self) -> DeadMessageHandler:
-        return DeadMessageHandler(
-            clock=self.clock,
-            skew=self.wheel.skew,
-            ledger=self.ledger,
-            dead_letters=self.letters,
-            placer=self.placer,
-            ends=self.ends(),
-            plans=self.plans,
-            journal=self.journal,
-            token=self.token,
-        )
-
-    def purger(self) -> Purger:
-        side_by_side: Any = lambda rule, items: [rule(item) for item in items]  # noqa: E731  as everywhere here
-        return Purger(
-            clock=self.clock,
-            finder=LetterFinder(
-                wheel=self.wheel,
-                clock=self.clock,
-                dead_letters=self.letters,
-                payloads=self.payloads,
-                side_by_side=side_by_side,
-                marked_since=lambda: EPOCH,
-            ),
-            dead_letters=self.letters,
-            ledger=self.ledger,
-            payloads=self.payloads,
-            ends=self.ends(),
-            journal=self.journal,
-            token=self.token,
-            side_by_side=side_by_side,
-            audit=self.trail,
-        )
-
-    def submitter(self) -> Submitter:
-        return Submitter(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            payloads=self.payloads,
-            placer=self.placer,
-            plans=self.plans,
-            journal=self.journal,
-            identity=lambda: f"random-{next(self._tokens)}",
-            id_secret=lambda: ID_SECRET,
-            token=self.token,
-            side_by_side=lambda rule, items: [rule(item) for item in items],
-            usage=self.tally,
-        )
-
-    def submit(self, submission: Submission) -> Accepted:
-        answer = self.submitter().submit([submission])[0]
-        assert not isinstance(answer, TickwheelError), answer
-        return answer
-
-    def canceller(self) -> Canceller:
-        return Canceller(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            timers=self.timers,
-            payloads=self.payloads,
-            placer=self.placer,
-            ends=self.ends(),
-            token=self.token,
-            audit=self.trail,
-        )
-
-    def finder(self) -> Finder:
-        return Finder(
-            wheel=self.wheel, clock=self.clock, ledger=self.ledger, timers=self.timers, known=self.known_ids()
-        )
-
-    def known_ids(self) -> KnownIds:
-        return KnownIds(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            timers=self.timers,
-            schedules=self.schedules,
-            plans=self.plans,
-            id_secret=lambda: ID_SECRET,
-        )
-
-    def finisher(self, *, ledger: Ledger | None = None) -> Finisher:
-        return Finisher(
-            clock=self.clock,
-            ledger=ledger or self.ledger,
-            known=self.known_ids(),
-            settler=self.settler(ledger=ledger),
-            token=self.token,
-            audit=self.trail,
-        )
-
-    def explainer(self) -> Explainer:
-        return Explainer(
-            wheel=self.wheel,
-            clock=self.clock,
-            finder=self.finder(),
-            timers=self.timers,
-            schedules=self.schedules,
-            breakers=self.breaker_store,
-            shards=self.shards,
-            plans=self.plans,
-        )
-
-    def rescheduler(self) -> Rescheduler:
-        return Rescheduler(
-            wheel=self.wheel,
-            clock=self.clock,
-            ledger=self.ledger,
-            timers=self.timers,
-            payloads=self.payloads,
-            placer=self.placer,
-            plans=self.plans,
-            journal=self.journal,
-            identity=lambda: f"random-{next(self._tokens)}",
-            id_secret=lambda: ID_SECRET,
-            token=self.token,
-            pending=self.tally,
-            audit=self.trail,
-        )
-
-    def operator(self) -> Operator:
-        return Operator(
-            submission_rates=self.submission_rates,
-            wheel=self.wheel,
-            clock=self.clock,
-            operations=self.operations,
-            timers=self.timers,
-            ledger=self.ledger,
-            payloads=self.payloads,
-            exports=self.exports,
-            canceller=self.canceller(),
-            rescheduler=self.rescheduler(),
-            plans=self.plans,
-            journal=self.journal,
-            token=self.token,
-            identity=lambda: f"random-{next(self._tokens)}",
-            side_by_side=lambda rule, items: [rule(item) for item in items],
-            audit=self.trail,
-        )
+    def heal(self, *, time_limit: timedelta = TIME_LIMIT) -> HealReport:
+        return self.build(Healer).heal(time_limit=time_limit)
 
     def operate(self, *, time_limit: timedelta = TIME_LIMIT) -> WorkReport:
         return self.operator().work(time_limit=time_limit)
+
+    def store(self, schedule: Schedule, **state: Any) -> StoredSchedule:
+        """Put a schedule there in its first version, as if it had been changed to it an hour ago."""
+        begun = a_state(**{"link": None, **state})
+        stored = a_stored_schedule(schedule=schedule, version=begun.version, status=begun.status)
+        assert self.schedules.change(stored, begun, seen=self.schedules.state(stored.key))
+        return stored
+
+    def state(self, schedule: Schedule) -> ScheduleState:
+        state = self.schedules.state(schedule.uid)
+        assert state is not None
+        return state
 
     def watched(
         self, *, before: Callable[[str], None] = lambda _: None, after: Callable[[str], None] = lambda _: None

@@ -14,18 +14,14 @@ from functions.runtime.observability import logger
 from functions.runtime.settings import WorkerSettings
 from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
-from functions.worker.execute import Message, Worker
+from functions.worker.execute import Worker
 from functions.worker.handlers import HANDLERS
+from functions.worker.message import Message
+from functions.worker.parts import PARTS
 
-settings = WorkerSettings.from_environment()
-wiring = Wiring(settings)
+wiring = Wiring(WorkerSettings.from_environment(), parts=PARTS, handlers=HANDLERS)
 wiring.confirm()
-worker = wiring.build(
-    Worker,
-    targets=wiring.targets(HANDLERS),
-    side_by_side=wiring.run_side_by_side,
-    lag_objective=timedelta(milliseconds=settings.LAG_OBJECTIVE_MS),
-)
+worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
 
 
 @logger.inject_lambda_context

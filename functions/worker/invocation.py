@@ -1,17 +1,26 @@
-"""What a target is given: the payload of its job, and what it is told about the attempt."""
+"""The call of a target: the payload of its job, what the target is given with it, and the reasons not to call."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import unpack
 from functions.domain.jobs.claims import LEASE_MARGIN
-from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fill_references
+from functions.domain.lifecycle import Event
+from functions.domain.targets.error_classes import NOT_CALLED, SILENT
 from functions.domain.trace import attempt_trace
+from functions.domain.wheel import Ring
+from functions.ports.clock import Clock
 from functions.ports.payloads import PayloadStore
-from functions.ports.targets import Invocation
-from functions.services.jobs.settler import Claim
+from functions.ports.targets import Failed, Invocation, Outcome, Targets
+from functions.services.jobs.settler import Claim, Settler
+from functions.worker.message import Returned
+from functions.worker.preconditions import Entry
+from functions.worker.start import Starts
 
 GONE = "\x00"
 """In place of a payload that is no more. It is no JSON."""
@@ -20,18 +29,65 @@ UNREADABLE = "\x01"
 """In place of one that is there and is none: to receive it again would change nothing. It is no JSON either."""
 
 
-def payload_of(job: Job, payloads: PayloadStore) -> str | None:
-    """The payload as JSON text, with what it says about its fire filled in; or GONE, or UNREADABLE."""
-    try:
-        text = unpack(job.payload) if job.payload.pointer is None else payloads.get(job.payload.pointer)
-    except Undecodable:
-        return UNREADABLE
-    if text is None:
-        return None if job.payload.pointer is None else GONE
-    return fill_references(text, job.occurrence) if job.occurrence else text
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invoker:
+    """Calls targets."""
+
+    clock: Clock
+    payloads: PayloadStore
+    targets: Targets
+    settler: Settler
+    starts: Starts
+
+    def payload_of(self, job: Job) -> str | None:
+        """The payload as JSON text, with what it says about its fire filled in; or GONE, or UNREADABLE."""
+        try:
+            text = unpack(job.payload) if job.payload.pointer is None else self.payloads.get(job.payload.pointer)
+        except Undecodable:
+            return UNREADABLE
+        if text is None:
+            return None if job.payload.pointer is None else GONE
+        return fill_references(text, job.occurrence) if job.occurrence else text
+
+    def invoke(
+        self, timer: Timer, payload: str | None, claim: Claim, entry: Entry, *, ring: Ring
+    ) -> tuple[Outcome | Returned | None, Claim]:
+        """Call the target; None when there was no reason to. And the claim, which has begun where the target was called."""
+        job = timer.job
+        started_at = self.clock.now()
+        if not timer.is_granted:
+            return Failed("its target went on by itself, and then fell silent", SILENT, is_permanent=True), claim
+        if job.expires_at is not None and started_at >= job.expires_at:
+            self.settler.end(timer, claim, Event.EXPIRE)
+            return None, claim
+        ends_at = self.clock.now() + job.timeout
+        if ends_at > claim.lease_until or not entry.has_seat_until(ends_at):
+            # Something took so long that the call could outlive its lease or its seat, and meet another worker's.
+            if job.delivery is Delivery.AT_MOST_ONCE:
+                # Its start is written: no other message of it may call it, so this is its end.
+                return Failed("its start took so long that no time was left to call it", NOT_CALLED), claim
+            self.settler.release(timer, claim)
+            return Returned("too little of its lease is left"), claim
+        if payload is GONE:
+            return self._miss_payload(timer), claim
+        if payload is UNREADABLE:
+            return Failed("its payload cannot be read", "payload_unreadable", is_permanent=True), claim
+        self.starts.note(timer, started_at=started_at, ring=ring)
+        outcome = self.targets.call(
+            job.target, payload, _invocation_of(timer, claim), options=job.options, timeout=job.timeout
+        )
+        return outcome, replace(claim, began_at=started_at)
+
+    def _miss_payload(self, timer: Timer) -> Failed | None:
+        if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None and not timer.spent:
+            # A payload goes when its job has succeeded, and only the ledger could have told this message so. That of an
+            # occurrence stays, and that of a replayed job may have gone with its dead letter.
+            self.settler.note_drop(timer, None, "its payload is gone: it has succeeded before")
+            return None
+        return Failed("its payload is gone", "payload_gone", is_permanent=True)
 
 
-def invocation_of(timer: Timer, claim: Claim) -> Invocation:
+def _invocation_of(timer: Timer, claim: Claim) -> Invocation:
     """What the target is told."""
     job = timer.job
     return Invocation(

@@ -17,7 +17,6 @@ from functions.domain.targets.concurrency import Seat
 from functions.domain.tenants.pause import comes_too_late, paused_until, resumed
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
-from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome
 from functions.ports.tenants import TenantPlans
 from functions.services.jobs.occurrences import Admission, Occurrences
@@ -40,7 +39,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Preconditions:
     """Lets attempts in. jitter: a random number from 0 up to 1."""
 
     wheel: Wheel
@@ -50,7 +49,6 @@ class Gate:
     usher: Usher
     occurrences: Occurrences
     settler: Settler
-    journal: Journal
     jitter: Callable[[], float]
 
     def serve(self, timer: Timer) -> Timer | None:

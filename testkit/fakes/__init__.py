@@ -8,6 +8,7 @@ from testkit.fakes.breakers import InMemoryBreakerStore
 from testkit.fakes.clock import FakeClock
 from testkit.fakes.dead_letters import InMemoryDeadLetters
 from testkit.fakes.deletions import InMemoryDeletionStore, InMemoryRemains
+from testkit.fakes.discarding import DiscardingAudit, DiscardingCounter
 from testkit.fakes.journal import RecordingJournal
 from testkit.fakes.ledger import InMemoryLedger
 from testkit.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
@@ -27,6 +28,8 @@ from testkit.fakes.webhook_keys import GivenWebhookKeys
 
 __all__ = [
     "CountingWaker",
+    "DiscardingAudit",
+    "DiscardingCounter",
     "FakeClock",
     "GivenPlans",
     "GivenWebhookKeys",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from testkit.fakes import FakeClock, InMemoryReadyQueue
@@ -29,8 +30,10 @@ class Host(ABC):
         """A new process."""
 
     @abstractmethod
-    def build(self, wanted: type, process: Process, **special: Any) -> Any:
-        """What a process runs."""
+    def build(
+        self, wanted: type, process: Process, *, given: Mapping[str, Any] = MappingProxyType({}), **special: Any
+    ) -> Any:
+        """What a process runs. given: to all that it is made of; special: to it alone."""
 
     @abstractmethod
     def begin(self, process: Process, body: Callable[[], Any], conditions: Conditions) -> Process:

@@ -11,7 +11,8 @@ from functions.ports.ready_queue import Receipt
 from functions.scanner.scan import Scanner
 from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper
-from functions.worker.execute import Message, Worker
+from functions.worker.execute import Worker
+from functions.worker.message import Message
 from testkit.fakes import QueuedMessage
 from testkit.world.carriers import timers_of
 from testkit.world.host import FUNCTION_LIMIT, Host
@@ -58,9 +59,8 @@ class Lambdas(Host):
         counts = [message.receive_count for message in messages]
         process = self.process("work", conditions)
         timers = [timer for message in messages for timer in timers_of(message.body)]
-        worker = self.build(
-            Worker, process, side_by_side=process.side_by_side, targets=Targets(self.promises, process, timers)
-        )
+        targets = Targets(self.promises, process, timers)
+        worker = self.build(Worker, process, given={"targets": targets}, side_by_side=process.side_by_side)
         ends_at = process.clock.now() + FUNCTION_LIMIT
 
         def deliver() -> None:

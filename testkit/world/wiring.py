@@ -13,6 +13,7 @@ from functions.api.schedules.asked_fires import AskedFires
 from functions.runtime.container import Container
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.targets.seating import Usher
+from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit.world.port import Port
 from testkit.world.process import Process
 
@@ -24,6 +25,7 @@ _PARTS: Mapping[str, type] = {
     "known": KnownIds,
     "asked": AskedFires,
     "alarms": Ringer,
+    **WORKER_PARTS,
 }
 
 

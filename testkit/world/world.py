@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from functions.api.admission.quota import Quota
@@ -53,6 +54,8 @@ from functions.sweeper.sweep import SETTLING
 from testkit.builders import ID_SECRET, LOCAL_WHEEL
 from testkit.fakes import (
     CountingWaker,
+    DiscardingAudit,
+    DiscardingCounter,
     FakeClock,
     InMemoryExportStore,
     InMemoryPayloadStore,
@@ -260,7 +263,9 @@ class World(Clients, Controls, Passing):
     def process(self, kind: str, conditions: Conditions, *, limit: timedelta = FUNCTION_LIMIT) -> Process:
         return Process(self, f"{kind} #{self._number()}", conditions, limit=limit)
 
-    def build(self, wanted: type, process: Process, **special: Any) -> Any:
+    def build(
+        self, wanted: type, process: Process, *, given: Mapping[str, Any] = MappingProxyType({}), **special: Any
+    ) -> Any:
         names = (
             "timers",
             "ready",
@@ -277,7 +282,7 @@ class World(Clients, Controls, Passing):
         # Read by whoever places or admits, now and then: no step of a history by itself.
         tally, plans = self._counts(process)
         conditions = KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal)
-        given = {
+        everything = {
             "wheel": self.wheel,
             "skew": self.wheel.skew,
             "journal": self.journal,
@@ -290,14 +295,17 @@ class World(Clients, Controls, Passing):
             "plans": plans,
             "usage": tally,
             "pending": tally,
+            "pulse": DiscardingCounter(),
+            "audit": DiscardingAudit(),
             "quota": Quota(clock=process.clock, plans=plans, pending_store=self.pending, journal=self.journal),
             "capacity": 1_000_000,
             "marked_since": lambda: EPOCH,
             "classes": conditions,
             "conditions": conditions,
+            **given,
         }
         stores = {name: getattr(self, name) for name in names}
-        wiring = wiring_of(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=given)
+        wiring = wiring_of(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=everything)
         return wiring.build(wanted, **special)
 
     def _counts(self, process: Process) -> tuple[Tally, KnownPlans]:

@@ -21,7 +21,7 @@ from functions.services.far_ring.placer import Placement
 from functions.services.jobs import settler as settling
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.rescheduler import Rescheduler
-from functions.worker import execute
+from functions.worker import claimer
 from testkit import fakes
 
 Lambdas = dict[type, type]
@@ -48,7 +48,7 @@ def drops_a_watchdog_that_finds_a_lease(monkeypatch: pytest.MonkeyPatch) -> Lamb
         verdict = judge(row, **given)
         return Drop("leased") if isinstance(verdict, claims.Watch) else verdict
 
-    monkeypatch.setattr(execute, "judge_claim", judge_claim)
+    monkeypatch.setattr(claimer, "judge_claim", judge_claim)
     return {}
 
 

@@ -22,7 +22,10 @@ from functions.scanner import scan
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs import settler as settling
 from functions.services.jobs.canceller import Canceller
-from functions.worker import execute
+from functions.worker import claimer
+from functions.worker.attempt import Attempts
+from functions.worker.execute import Worker
+from functions.worker.message import Returned
 from testkit import fakes
 from testkit.fakes import ledger as fake_ledger
 
@@ -45,19 +48,19 @@ def settles_before_it_places(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {settling.Settler: _SettlesBeforeItPlaces}
 
 
-class _DefersByAcknowledging(execute.Worker):
-    def _claim(self, timer: Timer, message: Any) -> Any:
-        claim = super()._claim(timer, message)
-        return None if claim == execute._Returned("leased") else claim
+class _DefersByAcknowledging(claimer.Claimer):
+    def claim(self, timer: Timer, message: Any) -> Any:
+        claim = super().claim(timer, message)
+        return None if claim == Returned("leased") else claim
 
 
 def defers_by_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {execute.Worker: _DefersByAcknowledging}
+    return {claimer.Claimer: _DefersByAcknowledging}
 
 
 def leases_without_skew(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     judge, rescue = claims.judge_claim, fakes.InMemoryLedger.rescue
-    monkeypatch.setattr(execute, "judge_claim", lambda row, **given: judge(row, **{**given, "skew": timedelta(0)}))
+    monkeypatch.setattr(claimer, "judge_claim", lambda row, **given: judge(row, **{**given, "skew": timedelta(0)}))
 
     def rescue_without(ledger: Any, timer: Timer, **given: Any) -> Any:
         ledger._skew = timedelta(0)
@@ -133,13 +136,13 @@ def places_without_looking_back(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {Placer: _PlacesWithoutLookingBack}
 
 
-class _TrustsItsMessages(execute.Worker):
-    def _run(self, timer: Timer, message: Any, **given: Any) -> Any:
-        return super()._run(replace(timer, due_at=min(timer.due_at, self.clock.now())), message, **given)
+class _TrustsItsMessages(Attempts):
+    def run(self, timer: Timer, message: Any, **given: Any) -> Any:
+        return super().run(replace(timer, due_at=min(timer.due_at, self.clock.now())), message, **given)
 
 
 def runs_what_comes_early(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {execute.Worker: _TrustsItsMessages}
+    return {Attempts: _TrustsItsMessages}
 
 
 class _RegistersAfterItPlaces(Submitter):
@@ -188,13 +191,13 @@ def rescues_without_end(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {}
 
 
-class _RunsAllAtOnce(execute.Worker):
+class _RunsAllAtOnce(Worker):
     def execute(self, messages: Any, **given: Any) -> Any:
         return super().execute([replace(message, receive_count=1) for message in messages], **given)
 
 
 def runs_what_came_back_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {execute.Worker: _RunsAllAtOnce}
+    return {Worker: _RunsAllAtOnce}
 
 
 class _CancelsUntilItCloses(Canceller):

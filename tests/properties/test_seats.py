@@ -19,7 +19,7 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.targets.concurrency import Seat
 from functions.domain.tenants.plan import TenantPlan
 from functions.services.targets.seating import Usher
-from functions.worker.preconditions import Entry, Gate
+from functions.worker.preconditions import Entry, Preconditions
 from testkit.builders import a_submission
 from testkit.fakes import InMemorySeatStore
 from testkit.world.process import HELD, Conditions, Fate, Fault, Process
@@ -164,7 +164,7 @@ def calls_with_a_seat_that_is_over(monkeypatch: pytest.MonkeyPatch) -> dict[type
 
 
 def claims_without_a_seat(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(Gate, "_with_seat", lambda _, __, go, **___: Entry(go=go))
+    monkeypatch.setattr(Preconditions, "_with_seat", lambda _, __, go, **___: Entry(go=go))
     return {}
 
 

@@ -6,7 +6,7 @@ Each mutant goes through an episode that shows why its rule is there; the real c
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,8 +20,9 @@ from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.services.targets import breakers
 from functions.sweeper import sweep
-from functions.worker.execute import Worker
-from functions.worker.preconditions import Entry, Gate
+from functions.worker.claimer import Claimer
+from functions.worker.invocation import Invoker
+from functions.worker.preconditions import Entry, Preconditions
 from testkit import fakes
 from testkit.builders import a_breaker
 from testkit.fakes import ledger as fake_ledger
@@ -194,43 +195,38 @@ class _NotesParks:
 _PARKED: dict[str, datetime] = {}
 
 
-class _LetsInWhatIsToBeParked(Gate):
+class _LetsInWhatIsToBeParked(Preconditions):
     def enter(self, timer: Any) -> Entry | None:
         notes: Any = _NotesParks()
-        entry = Gate.enter(replace(self, settler=notes), timer)
+        entry = Preconditions.enter(replace(self, settler=notes), timer)
         if notes.until is None:
             return entry
         _PARKED[timer.job.key] = notes.until
         return Entry()
 
 
-class _ParksAfterItsClaim(Worker):
-    @property
-    def _gate(self) -> Gate:
-        gate = super()._gate
-        return _LetsInWhatIsToBeParked(**{part.name: getattr(gate, part.name) for part in fields(gate)})
-
-    def _attempt(self, timer: Any, payload: Any, claim: Any, entry: Any, *, ring: Any) -> Any:
+class _ParksAfterItsClaim(Invoker):
+    def invoke(self, timer: Any, payload: Any, claim: Any, entry: Any, *, ring: Any) -> Any:
         until = _PARKED.pop(timer.job.key, None)
         if until is None:
-            return super()._attempt(timer, payload, claim, entry, ring=ring)
+            return super().invoke(timer, payload, claim, entry, ring=ring)
         self.settler.place(replace(timer, due_at=until))
         return None, claim
 
 
 def parks_after_its_claim(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     _PARKED.clear()
-    return {Worker: _ParksAfterItsClaim}
+    return {Preconditions: _LetsInWhatIsToBeParked, Invoker: _ParksAfterItsClaim}
 
 
-class _StartsWithALease(Worker):
-    def _claim(self, timer: Any, message: Any) -> Any:
+class _StartsWithALease(Claimer):
+    def claim(self, timer: Any, message: Any) -> Any:
         leased = replace(timer, job=replace(timer.job, delivery=Delivery.EXACTLY_ONCE))
-        return super()._claim(leased, message)
+        return super().claim(leased, message)
 
 
 def starts_with_a_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {Worker: _StartsWithALease}
+    return {Claimer: _StartsWithALease}
 
 
 def keeps_all_payloads_in_one_place(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

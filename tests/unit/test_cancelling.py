@@ -14,7 +14,8 @@ from functions.ports.ledger import Applied, Refused
 from functions.ports.ready_queue import Rejected
 from testkit.builders import LOCAL_WHEEL, NOON, a_submission, a_timer
 from testkit.fakes import InMemoryLedger
-from testkit.scheduler import ObservedTimers, World
+from testkit.observed import ObservedTimers
+from testkit.scheduler import World
 
 LATER = NOON + timedelta(hours=1)
 

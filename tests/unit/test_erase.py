@@ -23,7 +23,7 @@ from testkit.fakes import (
     InMemoryUsageStore,
     RecordingJournal,
 )
-from testkit.scheduler import DeathError, Watched
+from testkit.observed import DeathError, Watched
 
 LONGEST = timedelta(minutes=5)
 SKEW = timedelta(seconds=5)

@@ -21,10 +21,11 @@ from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied, Refused
 from functions.ports.ready_queue import Receipt, Rejected
 from functions.ports.targets import Failed, Succeeded
-from functions.worker.execute import Message
+from functions.worker.message import Message
 from testkit.builders import NOON, a_link, a_schedule, a_template, a_timer, an_occurrence_timer, every
 from testkit.fakes import FakeClock, InMemoryDeadLetters, InMemoryLedger
-from testkit.scheduler import TIME_LIMIT, CrashError, DeathError, Watched, World
+from testkit.observed import CrashError, DeathError, Watched
+from testkit.scheduler import TIME_LIMIT, World
 
 
 @pytest.fixture
@@ -98,8 +99,7 @@ def test_a_foreign_message_is_a_dead_letter_at_its_first_receive_and_gone(world:
 
 
 def test_a_foreign_message_that_cannot_be_kept_comes_back(world: World):
-    worker = world.worker()
-    broken = replace(worker, settler=replace(worker.settler, dead_letters=_Full()))
+    broken = world.worker(dead_letters=_Full())
     foreign = replace(a_message(a_timer()), body="hello", message_id="m1")
 
     assert broken.execute([foreign], ends_at=NOON + HOUR) == ["m1"]
@@ -839,7 +839,7 @@ class TestDeliveries:
 class TestPayloads:
     def test_a_payload_that_cannot_be_fetched_costs_no_claim(self, world: World):
         timer = a_stored(world, "1")
-        worker = replace(world.worker(), payloads=Payloads(world, error=ConnectionError("S3")))
+        worker = world.worker(payloads=Payloads(world, error=ConnectionError("S3")))
 
         assert worker.execute([a_message(timer, "m1")], ends_at=NOON + TIME_LIMIT) == ["m1"]
         assert world.ledger.rows == {}
@@ -850,7 +850,7 @@ class TestPayloads:
 
     def test_a_slow_payload_is_fetched_while_its_job_is_held(self, world: World):
         timer = a_stored(world, "1", due_at=NOON + 2 * SECOND)
-        worker = replace(world.worker(), payloads=Payloads(world, takes=SECOND))
+        worker = world.worker(payloads=Payloads(world, takes=SECOND))
 
         worker.execute([a_message(timer)], ends_at=NOON + TIME_LIMIT)
 
@@ -858,7 +858,7 @@ class TestPayloads:
 
     def test_a_slow_payload_takes_nothing_of_the_lease(self, world: World):
         timer = a_stored(world, "1", timeout=10 * SECOND)
-        worker = replace(world.worker(), payloads=Payloads(world, takes=30 * SECOND))
+        worker = world.worker(payloads=Payloads(world, takes=30 * SECOND))
 
         assert worker.execute([a_message(timer)], ends_at=NOON + TIME_LIMIT) == []
         assert world.calls[0].deadline == NOON + 40 * SECOND
@@ -1037,7 +1037,7 @@ class TestOccurrences:
         timer = an_occurrence_timer(schedule, fire_at=NOON + 2 * SECOND)
         pausing = Pausing(world, schedule)
 
-        worker = replace(world.worker(), clock=pausing)
+        worker = world.worker(clock=pausing)
         assert worker.execute([a_message(timer)], ends_at=NOON + TIME_LIMIT) == []
 
         assert world.calls == []
@@ -1050,7 +1050,7 @@ class TestOccurrences:
         unreachable = Watched(world.schedules, "schedules", lambda _: _crash(), lambda _: None)
         occurrences = replace(world.occurrences(), schedules=cast("Any", unreachable))
 
-        worker = replace(world.worker(), occurrences=occurrences)
+        worker = world.worker(occurrences=occurrences)
         assert worker.execute([a_message(timer, "m1")], ends_at=NOON + TIME_LIMIT) == ["m1"]
 
         assert (world.calls, world.ledger.rows) == ([], {})

@@ -14,7 +14,8 @@ from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import Event, State
 from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.builders import NOON, a_timer
-from testkit.scheduler import CrashError, DeathError, World
+from testkit.observed import CrashError, DeathError
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 
 TIMEOUT = timedelta(seconds=20)

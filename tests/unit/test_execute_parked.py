@@ -14,7 +14,8 @@ from functions.domain.targets.breaker import MIN_FAILURES
 from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.builders import NOON, a_timer
-from testkit.scheduler import CrashError, World
+from testkit.observed import CrashError
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 
 MINUTE = timedelta(minutes=1)

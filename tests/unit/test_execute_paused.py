@@ -16,7 +16,8 @@ from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Succeeded
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_submission, a_timer, an_occurrence_timer, every
-from testkit.scheduler import CrashError, World, pass_time
+from testkit.observed import CrashError
+from testkit.scheduler import World, pass_time
 from tests.unit.test_execute import a_message
 
 MINUTE = timedelta(minutes=1)

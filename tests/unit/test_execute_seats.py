@@ -17,7 +17,8 @@ from functions.domain.targets.breaker import MIN_FAILURES
 from functions.domain.tenants.plan import TenantPlan
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer
-from testkit.scheduler import CrashError, DeathError, Watched, World
+from testkit.observed import CrashError, DeathError, Watched
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 
 TIMEOUT = timedelta(seconds=10)

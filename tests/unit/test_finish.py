@@ -19,7 +19,8 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import Event, State
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_submission, a_timer
-from testkit.scheduler import DeathError, Watched, World
+from testkit.observed import DeathError, Watched
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 
 TIMEOUT = timedelta(seconds=20)

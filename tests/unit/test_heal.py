@@ -16,7 +16,8 @@ from functions.ports.ready_queue import Rejected
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import PASS_INTERVAL
 from testkit.builders import NOON, a_link, a_schedule, every
-from testkit.scheduler import DeathError, World
+from testkit.observed import DeathError
+from testkit.scheduler import World
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -23,7 +23,8 @@ from functions.domain.wheel import Wheel
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, a_link, a_schedule, a_submission, a_template, every
 from testkit.fakes.ready_queue import QueuedMessage
-from testkit.scheduler import ObservedReadyQueue, pass_time
+from testkit.observed import ObservedReadyQueue
+from testkit.scheduler import pass_time
 from tests.unit.test_replay import Operator
 from tests.unit.test_rescheduling import editing
 

@@ -30,7 +30,8 @@ from functions.services.schedules.materialiser import Carried, Chain
 from functions.sweeper import heal as healing
 from functions.sweeper.heal import MOST_OF_A_SWEEP, PASS_INTERVAL
 from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
-from testkit.scheduler import DeathError, World
+from testkit.observed import DeathError
+from testkit.scheduler import World
 
 MINUTE = timedelta(minutes=1)
 FIRES_AT = NOON + 80 * SECOND

@@ -9,9 +9,8 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.tenants.lateness import is_late
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Ring
-from functions.worker.start import note_start
+from functions.worker.start import Starts
 from testkit.builders import NOON, a_timer
-from testkit.fakes import RecordingJournal
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 
@@ -57,7 +56,7 @@ def test_a_worker_notes_whether_each_attempt_was_late_by_the_objective_of_its_st
     message = a_message(a_timer())
     world.clock.tick(3 * SECOND)
 
-    replace(world.worker(), lag_objective=objective).execute([message], ends_at=NOON + timedelta(minutes=1))
+    world.worker(lag_objective=objective).execute([message], ends_at=NOON + timedelta(minutes=1))
 
     assert world.journal.values["late"] == [expected]
 
@@ -76,13 +75,13 @@ def test_a_late_attempt_is_named_in_the_log_with_its_tenant_and_its_lag():
 
 
 def test_an_attempt_that_began_early_is_counted_and_named():
-    journal = RecordingJournal()
+    world = World()
 
-    note_start(a_timer(), PLAN, ring=Ring.NEAR, started_at=NOON - 5 * MILLISECOND, objective=OBJECTIVE, journal=journal)
+    world.build(Starts).note(a_timer(), ring=Ring.NEAR, started_at=NOON - 5 * MILLISECOND)
 
-    assert journal.counts == {"attempts": 1, "early": 1}
-    assert [(name, keys["early_ms"]) for name, keys in journal.events] == [("began_early", 5.0)]
-    assert journal.values == {"lag_ms": [0.0], "late": [0.0]}
+    assert world.journal.counts == {"attempts": 1, "early": 1}
+    assert [(name, keys["early_ms"]) for name, keys in world.journal.events] == [("began_early", 5.0)]
+    assert world.journal.values == {"lag_ms": [0.0], "late": [0.0]}
 
 
 def test_a_worker_leaves_out_what_was_promised_nothing():

@@ -18,7 +18,8 @@ from functions.domain.schedules.state import Link, SkipReason, Status
 from functions.ports.ready_queue import Rejected
 from functions.services.schedules.materialiser import Carried, Chain
 from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
-from testkit.scheduler import CrashError, DeathError, Watched, World
+from testkit.observed import CrashError, DeathError, Watched
+from testkit.scheduler import World
 
 ON, REFUSED, BROKEN = Carried.ON, Carried.REFUSED, Carried.BROKEN
 MINUTE = timedelta(minutes=1)

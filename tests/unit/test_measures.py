@@ -14,7 +14,7 @@ from functions.domain.schedules.schedule import Weekday, Window, WindowMode
 from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.wheel import Ring
 from functions.ports.targets import Failed
-from functions.worker.execute import Message
+from functions.worker.message import Message
 from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message

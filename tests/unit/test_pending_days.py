@@ -16,7 +16,8 @@ from functions.domain.jobs.occurrence import Overlap
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_job, a_schedule, a_submission, a_timer, an_occurrence_timer
-from testkit.scheduler import DeathError, World
+from testkit.observed import DeathError
+from testkit.scheduler import World
 from tests.unit.test_quota import Limited
 from tests.unit.test_replay import ONCE, Operator
 

@@ -20,7 +20,8 @@ from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.lifecycle import Event, State
 from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_timer
-from testkit.scheduler import DeathError, Watched, World
+from testkit.observed import DeathError, Watched
+from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_replay import a_letter
 

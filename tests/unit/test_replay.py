@@ -47,7 +47,8 @@ from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from functions.services.jobs.settler import Claim
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
-from testkit.scheduler import CrashError, DeathError, Watched, World, pass_time
+from testkit.observed import CrashError, DeathError, Watched
+from testkit.scheduler import World, pass_time
 from tests.unit.test_execute import a_message
 
 SECOND = timedelta(seconds=1)

@@ -30,7 +30,8 @@ from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Succeeded
 from functions.services.jobs.rescheduler import Rescheduler, Waiting
 from testkit.builders import NOON, a_job, a_submission, a_timer, an_occurrence_timer
-from testkit.scheduler import DeathError, Watched, World, pass_time
+from testkit.observed import DeathError, Watched
+from testkit.scheduler import World, pass_time
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

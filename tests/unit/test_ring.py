@@ -15,7 +15,8 @@ from functions.ports.schedules import StoredSchedule
 from functions.services.schedules.materialiser import Carried
 from testkit.builders import NOON, a_link, a_schedule, a_state, a_stored_schedule, an_alarm, every
 from testkit.fakes import InMemoryScheduleStore
-from testkit.scheduler import Watched, World
+from testkit.observed import Watched
+from testkit.scheduler import World
 
 ON, REFUSED = Carried.ON, Carried.REFUSED
 MINUTE = timedelta(minutes=1)

@@ -20,7 +20,8 @@ from functions.scanner import scan as scanning
 from functions.scanner.fair_scan import PAGE
 from functions.scanner.scan import CHECKPOINT_SENDS, LEASE
 from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
-from testkit.scheduler import CrashError, DeathError, World
+from testkit.observed import CrashError, DeathError
+from testkit.scheduler import World
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from functions.ports.ready_queue import Rejected
 from functions.services.far_ring.placer import Placer
 from testkit.builders import NOON, a_submission
 from testkit.fakes import InMemoryLedger, InMemoryPayloadStore
-from testkit.scheduler import CrashError, World
+from testkit.observed import CrashError
+from testkit.scheduler import World
 
 SOON = NOON + 30 * SECOND
 LATER = NOON + timedelta(hours=1)

@@ -36,7 +36,8 @@ from testkit.builders import (
     an_occurrence_timer,
     an_operation,
 )
-from testkit.scheduler import DeathError, World, pass_time
+from testkit.observed import DeathError
+from testkit.scheduler import World, pass_time
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

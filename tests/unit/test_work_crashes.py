@@ -17,7 +17,8 @@ from functions.domain.operations.operation import Action, Operation, OperationSt
 from functions.operations.executor import LEASE, STEP
 from functions.ports.targets import Failed, Succeeded
 from testkit.builders import NOON, a_filter, a_timer, an_operation
-from testkit.scheduler import DeathError, World, pass_time
+from testkit.observed import DeathError
+from testkit.scheduler import World, pass_time
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

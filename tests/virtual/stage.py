@@ -30,8 +30,12 @@ from functions.services.targets.seating import Usher
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
-from functions.worker.execute import Message, Worker
+from functions.worker.execute import Worker
+from functions.worker.message import Message
+from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit.fakes import (
+    DiscardingAudit,
+    DiscardingCounter,
     FakeClock,
     GivenPlans,
     InMemoryBreakerStore,
@@ -84,6 +88,7 @@ class VirtualStage:
         self.journal = RecordingJournal()
         self.targets = Targets(self.clock)
         conditions = KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
+        uncounted = DiscardingCounter()
         container = Container(
             {
                 "wheel": wheel,
@@ -101,19 +106,29 @@ class VirtualStage:
                 "rates": InMemoryRateStore(),
                 "seats": InMemorySeatStore(),
                 "targets": self.targets,
+                "breakers": Breakers(
+                    clock=self.clock,
+                    store=InMemoryBreakerStore(),
+                    journal=self.journal,
+                    token=self._token,
+                    jitter=lambda: 0.0,
+                    skew=wheel.skew,
+                ),
+                "audit": DiscardingAudit(),
+                "pending": uncounted,
+                "pulse": uncounted,
+                "usage": uncounted,
                 "conditions": conditions,
                 "classes": conditions,
                 "token": self._token,
                 "jitter": lambda: 0.0,
                 "side_by_side": _one_after_another,
             },
-            parts={"alarms": Ringer, "asked": AskedFires, "usher": Usher},
+            parts={"alarms": Ringer, "asked": AskedFires, "usher": Usher, **WORKER_PARTS},
         )
         self.manager = container.build(ScheduleManager)
         self._scanner = container.build(Scanner, capacity=1_000_000)
-        self._worker = container.build(
-            Worker, breakers=container.build(Breakers, store=InMemoryBreakerStore()), side_by_side=_all
-        )
+        self._worker = container.build(Worker, side_by_side=_all)
         self._sweeper = container.build(Sweeper, sample=1.0, capacity=100_000)
         self._publisher = container.build(Publisher, capacity=100_000, shed_after=timedelta(minutes=5))
         self._healer = container.build(Healer)

@@ -21,14 +21,12 @@ from functions.domain.targets.error_classes import WORKER_DIED
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
-from functions.ports.dead_letters import DeadLetters
 from functions.ports.ledger import Ledger, Refused
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import Journal, UsageCounter
 from functions.ports.targets import Failed
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
-from functions.services.telemetry.usage import UNCOUNTED
 
 ENDS = {State.SUCCEEDED: Event.SUCCEED}
 """How a target that goes on by itself may have ended its attempt before its worker noted that it does."""
@@ -59,11 +57,10 @@ class Settler:
     ledger: Ledger
     placer: Placer
     ends: Ends
-    dead_letters: DeadLetters
     payloads: PayloadStore
     journal: Journal
+    usage: UsageCounter
     jitter: Callable[[], float]
-    usage: UsageCounter = UNCOUNTED
 
     def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
         """The target has taken the job."""

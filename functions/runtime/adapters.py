@@ -1,0 +1,209 @@
+"""The adapters of one Lambda: each is made when it is first asked for, and only where its setting exists."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+from functions.adapters import clients
+from functions.adapters.clients import TRIES
+from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
+from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.operations import DynamoDBOperationStore
+from functions.adapters.dynamodb.pending import DynamoDBPendingStore
+from functions.adapters.dynamodb.pulses import SPREAD, DynamoDBPulseStore
+from functions.adapters.dynamodb.rates import DynamoDBRateStore
+from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
+from functions.adapters.dynamodb.seats import DynamoDBSeatStore
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
+from functions.adapters.dynamodb.timers import DynamoDBTimerStore
+from functions.adapters.dynamodb.usage import DynamoDBUsageStore
+from functions.adapters.firehose import FirehoseAuditStream
+from functions.adapters.lambda_waker import LambdaWaker
+from functions.adapters.s3.exports import S3ExportStore
+from functions.adapters.s3.payloads import S3PayloadStore
+from functions.adapters.sqs import SqsReadyQueue
+from functions.adapters.system_clock import SystemClock
+from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
+from functions.domain.wheel import Ring, Wheel
+from functions.runtime.settings import ScannerSettings, Settings, SweeperSettings
+
+_SENDERS = 8
+
+
+class Adapters:
+    """clock: another than that of a Lambda."""
+
+    def __init__(self, settings: Settings, *, clock: SystemClock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+
+    @cached_property
+    def wheel(self) -> Wheel:
+        """The constants of the stage."""
+        return self.settings.wheel()
+
+    @cached_property
+    def shards(self) -> DynamoDBShardStore:
+        """Leases, cursors and recorded constants."""
+        return DynamoDBShardStore(self._dynamodb, self._setting("SHARDS_TABLE"))
+
+    @cached_property
+    def timers(self) -> DynamoDBTimerStore:
+        """The far ring."""
+        return DynamoDBTimerStore(
+            self._dynamodb,
+            self._setting("TIMERS_TABLE"),
+            writer=self._writer,
+            wheel=self.wheel,
+            clock=self.clock,
+            pool=self._senders,
+            marks=self._marks,
+            ledger_table=getattr(self.settings, "LEDGER_TABLE", ""),
+        )
+
+    @cached_property
+    def ready(self) -> SqsReadyQueue:
+        """The near ring."""
+        return self._queues(Ring.NEAR)
+
+    @cached_property
+    def promoted(self) -> SqsReadyQueue:
+        """The ready queues, for what comes from the far ring."""
+        return self._queues(Ring.FAR)
+
+    @cached_property
+    def _sqs(self) -> Any:
+        return clients.sqs(attempts=1)
+
+    def _queues(self, ring: Ring) -> SqsReadyQueue:
+        urls = self._setting("READY_QUEUE_URLS")
+        return SqsReadyQueue(self._sqs, urls, clock=self.clock, pool=self._senders, ring=ring)
+
+    @cached_property
+    def ledger(self) -> DynamoDBLedger:
+        """The conditional-write table."""
+        return DynamoDBLedger(
+            self._dynamodb,
+            self._setting("LEDGER_TABLE"),
+            skew=self.wheel.skew,
+            dead_letters=self.dead_letters if hasattr(self.settings, "DEAD_LETTERS_TABLE") else None,
+            timers=self.timers,
+        )
+
+    @cached_property
+    def dead_letters(self) -> DynamoDBDeadLetters:
+        """What failed for good."""
+        return DynamoDBDeadLetters(self._dynamodb, self._setting("DEAD_LETTERS_TABLE"))
+
+    @cached_property
+    def breaker_store(self) -> DynamoDBBreakerStore:
+        """The breakers that are not closed."""
+        return DynamoDBBreakerStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def tenants(self) -> DynamoDBTenantStore:
+        """The rows of tenants."""
+        return DynamoDBTenantStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def usage_store(self) -> DynamoDBUsageStore:
+        """What tenants have used."""
+        return DynamoDBUsageStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def pending_store(self) -> DynamoDBPendingStore:
+        """How many jobs of tenants wait."""
+        return DynamoDBPendingStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def pulses(self) -> DynamoDBPulseStore:
+        """What goes on in the stage."""
+        slot = random.randrange(SPREAD)  # noqa: S311  it spreads, and keeps no secret
+        return DynamoDBPulseStore(self._dynamodb, self._setting("TENANTS_TABLE"), slot=slot)
+
+    @cached_property
+    def seats(self) -> DynamoDBSeatStore:
+        """Seats for calls."""
+        return DynamoDBSeatStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def audit_stream(self) -> FirehoseAuditStream:
+        """Where lines of the audit trail go."""
+        return FirehoseAuditStream(clients.firehose(), self._setting("AUDIT_STREAM"), clock=self.clock)
+
+    @cached_property
+    def payloads(self) -> S3PayloadStore:
+        """Payloads too large for a row."""
+        return S3PayloadStore(self._s3, self._setting("PAYLOAD_BUCKET"))
+
+    @cached_property
+    def operations(self) -> DynamoDBOperationStore:
+        """Work on many jobs at once."""
+        return DynamoDBOperationStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def deletions(self) -> DynamoDBDeletionStore:
+        """Deletions of tenants."""
+        return DynamoDBDeletionStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def exports(self) -> S3ExportStore:
+        """The files of exports."""
+        return S3ExportStore(self._s3, self._setting("PAYLOAD_BUCKET"))
+
+    @cached_property
+    def waker(self) -> LambdaWaker:
+        """Wakes whoever carries operations on."""
+        return LambdaWaker(clients.functions(), self._setting("OPERATIONS_FUNCTION"))
+
+    @cached_property
+    def rates(self) -> DynamoDBRateStore:
+        """Until when the rates of tenants are used up."""
+        return DynamoDBRateStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+
+    @cached_property
+    def schedules(self) -> DynamoDBScheduleStore:
+        """Definitions and states of schedules."""
+        return DynamoDBScheduleStore(
+            self._dynamodb,
+            definitions=self._setting("SCHEDULES_TABLE"),
+            states=self._setting("SCHEDULE_STATE_TABLE"),
+            # A tick and a sweep are everybody's: nobody's changes may hold them up for seconds.
+            tries_of_sums=TRIES if isinstance(self.settings, ScannerSettings | SweeperSettings) else TRIES_OF_SUMS,
+        )
+
+    @cached_property
+    def webhook_keys(self) -> SecretsManagerWebhookKeys:
+        """The master keys of signatures, read when they are first asked for."""
+        client = clients.secrets_manager()
+        return SecretsManagerWebhookKeys(client, self._setting("WEBHOOK_SECRET"), clock=self.clock)
+
+    @cached_property
+    def _dynamodb(self) -> Any:
+        return clients.dynamodb(self.clock)
+
+    @cached_property
+    def _writer(self) -> Any:
+        return clients.dynamodb(self.clock, attempts=1)
+
+    @cached_property
+    def _marks(self) -> DynamoDBDayMarks:
+        return DynamoDBDayMarks(self._dynamodb, self._setting("TENANTS_TABLE"), writer=self._writer, pool=self._senders)
+
+    @cached_property
+    def _s3(self) -> Any:
+        return clients.s3()
+
+    @cached_property
+    def _senders(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_SENDERS, thread_name_prefix="send")
+
+    def _setting(self, name: str) -> Any:
+        return getattr(self.settings, name)

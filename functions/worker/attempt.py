@@ -1,0 +1,98 @@
+"""One attempt of a job, from its message to its end: each step is safe against a death before or after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.claims import lease_of
+from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.wheel import HOLD
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.targets import Failed, Outcome, Pending, Succeeded
+from functions.services.jobs.settler import Claim, Settler
+from functions.worker.claimer import Claimer
+from functions.worker.invocation import Invoker
+from functions.worker.message import Message, Returned
+from functions.worker.preconditions import Entry, Preconditions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempts:
+    """Runs attempts: may it be called, whose is it, call, settle."""
+
+    clock: Clock
+    preconditions: Preconditions
+    claimer: Claimer
+    invoker: Invoker
+    settler: Settler
+    journal: Journal
+
+    def run(self, timer: Timer, message: Message, *, ends_at: datetime) -> Returned | None:
+        """Before `ends_at`; None when its message has nothing left to do."""
+        served = self.preconditions.serve(timer)
+        if served is None:
+            return None
+        timer, now = served, self.clock.now()
+        if timer.wakes_at - now > HOLD:
+            # A sender's clock is ahead of this one, or SQS was early: the same attempt waits on.
+            self.settler.place(timer)
+            self.journal.event(
+                "came_early", job_id=str(job_id_of(timer.job)), early_ms=(timer.wakes_at - now) // MILLISECOND
+            )
+            return None
+        # Fetched before the claim: what fails here costs no lease.
+        payload = self.invoker.payload_of(timer.job)
+        now = self.clock.now()
+        if lease_of(timer.job.timeout, now=max(now, timer.wakes_at)) > ends_at:
+            return self.claimer.put_off(timer, message, now=now)
+        while (left := timer.wakes_at - self.clock.now()) > timedelta(0):
+            self.clock.sleep(left)
+        entry = self.preconditions.enter(timer)
+        if entry is None:
+            return None
+        try:
+            outcome = (
+                None
+                if self.preconditions.is_over(timer)
+                else self._claim_and_call(timer, payload, message, entry, ends_at)
+            )
+        except Exception:
+            self.preconditions.leave(timer, entry, None)
+            raise
+        is_returned = isinstance(outcome, Returned)
+        self.preconditions.leave(timer, entry, None if is_returned else outcome)
+        return outcome if is_returned else None
+
+    def _claim_and_call(
+        self, timer: Timer, payload: str | None, message: Message, entry: Entry, ends_at: datetime
+    ) -> Outcome | Returned | None:
+        """What its target answered; or what happens to the message, when it was not called."""
+        claim = self.claimer.claim(timer, message)
+        if not isinstance(claim, Claim):
+            return claim
+        if timer.job.delivery is Delivery.AT_MOST_ONCE:
+            # Nobody else can have it: its time begins when its start is written, however long that took.
+            lease_until = lease_of(timer.job.timeout, now=self.clock.now())
+            claim = replace(claim, lease_until=min(lease_until, ends_at))
+        is_settled = True
+        try:
+            outcome = entry.refusal
+            if outcome is None:
+                outcome, claim = self.invoker.invoke(timer, payload, claim, entry, ring=message.ring)
+            if isinstance(outcome, Failed):
+                is_settled = self.settler.fail(timer, claim, outcome)
+        except Exception:
+            self.settler.release(timer, claim)
+            raise
+        # An error from here on releases nothing: the effect has happened, and a released job could still be cancelled.
+        if isinstance(outcome, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
+            is_settled = self.settler.hold(timer, claim)
+        elif isinstance(outcome, Succeeded | Pending):
+            # Without a row that its target could settle later, it has taken the job.
+            is_settled = self.settler.succeed(timer, claim, outcome.result if isinstance(outcome, Succeeded) else "")
+        # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
+        return outcome if is_settled else Returned("somebody else has settled it, or is at it")

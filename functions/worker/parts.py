@@ -1,0 +1,24 @@
+"""What a worker is made of, by the names of the fields that ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from functions.services.jobs.foreign_messages import Keeper
+from functions.worker.attempt import Attempts
+from functions.worker.claimer import Claimer
+from functions.worker.invocation import Invoker
+from functions.worker.preconditions import Preconditions
+from functions.worker.start import Starts
+
+PARTS: Mapping[str, type] = MappingProxyType(
+    {
+        "attempts": Attempts,
+        "claimer": Claimer,
+        "foreign": Keeper,
+        "invoker": Invoker,
+        "preconditions": Preconditions,
+        "starts": Starts,
+    }
+)
