@@ -35,8 +35,8 @@ from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priorit
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.wheel import Wheel
 from functions.runtime.wiring import identity
-from functions.scanner.scan import PAGE, Scanner
-from functions.services.telemetry.audit_trail import UNAUDITED
+from functions.scanner.pages import PAGE
+from functions.scanner.scan import Scanner
 
 JOBS = 10_000
 ROUNDS = 5
@@ -65,7 +65,7 @@ def run(console: Console) -> list[str]:
         bucket = wiring.wheel.horizon(now=wiring.clock.now())
         wiring.timers.put([_timer(number, bucket=bucket, wheel=wiring.wheel) for number in range(JOBS)])
         store.close(first_bucket=bucket)
-        scanner = wiring.build(Scanner, ready=wiring.ready, capacity=1_000_000, audit=UNAUDITED)
+        scanner = wiring.build(Scanner)
         _promote(scanner, store)  # connections, models and caches of botocore
         progress = track(range(ROUNDS), description="promotion", console=console, transient=True)
         rounds = [_promote(scanner, store) for _ in progress]

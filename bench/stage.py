@@ -14,8 +14,9 @@ from functions.api.schedules.asked_fires import AskedFires
 from functions.domain.targets.targets import DEFAULT_TARGETS
 from functions.runtime.settings import ApiSettings, ScannerSettings, SweeperSettings, WorkerSettings
 from functions.runtime.wiring import Wiring
-from functions.scanner.schedule_alarms import Ringer
+from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.worker.parts import PARTS as WORKER_PARTS
+from testkit.fakes import DiscardingAudit
 
 
 class _Settings(ApiSettings, ScannerSettings, WorkerSettings, SweeperSettings):
@@ -51,10 +52,13 @@ def wiring(clock: SystemClock | None = None, *, handlers: Mapping[str, Handler] 
         "AUDIT_STREAM": "audit",
         **tables,
     }
-    return Wiring(
+    made = Wiring(
         _Settings.model_validate(settings),
-        parts={"alarms": Ringer, "asked": AskedFires, **WORKER_PARTS},
+        parts={**SCANNER_PARTS, **WORKER_PARTS, "asked": AskedFires},
         handlers=handlers,
         clock=clock or SettableClock(),
         journal=SilentJournal(),
     )
+    # Its lines are sent by batches of invocations, and Firehose is paid by their bytes.
+    made.audit = DiscardingAudit()
+    return made

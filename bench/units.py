@@ -39,7 +39,6 @@ from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Receipt
 from functions.runtime.wiring import job_identity
 from functions.scanner.scan import Scanner
-from functions.services.telemetry.audit_trail import UNAUDITED
 from functions.worker.execute import Worker
 from functions.worker.message import Message
 from testkit.dynamodb_local import DynamoDBLocal
@@ -138,8 +137,8 @@ class _Rig:
         _create_tables(clients.dynamodb(self.clock))
         wiring.confirm()
         self._submitter = wiring.build(Submitter)
-        self._scanner = wiring.build(Scanner, ready=wiring.ready, capacity=1_000_000, audit=UNAUDITED)
-        self._schedules = wiring.build(ScheduleManager, audit=UNAUDITED)
+        self._scanner = wiring.build(Scanner)
+        self._schedules = wiring.build(ScheduleManager)
         self._worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
         self._scan()  # a shard's first tick looks a day back
 

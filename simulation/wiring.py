@@ -12,8 +12,8 @@ from functions.domain.wheel import Wheel
 from functions.ports.ready_queue import Receipt
 from functions.ports.tenants import TenantPlans
 from functions.runtime.container import Container
+from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.scanner.scan import Scanner
-from functions.scanner.schedule_alarms import Ringer
 from functions.services.far_ring.placer import Placement, Placer
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
@@ -97,6 +97,7 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
     breaker_store: Any = Remote(kept.breakers, line, breaker_prices(tables))
     uncounted = DiscardingCounter()
     given = {
+        "capacity": around.size.ready_capacity,
         "clock": clock,
         "wheel": around.wheel,
         "skew": around.wheel.skew,
@@ -132,7 +133,7 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
         # Calls that a function makes at the same time.
         "side_by_side": lambda rule, items: clock.side_by_side([partial(rule, item) for item in items], lanes=SENDERS),
     }
-    return Container(given, parts={"alarms": Ringer, "usher": Usher, **WORKER_PARTS})
+    return Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS, "usher": Usher})
 
 
 class ApiEnvironment:
@@ -157,7 +158,7 @@ class PublisherEnvironment:
         line = Line(self._clock, around.dice, around.limits)
         # A stage has one publisher, however many of its shards are simulated: its few units are not counted.
         self._publisher = _container(around, self._clock, line).build(
-            Publisher, shards=around.kept.shards, capacity=around.size.ready_capacity, shed_after=SHED_AFTER
+            Publisher, shards=around.kept.shards, shed_after=SHED_AFTER
         )
 
     def publish(self, *, at: float) -> None:
@@ -174,7 +175,7 @@ class ScannerEnvironment:
         line = Line(clock, around.dice, around.limits, slowness=slowness, is_ticked=True)
         self._shard = shard
         self._clock = clock
-        self._scanner = _container(around, clock, line).build(Scanner, capacity=around.size.ready_capacity)
+        self._scanner = _container(around, clock, line).build(Scanner)
 
     def scan(self, *, at: float) -> tuple[float, int]:
         """One tick; the seconds that it took, and what it sent."""

@@ -36,7 +36,9 @@ from functions.ports.ready_queue import Receipt
 from functions.ports.schedules import StoredSchedule
 from functions.ports.targets import Invocation
 from functions.runtime.container import Built, Container
-from functions.scanner.scan import Scanner, ScanReport
+from functions.scanner.parts import PARTS as SCANNER_PARTS
+from functions.scanner.report import ScanReport
+from functions.scanner.scan import Scanner
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.far_ring.pacer import Pacer
 from functions.services.far_ring.placer import Placer
@@ -87,9 +89,9 @@ TIME_LIMIT = timedelta(seconds=60)
 """Of a function's invocation."""
 
 PARTS: Mapping[str, type] = {
+    **SCANNER_PARTS,
     **WORKER_PARTS,
     "admission": Admission,
-    "alarms": Ringer,
     "finder": LetterFinder,
     "known": KnownIds,
     "quota": Quota,

@@ -19,7 +19,7 @@ from functions.adapters.targets.allowed import AllowedCaller
 from functions.adapters.targets.caller import TargetCaller
 from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
-from functions.ports.recorder import Journal
+from functions.ports.recorder import Audit, Journal
 from functions.runtime.adapters import Adapters
 from functions.runtime.container import Built, Container
 from functions.runtime.observability import PowertoolsJournal
@@ -98,7 +98,7 @@ class Wiring(Adapters):
         return PulseTally(clock=self.clock, store=self.pulses, journal=self.journal)
 
     @cached_property
-    def audit(self) -> Trail:
+    def audit(self) -> Audit:
         """Keeps what has happened."""
         return Trail(clock=self.clock, stream=self.audit_stream, journal=self.journal, identity=identity)
 
@@ -158,6 +158,11 @@ class Wiring(Adapters):
         """How late an attempt may begin."""
         return timedelta(milliseconds=self._setting("LAG_OBJECTIVE_MS"))
 
+    @property
+    def capacity(self) -> int:
+        """Jobs that a ready queue may hold."""
+        return self._setting("READY_CAPACITY")
+
     def confirm(self) -> None:
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""
         self.shards.confirm(self.wheel)
@@ -210,6 +215,7 @@ jitter = random.random
 _SAME = (
     "audit",
     "breakers",
+    "capacity",
     "clock",
     "conditions",
     "dead_letters",

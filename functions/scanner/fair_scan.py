@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
 
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.far_ring.fairness import MAX_OWN, STREAM, grant, order_from, quantum_of
@@ -18,75 +17,45 @@ from functions.domain.far_ring.timer_key import NO_TENANT, owned_prefix, owner_b
 from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import RENEW_AFTER
 from functions.domain.jobs.job import Priority
-from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import Page, StoredTimer
-
-PAGE = 500
+from functions.scanner.budgets import Budgets
+from functions.scanner.pages import PAGE
+from functions.scanner.promote import Promoter
+from functions.scanner.renew import Renewer
+from functions.scanner.tick import Tick
 
 EVERYBODY_PAUSED = "everybody is paused"
 USED_UP = "the budget of a class is used up"
 OUT_OF_TIME = "the time of a class is used up"
 
 
-class Tick(Protocol):
-    """What a class needs of the tick that it is scanned in."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairScan:
+    """Scans classes."""
 
-    def read(self, at: Position, priority: Priority) -> Page:
-        """Rows of a class behind a position, of all tenants; is_last: the class has no more in that bucket."""
-        ...
+    wheel: Wheel
+    plans: TenantPlans
+    budgets: Budgets
+    promoter: Promoter
+    renewer: Renewer
 
-    def read_between(self, at: Position, start: str, end: str, *, limit: int) -> Page:
-        """Rows of a bucket with keys between two, behind a position; is_last: there are no more of them there."""
-        ...
-
-    def promote(self, rows: Sequence[StoredTimer]) -> set[str]:
-        """Send timers, and remember alarms to ring behind them; the keys of timers that could not be sent now."""
-        ...
-
-    def record(self, priority: Priority, cursor: ClassCursor) -> None:
-        """How far the class has come, to be checkpointed when that is due. Raises when the tick is over."""
-        ...
-
-    def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
-        """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its booking."""
-        ...
-
-    def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
-        """Put rows that wait into a bucket that comes; the keys of those with which that failed."""
-        ...
-
-    def may_renew(self, priority: Priority) -> bool:
-        """Whether the class has time left in this tick for what is put anew: it leaves some for what goes out."""
-        ...
-
-    def budget(self, priority: Priority) -> int | None:
-        """Jobs of the class that may go out in this tick; None for any number."""
-        ...
-
-    def has_time(self, priority: Priority) -> bool:
-        """Whether the class has time left in this tick."""
-        ...
+    def scan(self, tick: Tick, priority: Priority, *, horizon: int) -> str:
+        """Promote what a class has up to a bucket; why it ended before that, if it did."""
+        return _ClassScan(self, tick, priority, horizon=horizon).run()
 
 
-class ClassScan:
+class _ClassScan:
     """Scans a class in one tick."""
 
-    def __init__(
-        self,
-        tick: Tick,
-        priority: Priority,
-        cursor: ClassCursor,
-        *,
-        wheel: Wheel,
-        plans: TenantPlans,
-        horizon: int,
-    ) -> None:
+    def __init__(self, parts: FairScan, tick: Tick, priority: Priority, *, horizon: int) -> None:
+        cursor = tick.cursor_of(priority)
+        self._parts = parts
         self._tick = tick
         self._priority = priority
-        self._wheel = wheel
-        self._plans = plans
+        self._wheel = parts.wheel
+        self._plans = parts.plans
         self._left: int | None = None
         self._quantum = 0
         self._horizon = horizon
@@ -140,7 +109,9 @@ class ClassScan:
         """Whether all of it has been put anew."""
         at, page = self._position_of(name), self._page_of(name)
         mine = [row for row in page.rows if name != STREAM or self._is_of_stream(row)]
-        failed = min(self._tick.renew(mine), default=None)
+        renewed = self._parts.renewer.renew(mine)
+        self._tick.buried += renewed.buried
+        failed = min(renewed.failed, default=None)
         to = Position(self._wheel.next_bucket(at.bucket))
         if failed is not None or not page.is_last:
             passed = [row.key for row in page.rows if failed is None or row.key < failed]
@@ -157,8 +128,8 @@ class ClassScan:
 
     def _page_of(self, name: str) -> Page:
         if name == STREAM:
-            return self._tick.read(self._at, self._priority)
-        return self._tick.read_between(self._own[name].at, *owner_bounds(self._priority, name), limit=PAGE)
+            return self._tick.pages.read(self._at, self._priority)
+        return self._tick.pages.read_between(self._own[name].at, *owner_bounds(self._priority, name), limit=PAGE)
 
     def _is_of_stream(self, row: StoredTimer) -> bool:
         """It is neither behind a cursor of its tenant's own, nor forgotten."""
@@ -175,7 +146,7 @@ class ClassScan:
         while self._at.bucket == bucket <= self._horizon:
             if not self._may_go_on():
                 return False
-            page = self._tick.read(self._at, self._priority)
+            page = self._tick.pages.read(self._at, self._priority)
             picked = self._pick(page, counts)
             refused = self._promote(picked.rows)
             if refused is not None:
@@ -263,8 +234,8 @@ class ClassScan:
                 self._own[tenant] = own._replace(deficit=deficit)
                 return False
             limit = min(PAGE, deficit if self._left is None else min(deficit, self._left))
-            page = self._tick.read_between(own.at, start, end, limit=limit)
-            rows = self._tick.with_bookings(tenant, plan, page.rows) if plan.has_rate else page.rows
+            page = self._tick.pages.read_between(own.at, start, end, limit=limit)
+            rows = self._parts.promoter.with_bookings(tenant, plan, page.rows) if plan.has_rate else page.rows
             refused = self._promote(rows)
             if refused is not None:
                 passed = max((row.key for row in rows if row.key < refused), default=own.at.key)
@@ -288,7 +259,9 @@ class ClassScan:
     def _open(self) -> bool:
         """What is asked only where there is something to promote: most ticks of most shards have nothing."""
         if not self._quantum:
-            self._left = self._tick.budget(self._priority)
+            if self._tick.budgets is None:
+                self._tick.budgets = self._parts.budgets.of_a_tick()
+            self._left = self._tick.budgets.get(self._priority)
             self._quantum = quantum_of(self._left)
             if self._plans.of_everybody().is_paused:
                 self._stopped_by = EVERYBODY_PAUSED
@@ -305,13 +278,14 @@ class ClassScan:
         """The key of the first row with which it could not be done now."""
         if not rows:
             return None  # most buckets of most classes
-        undone = self._tick.promote(rows)
+        promoted = self._parts.promoter.promote(rows, shard=self._tick.shard)
+        self._tick.note_promoted(rows, promoted)
         if self._left is not None:
-            self._left -= len(rows) - len(undone)
-        if not undone:
+            self._left -= len(rows) - len(promoted.unsent)
+        if not promoted.unsent:
             return None
         self._stopped_by = f"a {self._priority.name.lower()} message was refused"
-        return min(undone)
+        return min(promoted.unsent)
 
     def _record(self) -> None:
         self._merge()

@@ -13,14 +13,16 @@ from functions.runtime.observability import logger
 from functions.runtime.settings import ScannerSettings
 from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
+from functions.scanner.fair_scan import FairScan
+from functions.scanner.parts import PARTS
+from functions.scanner.promote import Promoter
 from functions.scanner.rewind import Rewinder
 from functions.scanner.scan import Scanner
-from functions.scanner.schedule_alarms import Ringer
 
-settings = ScannerSettings.from_environment()
-wiring = Wiring(settings, parts={"alarms": Ringer})
+wiring = Wiring(ScannerSettings.from_environment(), parts=PARTS)
 wiring.confirm()
-scanner = wiring.build(Scanner, ready=wiring.promoted, capacity=settings.READY_CAPACITY)
+promoter = wiring.build(Promoter, ready=wiring.promoted)
+scanner = wiring.build(Scanner, fair_scan=wiring.build(FairScan, promoter=promoter))
 rewinder = wiring.build(Rewinder)
 
 

@@ -21,7 +21,7 @@ from functions.domain.jobs.job import Priority
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
-from functions.ports.timers import Page
+from functions.scanner.pages import Pages
 from functions.services.schedules.materialiser import Carried
 
 RUNG_AT_ONCE = 50
@@ -54,10 +54,6 @@ class Alarms(Protocol):
 
 class Tick(Protocol):
     """What the peal needs of its tick."""
-
-    def read(self, at: Position, priority: Priority) -> Page:
-        """Rows of a class behind a position, of all tenants; is_last: the class has no more in that bucket."""
-        ...
 
     def cursor_of(self, priority: Priority) -> ClassCursor:
         """How far a class has come."""
@@ -97,6 +93,7 @@ class Peal:
     def __init__(
         self,
         tick: Tick,
+        pages: Pages,
         alarms: Alarms,
         cursors: Mapping[Priority, ClassCursor],
         *,
@@ -108,6 +105,7 @@ class Peal:
         died_at: Position | None = None,
     ) -> None:
         self._tick = tick
+        self._pages = pages
         self._alarms = alarms
         self._wheel = wheel
         self._clock = clock
@@ -249,7 +247,7 @@ class Peal:
     def _read_on(self, priority: Priority) -> None:
         """Remember the next alarms that earlier ticks have left."""
         at, cursor = self._left[priority], self._tick.cursor_of(priority)
-        page = self._tick.read(at, priority)
+        page = self._pages.read(at, priority)
         for row in page.rows:
             row_at = Position(at.bucket, row.key)
             if row.alarm is not None and row_at <= cursor.position_of(row.alarm.tenant):

@@ -18,7 +18,7 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.shards import ShardStore
-from functions.scanner.scan import LEASE
+from functions.scanner.leases import LEASE
 
 
 @dataclass(slots=True)

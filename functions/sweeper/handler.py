@@ -18,11 +18,9 @@ from functions.sweeper.sweep import Sweeper
 settings = SweeperSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
-sweeper = wiring.build(Sweeper, sample=settings.AUDIT_SAMPLE, capacity=settings.READY_CAPACITY)
+sweeper = wiring.build(Sweeper, sample=settings.AUDIT_SAMPLE)
 healer = wiring.build(Healer)
-publisher = wiring.build(
-    Publisher, capacity=settings.READY_CAPACITY, shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS)
-)
+publisher = wiring.build(Publisher, shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS))
 
 
 @logger.inject_lambda_context

@@ -11,7 +11,7 @@ from functions.api.dead_letters.finder import LetterFinder
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.schedules.asked_fires import AskedFires
 from functions.runtime.container import Container
-from functions.scanner.schedule_alarms import Ringer
+from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.services.targets.seating import Usher
 from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit.world.port import Port
@@ -24,7 +24,7 @@ _PARTS: Mapping[str, type] = {
     "finder": LetterFinder,
     "known": KnownIds,
     "asked": AskedFires,
-    "alarms": Ringer,
+    **SCANNER_PARTS,
     **WORKER_PARTS,
 }
 

@@ -24,7 +24,7 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Conditions
 from functions.ports.ready_queue import Rejected
-from functions.scanner.scan import Scanner
+from functions.scanner.budgets import Budgets
 from functions.services.schedules import materialiser as materialising
 from functions.worker.handlers import HANDLERS
 from infra.alarms import HELD_TOO_LONG
@@ -496,7 +496,7 @@ def test_low_priority_that_waits_for_room_wakes_nobody(watched: Watched) -> None
     submitted_far(watched, priority="low")
     watched.stage.travel(timedelta(seconds=201))
     with watched.patch.context() as patched:
-        patched.setattr(Scanner, "empty_budgets", property(lambda _: dict.fromkeys(Priority, 0)))
+        patched.setattr(Budgets, "empty", property(lambda _: dict.fromkeys(Priority, 0)))
         patched.setattr(Conditions, "is_fresh", lambda *_: False)
         for _ in range(8):
             be_well(watched)

@@ -19,6 +19,7 @@ from functions.domain.wheel import Wheel
 from functions.ports.ledger import Applied, Cancelled, Refused
 from functions.ports.targets import Failed
 from functions.scanner import scan
+from functions.scanner.tick import Tick
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs import settler as settling
 from functions.services.jobs.canceller import Canceller
@@ -75,15 +76,15 @@ def forgets_before_its_messages(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {}
 
 
-class _HasOneCursorForAllClasses(scan._Tick):
+class _HasOneCursorForAllClasses(Tick):
     def record(self, priority: Priority, cursor: Any) -> None:
         for each in Priority:
-            self._report.cursors[each] = cursor
+            self.cursors[each] = cursor
         super().record(priority, cursor)
 
 
 def has_one_cursor_for_all_classes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    monkeypatch.setattr(scan, "_Tick", _HasOneCursorForAllClasses)
+    monkeypatch.setattr(scan, "Tick", _HasOneCursorForAllClasses)
     return {}
 
 

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,8 @@ from functions.domain.jobs.job import Priority
 from functions.domain.tenants.plan import TenantPlan
 from functions.ports.timers import Page, StoredTimer
 from functions.scanner import fair_scan as rounds
-from functions.scanner.fair_scan import ClassScan
+from functions.scanner.fair_scan import FairScan
+from functions.scanner.promote import Promoted
 from testkit.builders import LOCAL_WHEEL, NOON, a_timer
 from testkit.fakes import GivenPlans
 
@@ -44,6 +46,7 @@ class Shard:
     sent: list[str] = field(default_factory=list)
     budgets: dict[Priority, int] = field(default_factory=dict)
     plans: GivenPlans = field(default_factory=GivenPlans)
+    shard: int = 0
     cursor: ClassCursor = field(default_factory=lambda: ClassCursor(Position(FIRST)))
 
     def put(self, tenant: str, count: int, *, bucket: int = FIRST) -> None:
@@ -54,8 +57,13 @@ class Shard:
 
     def tick(self, budget: int, *, horizon: int = FIRST) -> str:
         self.budgets = {CLASS: budget}
-        scan = ClassScan(self, CLASS, self.cursor, wheel=LOCAL_WHEEL, plans=self.plans, horizon=horizon)
-        return scan.run()
+        me: Any = self
+        scan = FairScan(wheel=LOCAL_WHEEL, plans=self.plans, budgets=me, promoter=me, renewer=me)
+        return scan.scan(me, CLASS, horizon=horizon)
+
+    @property
+    def pages(self) -> Shard:
+        return self
 
     @property
     def counts(self) -> Counter[str]:
@@ -74,14 +82,16 @@ class Shard:
         found = [key for key in rows[first:] if key < end]
         return Page([_row(key) for key in found[:limit]], is_last=len(found) <= limit)
 
-    def promote(self, rows: Sequence[StoredTimer]) -> set[str]:
+    def promote(self, rows: Sequence[StoredTimer], *, shard: int) -> Promoted:
+        return Promoted(sent=len(rows), unsent=set())
+
+    def note_promoted(self, rows: Sequence[StoredTimer], promoted: Promoted) -> None:
         self.sent += [row.key for row in rows]
-        return set()
 
     def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
         raise AssertionError("no tenant here has a cap")
 
-    def renew(self, rows: Sequence[StoredTimer]) -> set[str]:
+    def renew(self, rows: Sequence[StoredTimer]) -> NoReturn:
         raise AssertionError("nothing here waits for long")
 
     def may_renew(self, priority: Priority) -> bool:
@@ -90,8 +100,8 @@ class Shard:
     def record(self, priority: Priority, cursor: ClassCursor) -> None:
         self.cursor = cursor
 
-    def budget(self, priority: Priority) -> int | None:
-        return self.budgets.get(priority)
+    def cursor_of(self, priority: Priority) -> ClassCursor:
+        return self.cursor
 
     def has_time(self, priority: Priority) -> bool:
         return True

@@ -15,7 +15,7 @@ from functions.dead_letters import dead_message as bury
 from functions.domain.jobs import claims
 from functions.domain.jobs.claims import Defer, Drop
 from functions.domain.lifecycle import State
-from functions.scanner.fair_scan import ClassScan
+from functions.scanner.fair_scan import _ClassScan
 from functions.sweeper.heal import Healer, HealReport
 from testkit.fakes import ledger as fake_ledger
 from tests.properties.mutations import Lambdas, places_without_looking_back
@@ -82,10 +82,10 @@ def never_renews_a_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 def renews_only_what_is_paused(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     """Rows that wait for the cap of their tenant are left where they are until they expire."""
-    old = ClassScan._old
+    old = _ClassScan._old
 
     def old_of_paused(scan: Any) -> list[str]:
         return [name for name in old(scan) if name not in scan._own or scan._plans.of(name).is_paused]
 
-    monkeypatch.setattr(ClassScan, "_old", old_of_paused)
+    monkeypatch.setattr(_ClassScan, "_old", old_of_paused)
     return {}

@@ -24,7 +24,7 @@ from functions.domain.schedules.schedule import Every, Schedule
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Status
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.scanner import schedule_alarms as ringing
-from functions.scanner.scan import LEASE
+from functions.scanner.leases import LEASE
 from functions.services.schedules import materialiser as materialising
 from functions.services.schedules.materialiser import Carried, Chain
 from functions.sweeper import heal as healing

@@ -16,9 +16,10 @@ from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import CronRule, Schedule
 from functions.ports.ready_queue import Rejected
 from functions.scanner import peal
-from functions.scanner import scan as scanning
-from functions.scanner.fair_scan import PAGE
-from functions.scanner.scan import CHECKPOINT_SENDS, LEASE
+from functions.scanner import tick as ticking
+from functions.scanner.leases import LEASE
+from functions.scanner.pages import PAGE
+from functions.scanner.tick import CHECKPOINT_SENDS
 from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, every
 from testkit.observed import CrashError, DeathError
 from testkit.scheduler import World
@@ -659,7 +660,7 @@ class TestAlarms:
         assert world.state(schedule).fire_count == 1
 
     def test_alarms_count_towards_the_next_checkpoint(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(scanning, "CHECKPOINT_SENDS", 3)
+        monkeypatch.setattr(ticking, "CHECKPOINT_SENDS", 3)
         monkeypatch.setattr(peal, "RUNG_AT_ONCE", 3)
         for number in range(3):
             an_alarm_row(world, schedule_id=f"s{number}", priority=Priority.CRITICAL)

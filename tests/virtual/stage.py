@@ -22,8 +22,8 @@ from functions.domain.wheel import Wheel
 from functions.ports.ready_queue import Receipt
 from functions.ports.targets import Invocation, Outcome, Succeeded
 from functions.runtime.container import Container
+from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.scanner.scan import Scanner
-from functions.scanner.schedule_alarms import Ringer
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.seating import Usher
@@ -91,6 +91,7 @@ class VirtualStage:
         uncounted = DiscardingCounter()
         container = Container(
             {
+                "capacity": 1_000_000,
                 "wheel": wheel,
                 "skew": wheel.skew,
                 "clock": self.clock,
@@ -124,10 +125,10 @@ class VirtualStage:
                 "jitter": lambda: 0.0,
                 "side_by_side": _one_after_another,
             },
-            parts={"alarms": Ringer, "asked": AskedFires, "usher": Usher, **WORKER_PARTS},
+            parts={**SCANNER_PARTS, **WORKER_PARTS, "asked": AskedFires, "usher": Usher},
         )
         self.manager = container.build(ScheduleManager)
-        self._scanner = container.build(Scanner, capacity=1_000_000)
+        self._scanner = container.build(Scanner)
         self._worker = container.build(Worker, side_by_side=_all)
         self._sweeper = container.build(Sweeper, sample=1.0, capacity=100_000)
         self._publisher = container.build(Publisher, capacity=100_000, shed_after=timedelta(minutes=5))

@@ -1,0 +1,28 @@
+"""What a scanner is made of, by the names of the fields that ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from functions.scanner.budgets import Budgets
+from functions.scanner.fair_scan import FairScan
+from functions.scanner.leases import Leases
+from functions.scanner.promote import Promoter
+from functions.scanner.renew import Renewer
+from functions.scanner.report import TickNotes
+from functions.scanner.row_burier import RowBurier
+from functions.scanner.schedule_alarms import Ringer
+
+PARTS: Mapping[str, type] = MappingProxyType(
+    {
+        "alarms": Ringer,
+        "budgets": Budgets,
+        "fair_scan": FairScan,
+        "leases": Leases,
+        "promoter": Promoter,
+        "renewer": Renewer,
+        "row_burier": RowBurier,
+        "tick_notes": TickNotes,
+    }
+)

@@ -1,0 +1,68 @@
+"""Keep rows that cannot be sent at all as dead letters, so that they are passed and do not stop their shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from functions.domain.far_ring.timer_key import owner_of
+from functions.domain.jobs.claims import may_claim
+from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.key_lengths import LETTER_IDENTITY, cut
+from functions.domain.targets.error_classes import NOT_PROMOTED
+from functions.ports.clock import Clock
+from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.ledger import Ledger
+from functions.ports.recorder import Journal
+from functions.ports.targets import Failed
+from functions.ports.timers import StoredTimer
+from functions.services.jobs.ends import Ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBurier:
+    """Buries rows. token: a fresh owner token."""
+
+    clock: Clock
+    ledger: Ledger
+    dead_letters: DeadLetters
+    ends: Ends
+    journal: Journal
+    token: Callable[[], str]
+
+    def bury(self, row: StoredTimer, fault: str) -> bool:
+        """Whether there is an end to count: of a job that has ended before there is none."""
+        error = f"could not be promoted: {fault}"
+        if row.timer is None:
+            self._keep_undecodable(row, error)
+            return True
+        return self._bury_timer(row.timer, row, Failed(error, NOT_PROMOTED))
+
+    def _bury_timer(self, timer: Timer, row: StoredTimer, failure: Failed) -> bool:
+        """False where nothing has ended: its job had before, or a worker has had this attempt by another message."""
+        job, seen = timer.job, None
+        owner = self.token()
+        if job.is_ledgered:
+            seen = self.ledger.get(job.key)
+            if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
+                # Perhaps by a tick that died before it was told.
+                self.ends.told_again(job_id_of(job), seen, attempt=timer.attempt, target=job.target)
+                return False
+        return self.ends.bury(timer, failure, row=seen, owner=owner, raw=row.raw)
+
+    def _keep_undecodable(self, row: StoredTimer, error: str) -> None:
+        """Whose job it was cannot be told, nor that one has ended."""
+        tenant, identity = owner_of(row.key)
+        letter = DeadLetter(
+            tenant=tenant,
+            # Of what Tickwheel did not write it is the whole key, and that of the letter needs room for more.
+            identity=cut(identity, LETTER_IDENTITY),
+            dead_at=self.clock.now(),
+            error=error,
+            error_class=NOT_PROMOTED,
+            raw=row.raw,
+        )
+        self.dead_letters.put(letter)
+        self.journal.count("dead_lettered")
+        self.journal.event("dead_lettered", job_id="", tenant=tenant, error=letter.error_class)

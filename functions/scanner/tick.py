@@ -1,0 +1,169 @@
+"""One tick of one shard: its lease, its time, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, Position
+from functions.domain.jobs.job import Priority
+from functions.domain.wheel import Wheel
+from functions.ports.clock import Clock
+from functions.ports.recorder import Journal
+from functions.ports.shards import ShardLease
+from functions.ports.timers import StoredTimer
+from functions.scanner.leases import Leases
+from functions.scanner.pages import Pages
+from functions.scanner.peal import OUT_OF_TIME, Alarms, Peal
+from functions.scanner.promote import Promoted
+
+CHECKPOINT_SENDS = 2_000
+CHECKPOINT_SECONDS = 5.0
+
+RENEWING = 0.5
+"""Of the time of a class: what putting rows anew may take, so that they keep nobody's jobs from going out."""
+
+FLOOR = 0.1
+"""Of a tick: what is kept for each lower class, however much a higher one has. Low is delayed, and never starved."""
+
+ALARMS_FLOOR = 0.2
+"""Of a tick: what is kept for alarms, where there are any."""
+
+
+class Stopped(Exception):
+    """The tick ends here; what was passed is recorded, the rest is for the next one."""
+
+
+class TakenOver(Exception):
+    """Another scanner has the shard, and records how far it comes."""
+
+
+class Tick:
+    """cursors: as the tick before has left them. ends_at: monotonic (s).
+
+    budgets: as they were read when something was there to promote. sent, rung, buried: what it did.
+    """
+
+    def __init__(
+        self,
+        lease: ShardLease,
+        cursors: Cursors,
+        *,
+        wheel: Wheel,
+        clock: Clock,
+        leases: Leases,
+        pages: Pages,
+        alarms: Alarms,
+        journal: Journal,
+        ends_at: float,
+    ) -> None:
+        self.shard = lease.shard
+        self.cursors = cursors
+        self.pages = pages
+        self.budgets: Mapping[Priority, int] | None = None
+        self.sent = 0
+        self.rung = 0
+        self.buried = 0
+        self._wheel = wheel
+        self._clock = clock
+        self._leases = leases
+        self._lease = lease
+        self._began_at = clock.monotonic()
+        self._ends_at = ends_at
+        self._checkpointed_at = self._began_at
+        self._unrecorded = 0
+        self._renews_until: dict[Priority, float] = {}
+        self._ringing: Position | None = None
+        self._peal = Peal(
+            self,
+            pages,
+            alarms,
+            dict(cursors),
+            wheel=wheel,
+            clock=clock,
+            journal=journal,
+            ends_at=ends_at,
+            is_careful=lease.has_died,
+            died_at=lease.died_at,
+        )
+
+    def has_time(self, priority: Priority) -> bool:
+        """Whether a class has time left: each keeps a share of the tick for those below it. Raises Stopped."""
+        now = self._clock.monotonic()
+        if now >= self._ends_at:
+            raise Stopped(OUT_OF_TIME)
+        return now < self._ends_of(priority)
+
+    def may_renew(self, priority: Priority) -> bool:
+        """Whether a class has time left for what is put anew: it leaves some for what goes out. Raises Stopped."""
+        now = self._clock.monotonic()
+        until = self._renews_until.setdefault(priority, now + RENEWING * (self._ends_of(priority) - now))
+        return self.has_time(priority) and now < until
+
+    def note_promoted(self, rows: Sequence[StoredTimer], promoted: Promoted) -> None:
+        """Count what has become of rows, and remember their alarms, up to the first row that is read again."""
+        self.sent += promoted.sent
+        self.buried += promoted.buried
+        self._unrecorded += promoted.sent
+        before = min(promoted.unsent, default=None)
+        for row in rows:
+            if row.alarm is not None and (before is None or row.key < before):
+                at = Position(self._wheel.bucket_of(row.alarm.wakes_at), row.key)
+                self._peal.owe(row.alarm, priority=row.alarm.priority, at=at)
+
+    def record(self, priority: Priority, cursor: ClassCursor) -> None:
+        """How far a class has come, to be checkpointed when that is due. Raises TakenOver."""
+        self.cursors[priority] = cursor
+        self._checkpoint_when_due()
+
+    def ring(self) -> str:
+        """Ring the alarms that were passed; why some of them are left to the next tick. Raises TakenOver."""
+        if not self._peal.is_due:
+            return ""
+        if self._unrecorded:
+            # Whatever comes of the alarms, what has been sent is not sent again.
+            self._record()
+        return self._peal.ring()
+
+    def cursor_of(self, priority: Priority) -> ClassCursor:
+        """How far a class has come."""
+        return self.cursors[priority]
+
+    def will_ring(self, at: Position) -> None:
+        """Record that the alarm of this row rings next: it may be the last that is heard of this tick. Raises TakenOver."""
+        self._ringing = at
+        self._record()
+
+    def has_rung(self, count: int) -> None:
+        """Note that so many alarms have rung, and record it when that is due. Raises TakenOver."""
+        self._ringing = None
+        self.rung += count
+        self._unrecorded += count
+        self._checkpoint_when_due()
+
+    def give_back(self) -> None:
+        """Record the cursors and give the shard back."""
+        self._checkpoint(is_last=True)
+
+    def _ends_of(self, priority: Priority) -> float:
+        kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self._peal.is_due else 0)
+        return self._ends_at - (self._ends_at - self._began_at) * kept
+
+    def _checkpoint_when_due(self) -> None:
+        is_late = self._clock.monotonic() - self._checkpointed_at >= CHECKPOINT_SECONDS
+        if is_late or self._unrecorded >= CHECKPOINT_SENDS:
+            self._record()
+
+    def _record(self) -> None:
+        if not self._checkpoint(is_last=False):
+            raise TakenOver
+        self._unrecorded = 0
+        self._checkpointed_at = self._clock.monotonic()
+
+    def _checkpoint(self, *, is_last: bool) -> bool:
+        self._lease = replace(self._lease, sequence=self._lease.sequence + 1)
+        self.cursors |= {
+            priority: replace(cursor, unrung=self._peal.unrung(priority)) for priority, cursor in self.cursors.items()
+        }
+        ringing = self._ringing or self._peal.died_at
+        return self._leases.checkpoint(self._lease, self.cursors, is_last=is_last, ringing=ringing)
