@@ -35,7 +35,6 @@ from functions.ports.tenants import TenantPlans
 from functions.ports.timers import StoredTimer, TimerStore
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.rescheduler import Rescheduler
-from functions.services.telemetry.audit_trail import UNAUDITED
 from functions.services.tenants.submission_rates import SubmissionRates
 
 LEASE = timedelta(minutes=2)
@@ -90,7 +89,7 @@ class Operator:
     token: Callable[[], str]
     identity: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def work(self, *, time_limit: timedelta) -> WorkReport:
         """Carry on what is open, oldest first, each for its share of at most 80 % of the time limit."""

@@ -18,7 +18,6 @@ from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.ports.clock import Clock
 from functions.ports.recorder import Audit, Journal
 from functions.ports.tenants import DeletionStore, Remains, TenantStore
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 LEASE = timedelta(minutes=2)
 """Prolonged by every step: a turn that dies holds its deletion no longer than this and SKEW."""
@@ -39,7 +38,7 @@ class TenantDeleter:
     remains: Remains
     journal: Journal
     token: Callable[[], str]
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def work(self, *, time_limit: timedelta) -> int:
         """Carry on what is open, each for its share of the time limit; how many have come to their end."""

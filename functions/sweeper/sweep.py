@@ -31,7 +31,6 @@ from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 SETTLING = timedelta(minutes=5)
 """How long after its end a bucket is audited: its messages have been claimed by then, unless they wait for a worker."""
@@ -82,7 +81,7 @@ class Sweeper:
     token: Callable[[], str]
     sample: float
     capacity: int
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def sweep(self, *, time_limit: timedelta) -> SweepReport:
         """Audit the buckets that are ripe, oldest first, for at most 80 % of the time limit."""

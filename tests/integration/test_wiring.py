@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from functions.services.telemetry.audit_trail import UNAUDITED
-from functions.services.telemetry.usage import UNCOUNTED
+from functions.services.telemetry.audit_trail import Trail
+from functions.services.telemetry.pulse import PulseTally
+from functions.services.telemetry.usage import Tally
 from tests.integration.stage import Stage
 
 LAMBDAS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
-DEAF = (UNCOUNTED, UNAUDITED)
-"""What stands where nobody listens."""
+HEARS = {"UsageCounter": Tally, "PendingCounter": Tally, "PulseCounter": PulseTally, "Audit": Trail}
+"""Who hears in a Lambda what is given to a port."""
 
 SHARED = ("clock", "journal", "ledger", "materialiser", "ends", "settler", "placer", "stops")
 """Names of fields by which all of a process mean the same thing."""
@@ -26,7 +27,9 @@ def test_whatever_hears_of_something_is_there_in_every_lambda(stage: Stage, name
 
     assert parts
     assert [
-        f"{type(part).__name__}.{field}" for part, field, value in parts if any(value is deaf for deaf in DEAF)
+        f"{type(part).__name__}.{field}"
+        for part, field, value in parts
+        if not isinstance(value, HEARS.get(kind_of(part, field), object))
     ] == []
 
 
@@ -52,6 +55,11 @@ def parts_of(stage: Stage, name: str) -> Iterator[tuple[Any, str, Any]]:
             yield part, field.name, value
             if is_part(value):
                 waiting.append(value)
+
+
+def kind_of(part: Any, field: str) -> str:
+    """As what a part asks for it."""
+    return next(str(each.type) for each in fields(part) if each.name == field)
 
 
 def is_part(value: object) -> bool:

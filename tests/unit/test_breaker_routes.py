@@ -15,7 +15,7 @@ from functions.domain.instants import SECOND
 from functions.domain.targets.breaker import BreakerState
 from testkit.builders import NOON, a_breaker
 from testkit.events import Context, a_request
-from testkit.fakes import InMemoryBreakerStore, RecordingJournal
+from testkit.fakes import InMemoryBreakerStore, RecordingAudit, RecordingJournal
 
 HOST = "https://example.com"
 
@@ -27,7 +27,7 @@ class Api:
         self.store = InMemoryBreakerStore()
         self.journal = RecordingJournal()
         self.app = APIGatewayHttpResolver()
-        services = BreakerServices(breaker_store=self.store, journal=self.journal)
+        services = BreakerServices(breaker_store=self.store, journal=self.journal, audit=RecordingAudit())
         serve(self.app, routes, services, checks=())
         self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
 

@@ -21,6 +21,7 @@ from testkit.fakes import (
     InMemoryScheduleStore,
     InMemoryTenantStore,
     InMemoryUsageStore,
+    RecordingAudit,
     RecordingJournal,
 )
 from testkit.observed import DeathError, Watched
@@ -58,6 +59,7 @@ class Scene:
             deletions=self._watched(self.deletions, "deletions"),
             schedules=InMemoryScheduleStore(),
             journal=self.journal,
+            audit=RecordingAudit(),
             plans={"default": {}},
         )
 
@@ -73,6 +75,7 @@ class Scene:
             deletions=self._watched(self.deletions, "deletions"),
             remains=self._watched(self.remains, "remains"),
             journal=self.journal,
+            audit=RecordingAudit(),
             token=self._token,
         )
 

@@ -22,6 +22,7 @@ from testkit.fakes import (
     InMemoryOperationStore,
     InMemoryRateStore,
     InMemoryShardStore,
+    RecordingAudit,
     RecordingJournal,
 )
 
@@ -55,6 +56,7 @@ class Office:
                 journal=self.journal,
             ),
             journal=self.journal,
+            audit=RecordingAudit(),
             # The last digits are cut off.
             identity=lambda: next(self.identities)[::-1],
         )

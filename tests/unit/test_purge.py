@@ -57,6 +57,7 @@ class Operator(World):
             marked_since=lambda: EPOCH,
         )
         return Purger(
+            audit=self.trail,
             clock=self.clock,
             finder=finder,
             dead_letters=letters,

@@ -57,7 +57,7 @@ class Limited(World):
 
     def a_process(self) -> Intake:
         quota = Quota(clock=self.clock, plans=self.plans, pending_store=self.waiting, journal=self.journal)
-        return Intake(admission=self.admission, quota=quota, submitter=self.submitter())
+        return Intake(admission=self.admission, quota=quota, submitter=self.submitter(), pulse=self.pulse)
 
     def hand_in(self, *submissions: Submission, by: Intake | None = None) -> list[Accepted | TickwheelError]:
         return (by or self.quota).submit(submissions)

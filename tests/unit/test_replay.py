@@ -90,6 +90,7 @@ class Operator(World):
             marked_since=lambda: EPOCH,
         )
         return Replayer(
+            audit=self.trail,
             wheel=self.wheel,
             clock=self.clock,
             finder=finder,

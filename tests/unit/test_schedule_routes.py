@@ -85,6 +85,7 @@ class Api(World):
     def manager(self) -> ScheduleManager:
         return ScheduleManager(
             wheel=self.wheel,
+            audit=self.trail,
             clock=self.clock,
             schedules=self.schedules,
             changer=self.changer,

@@ -25,6 +25,7 @@ from testkit.fakes import (
     InMemoryDeletionStore,
     InMemoryTenantStore,
     InMemoryUsageStore,
+    RecordingAudit,
     RecordingJournal,
 )
 
@@ -88,6 +89,7 @@ class Api:
             deletions=InMemoryDeletionStore(),
             schedules=self,
             journal=self.journal,
+            audit=RecordingAudit(),
             plans=PLANS,
             backlogs=lambda _: self.backlog,
         )

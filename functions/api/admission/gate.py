@@ -12,7 +12,6 @@ from functions.api.admission.quota import Quota
 from functions.domain.errors import RateExceeded, TickwheelError
 from functions.domain.stage.pulse import Figure
 from functions.ports.recorder import PulseCounter
-from functions.services.telemetry.usage import UNCOUNTED
 
 
 class Entry(Protocol):
@@ -54,7 +53,7 @@ class Gate:
 
     admission: Admission
     quota: Quota
-    pulse: PulseCounter = UNCOUNTED
+    pulse: PulseCounter
 
     def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:
         """How many jobs may come in that are due then: the first ones. Those that did are to be noted.

@@ -21,7 +21,6 @@ from functions.ports.ledger import Cancelled, Ledger
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import Audit, Journal
 from functions.services.jobs.ends import Ends
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ class Purger:
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def purge(self, letter_id: LetterId, *, caller: str) -> None:
         """Forget one letter, whether it is there or not."""

@@ -44,7 +44,6 @@ from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import Audit, Journal
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 MOST_LETTERS = 200
 """That one request replays or purges."""
@@ -133,7 +132,7 @@ class Replayer:
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
     gate: Entry = OPEN
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def replay(self, letter_id: LetterId, *, caller: str) -> Replayed | AlreadyReplayed:
         """Replay one letter, now.

@@ -12,7 +12,6 @@ from functions.domain.errors import BacklogExceeded, QuotaExceeded, RateExceeded
 from functions.domain.jobs.submission import Submission
 from functions.domain.stage.pulse import Figure
 from functions.ports.recorder import PulseCounter
-from functions.services.telemetry.usage import UNCOUNTED
 
 _REFUSALS = (RateExceeded, QuotaExceeded, BacklogExceeded)
 
@@ -24,7 +23,7 @@ class Intake:
     admission: Admission
     quota: Quota
     submitter: Submitter
-    pulse: PulseCounter = UNCOUNTED
+    pulse: PulseCounter
 
     def submit(self, submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
         """An answer each, in order: what lets a job in leaves it to what comes after."""

@@ -23,7 +23,6 @@ from functions.ports.ledger import Applied, Ledger, Refused
 from functions.ports.recorder import Audit
 from functions.ports.targets import Failed
 from functions.services.jobs.settler import Claim, Settler
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 TARGET_FAILED = "target_failed"
 """The class of the error of an attempt whose target went on by itself and told that it failed."""
@@ -52,7 +51,7 @@ class Finisher:
     known: KnownIds
     settler: Settler
     token: Callable[[], str]
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def heartbeat(self, job_id: JobId, *, fence: int, lease: timedelta | None = None) -> LedgerRow:
         """Prolong the lease; the row, which says until when, and whether a cancel was requested meanwhile."""

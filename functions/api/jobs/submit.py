@@ -26,7 +26,6 @@ from functions.ports.recorder import Journal, UsageCounter
 from functions.ports.tenants import TenantPlans
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.moves import last_of
-from functions.services.telemetry.usage import UNCOUNTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,7 @@ class Submitter:
     id_secret: Callable[[], bytes]
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-    usage: UsageCounter = UNCOUNTED
+    usage: UsageCounter
 
     def submit(self, submissions: Sequence[Submission]) -> list[Accepted | TickwheelError]:
         """Take jobs in; an answer each, in order. A job is accepted only once it is durably in the wheel."""

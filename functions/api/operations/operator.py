@@ -35,7 +35,6 @@ from functions.ports.clock import Clock
 from functions.ports.operations import ExportStore, OperationStore
 from functions.ports.recorder import Audit, Journal
 from functions.ports.timers import Waker
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 MOST_OPEN = 10
 """Operations of a tenant that are not over. Requests at the same moment may come to a few more."""
@@ -100,7 +99,7 @@ class OperationManager:
     journal: Journal
     admission: Admission
     identity: Callable[[], str]
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def accept(self, asked: Asked, *, key: str | None, caller: str) -> Operation:
         """The operation, open; or, under an idempotency key that was used, its first one as it stands.

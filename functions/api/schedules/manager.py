@@ -46,7 +46,6 @@ from functions.ports.recorder import Audit, Journal
 from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.changer import Change, Rule, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 MOST_BACKFILLED = 1_000
 """Fires of one backfill: more would not be placed within one request."""
@@ -130,7 +129,7 @@ class ScheduleManager:
     payloads: PayloadStore
     journal: Journal
     gate: Entry = OPEN
-    audit: Audit = UNAUDITED
+    audit: Audit
     limits: Callable[[str], LoadLimits] = unlimited
 
     def put(self, schedule: Schedule, *, caller: str = "") -> tuple[Standing, bool]:

@@ -18,7 +18,6 @@ from functions.domain.instants import format_instant
 from functions.domain.targets.breaker import CLOSED, Breaker
 from functions.ports.recorder import Audit, Journal
 from functions.ports.targets import BreakerStore
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 if TYPE_CHECKING:
     from functions.api.targets import shapes
@@ -32,7 +31,7 @@ class BreakerServices:
 
     breaker_store: BreakerStore
     journal: Journal
-    audit: Audit = UNAUDITED
+    audit: Audit
 
 
 @routes.route("GET /v1/breakers", access=QUERY, query=BreakersQuery, answers={200: "Breakers"}, reads=5)

@@ -28,7 +28,6 @@ from functions.domain.tenants.usage import Days, Usage, days_asked
 from functions.ports.clock import Clock
 from functions.ports.recorder import Audit, Journal
 from functions.ports.tenants import EVERYBODY, DeletionStore, TenantStore, UsageStore
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 _TRIES = 4
 _THE_STAGE = "the stage"
@@ -97,7 +96,7 @@ class TenantManager:
     schedules: LoadReader
     journal: Journal
     plans: Mapping[str, Limits]
-    audit: Audit = UNAUDITED
+    audit: Audit
     backlogs: Callable[[str], Backlog | None] = lambda _: None
 
     def get(self, name: str) -> TenantStanding:

@@ -20,7 +20,6 @@ from functions.ports.recorder import Audit
 from functions.ports.timers import StoredTimer, TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 _TRIES = 5
 
@@ -37,7 +36,7 @@ class Canceller:
     placer: Placer
     ends: Ends
     token: Callable[[], str]
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def cancel(self, job_id: JobId, *, caller: str = "") -> bool:
         """True when the job will not run. False when it is running: it is asked not to be tried again.

@@ -37,8 +37,6 @@ from functions.ports.recorder import Audit, Journal, PendingCounter, PulseCounte
 from functions.ports.targets import Failed
 from functions.services.schedules.run_ends import RunEnds
 from functions.services.schedules.stops import Stops
-from functions.services.telemetry.audit_trail import UNAUDITED
-from functions.services.telemetry.usage import UNCOUNTED
 
 RETRIED = "retried"
 """What an attempt is counted as that another one follows: it has ended, its execution has not."""
@@ -56,10 +54,10 @@ class Ends:
     runs: RunEnds
     stops: Stops
     journal: Journal
-    usage: UsageCounter = UNCOUNTED
-    pending: PendingCounter = UNCOUNTED
-    pulse: PulseCounter = UNCOUNTED
-    audit: Audit = UNAUDITED
+    usage: UsageCounter
+    pending: PendingCounter
+    pulse: PulseCounter
+    audit: Audit
 
     def succeeded(self, timer: Timer, *, began_at: datetime | None) -> None:
         """Its target has taken it. began_at: when the attempt began, where that is known."""

@@ -41,8 +41,6 @@ from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.moves import last_of
-from functions.services.telemetry.audit_trail import UNAUDITED
-from functions.services.telemetry.usage import UNCOUNTED
 
 _TRIES = 3
 
@@ -84,8 +82,8 @@ class Rescheduler:
     identity: Callable[[], str]
     id_secret: Callable[[], bytes]
     token: Callable[[], str]
-    pending: PendingCounter = UNCOUNTED
-    audit: Audit = UNAUDITED
+    pending: PendingCounter
+    audit: Audit
 
     def run_now(
         self, job_id: JobId, *, at: datetime | None = None, row_at: datetime | None = None, caller: str = ""

@@ -13,7 +13,6 @@ from functions.ports.clock import Clock
 from functions.ports.recorder import Audit, Journal
 from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.changer import Change, ScheduleChanger
-from functions.services.telemetry.audit_trail import UNAUDITED
 
 PAUSED_AFTER = 3
 """How often a chain is set aside before its schedule is paused."""
@@ -29,7 +28,7 @@ class Pauser:
 
     changer: ScheduleChanger
     journal: Journal
-    audit: Audit = UNAUDITED
+    audit: Audit
 
     def pause(self, key: str, note: str, *, version: int | None = None) -> None:
         """Pause a schedule that is active. version: only if this one still counts; None for whichever does."""

@@ -18,8 +18,6 @@ from functions.domain.lifecycle import State
 from functions.ports.clock import Clock
 from functions.ports.ledger import Cancelled, Ledger, Refused
 from functions.ports.recorder import Audit, Journal, PendingCounter
-from functions.services.telemetry.audit_trail import UNAUDITED
-from functions.services.telemetry.usage import UNCOUNTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +28,8 @@ class Stops:
     ledger: Ledger
     journal: Journal
     token: Callable[[], str]
-    pending: PendingCounter = UNCOUNTED
-    audit: Audit = UNAUDITED
+    pending: PendingCounter
+    audit: Audit
 
     def skipped(self, timer: Timer, reason: str) -> None:
         """A fire will not run, for this reason. Metrics and its schedule get it with the other skips."""

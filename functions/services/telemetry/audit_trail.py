@@ -22,19 +22,6 @@ REST = timedelta(seconds=30)
 """How long such a stream is left alone: its lines go to the log at once."""
 
 
-class Unaudited:
-    """For where nobody asks what has happened."""
-
-    def note(self, entry: Entry) -> None:
-        """Forgotten."""
-
-    def flush(self) -> None:
-        """Nothing to send."""
-
-
-UNAUDITED = Unaudited()
-
-
 class Trail:
     """The lines of a process, for many threads. identity: a fresh random name, for the line of a deed."""
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import JobId, job_id_of
-from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.backlog import OVERDUE_DAYS, is_counted
 from functions.domain.tenants.usage import Usage
 from functions.ports.clock import Clock
@@ -33,31 +32,6 @@ QUIET_JOBS = 20
 
 MOST_WRITES = 20
 """In one flush, so that it does not hold its invocation up; the oldest go first."""
-
-
-class Uncounted:
-    """For where nobody asks what tenants use, how much waits, or what goes on."""
-
-    def add(self, tenant: str, used: Usage) -> None:
-        """Forgotten."""
-
-    def leave(self, job_id: JobId, *, asked_for: datetime | None = None) -> None:
-        """Forgotten."""
-
-    def hasten(self, job_id: JobId, *, to: datetime) -> None:
-        """Forgotten."""
-
-    def move(self, job: Job, *, to: Job) -> None:
-        """Forgotten."""
-
-    def count(self, figure: Figure, tenant: str = "", *, amount: int = 1) -> None:
-        """Forgotten."""
-
-    def began(self, job: Job, lag: timedelta) -> None:
-        """Forgotten."""
-
-
-UNCOUNTED = Uncounted()
 
 
 _NONE = Usage()
