@@ -17,9 +17,6 @@ TECHNICAL = {
 STILL_LONG = {
     "functions/api/http/requests.py",
     "functions/api/schedules/manager.py",
-    "functions/operations/executor.py",
-    "functions/runtime/wiring.py",
-    "functions/scanner/scan.py",
     "testkit/scheduler.py",
     "testkit/world/world.py",
 }
