@@ -20,7 +20,7 @@ from infra.stage import PRIORITIES, Stage
 from infra.topics import Topics
 
 OLDEST_BUCKET_AGE_S = 120
-"""Since it opened: about when the first of its jobs come due, so this tells before they are late by much."""
+"""Since it opened: about when the first of its jobs come due, so this is raised before they are very late."""
 
 PATIENCE_S = {"critical": 60, "high": 120, "normal": 300, "low": 900}
 """How long a message may wait after it was due before its priority no longer means anything."""
@@ -49,7 +49,7 @@ MINUTE = cdk.Duration.minutes(1)
 class Alarms(Construct):
     """Alarms on single metrics, and over them one page for each kind of fault.
 
-    Silence is health, so missing data does not breach, but for that of the scanner and the sweeper, which tell something
+    Missing data is healthy and does not breach, except for the scanner and the sweeper, which emit something
     each minute.
     """
 
@@ -310,7 +310,7 @@ class Alarms(Construct):
         return self._above_zero(
             "ChainsSetAside",
             metric="chains_set_aside",
-            # Whoever has set it aside first: the sweep tries it again, and tells of it, too.
+            # Whichever function sets it aside first: the sweep tries it again, and reports it, too.
             service="sweeper",
             meaning="The next fire of a schedule takes too much to find; the third time the schedule is paused",
             section="a-schedule-takes-too-much",
@@ -325,7 +325,7 @@ class Alarms(Construct):
             periods=3,
             meaning="The oldest bucket that is not drained is too old: promotion is behind, or no scanner runs",
             section="the-oldest-bucket-is-too-old",
-            # Every tick tells it: silence is a scanner that dies or is not invoked.
+            # Every tick emits it: missing data is a scanner that dies or is not invoked.
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 
@@ -349,7 +349,7 @@ class Alarms(Construct):
             periods=3,
             meaning="A shard is behind, be its scanner silent, or no sweeper looks at the shards",
             section="a-shard-is-behind",
-            # Every minute tells it: silence is a sweeper that dies or is not invoked.
+            # Every minute emits it: missing data is a sweeper that dies or is not invoked.
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 

@@ -135,7 +135,7 @@ def _front(
     authorizer: apigateway.IHttpRouteAuthorizer,
     caller: str = "$context.identity.userArn",
 ) -> apigateway.HttpApi:
-    """An address with every route. caller: what its access log tells who asked by."""
+    """An address with every route. caller: what its access log identifies the caller by."""
     api = apigateway.HttpApi(
         scope,
         "Http",

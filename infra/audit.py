@@ -103,7 +103,7 @@ def _bucket(scope: Construct, *, stage: Stage) -> s3.Bucket:
     acknowledge(
         bucket,
         "AwsSolutions-S1",
-        because="Only the stream writes it and only people's queries read it, which Athena keeps a history of by itself.",
+        because="Only the stream writes it and only people's queries read it, of which Athena keeps a history.",
     )
     return bucket
 

@@ -1,4 +1,4 @@
-"""What tells that the audit trail has gaps. No job waits for it, so it is work for office hours."""
+"""Alarms for gaps in the audit trail. No job waits for it, so it is work for office hours."""
 
 from __future__ import annotations
 

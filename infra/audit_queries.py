@@ -1,7 +1,7 @@
 """Saved queries of the audit trail, in the part of SQL that Athena and DuckDB share: tests run them.
 
-A line may be there twice: a worker that dies is followed by one that tells again, and a request without an answer may have
-been taken. `line_id` names what is told. A day is where a line arrived, which may be the day after it happened, or, as objects
+A line may be there twice: a worker that dies is followed by one that writes it again, and a request without an answer may have
+been taken. `line_id` names what is recorded. A day is where a line arrived, which may be the day after it happened, or, as objects
 are named after their oldest line, the day before: so a query of a day reads its neighbours, too.
 """
 

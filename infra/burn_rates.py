@@ -18,7 +18,7 @@ from infra.runbook import alarm, all_of, composite
 from infra.stage import Stage
 
 ENOUGH_LATE = 10
-"""Late attempts within a long window below which nobody is told: on a quiet stage one of them is a large share."""
+"""Late attempts within a long window below which no alarm is raised: on a quiet stage one of them is a large share."""
 
 SECTION = "too-many-jobs-begin-late"
 
@@ -27,7 +27,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burn:
-    """A rate at which the budget, which is meant for 30 days, would be spent so many times faster."""
+    """A rate at which the budget, which is for 30 days, would be spent so many times faster."""
 
     name: str
     factor: float

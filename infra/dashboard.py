@@ -1,6 +1,6 @@
 """One page in the order of an incident: are jobs late, where do they wait, whose are they, what has changed.
 
-What tells first stands on top: the oldest bucket grows old before its jobs are late, and the slowest of them are late
+The earliest signals are on top: the oldest bucket grows old before its jobs are late, and the slowest of them are late
 before the others.
 """
 

@@ -108,7 +108,7 @@ _CONTEXTS = {
     "secretsmanager": "SecretARN",
     "sqs": "aws:sqs:arn",
 }
-"""What each service tells KMS of the thing that it opens."""
+"""The encryption context that each service sends to KMS."""
 
 
 def _uses(action: str) -> tuple[str, ...]:

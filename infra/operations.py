@@ -70,7 +70,7 @@ class Operations(Construct):
         self.function.grant_objects("s3:PutObject", below=["jobs", "exports"], storage=storage)
         self.function.grant_objects("s3:GetObject", below=["jobs", "schedules"], storage=storage)
         self.function.grant_objects("s3:DeleteObject", below=["jobs", "schedules", "exports"], storage=storage)
-        # Without it S3 answers 403 for an object that is gone, and an ended job could not be told from a forbidden one.
+        # Without it S3 answers 403 for an object that is gone, and an ended job could not be distinguished from a forbidden one.
         self.function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
         self.function.grant("sqs:SendMessage", on=ready_queues.arns)
         MinuteTicks(self, "Ticks", function=self.function, inputs=[{}])

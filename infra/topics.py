@@ -31,7 +31,7 @@ class Topics(Construct):
         self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
 
     def page(self, *alarms: cloudwatch.AlarmBase) -> None:
-        """Wake somebody when one of them goes off, and tell when it is over."""
+        """Page when one of them is in alarm, and report when it has cleared."""
         _send(alarms, to=self.pages)
 
     def ticket(self, *alarms: cloudwatch.AlarmBase) -> None:

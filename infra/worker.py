@@ -94,7 +94,7 @@ def _function(
     function.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", on=[tenants.table_arn])
     function.grant_objects("s3:GetObject", below=["jobs", "schedules"], storage=storage)
     function.grant_objects("s3:DeleteObject", below=["jobs"], storage=storage)
-    # Without it S3 answers 403 for an object that is gone, and a finished job could not be told from a forbidden one.
+    # Without it S3 answers 403 for an object that is gone, and a finished job could not be distinguished from a forbidden one.
     function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
     function.grant(
         "sqs:SendMessage",

@@ -1,4 +1,4 @@
-"""Circuit breakers of destinations, as the API tells them."""
+"""Circuit breakers of destinations, as the API returns them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ class Breaker:
 
     @classmethod
     def from_json(cls, body: Any) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             tenant=body["tenant"],
             destination=body["destination"],

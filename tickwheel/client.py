@@ -151,7 +151,7 @@ class Client(JobCalls):
     ) -> Submitted:
         """Submits one job; see NewJob for the fields, and `submit_job` for the traceparent.
 
-        Sent again by itself only when that cannot make two jobs: when the request never left, or was refused with
+        Retried only when that cannot make two jobs: when the request never left, or was refused with
         429. After a lost answer (a time-out, 500, 502, 503, 504) the scheduler may have taken the job, so it is
         sent again only with an idempotency key, with which the repeat answers with the first job.
 
@@ -182,7 +182,7 @@ class Client(JobCalls):
     def submit_job(self, job: NewJob, *, traceparent: str | None = None) -> Submitted:
         """Submits a job made beforehand; promises and errors as `submit`.
 
-        traceparent: W3C's, of the trace that the job belongs to: its target is told of it. None is looked for anywhere.
+        traceparent: W3C's, of the trace that the job belongs to: its target receives it. The client does not look for one.
         """
         repeatable, headers = job.idempotency_key is not None, _trace_headers(traceparent)
         body = self._call("POST", "/v1/jobs", content=encode(job), repeatable=repeatable, headers=headers)
@@ -238,7 +238,7 @@ class Client(JobCalls):
     def reset_breaker(self, tenant: str, destination: str) -> bool:
         """Closes a breaker now, of a destination or of the one that a target goes to; whether it was open.
 
-        Sent again by itself after a lost answer: then what the first request closed counts as closed before.
+        Retried after a lost answer: then what the first request closed counts as closed before.
         """
         content = json.dumps({"tenant": tenant, "destination": destination}).encode()
         body = self._call("POST", "/v1/breakers:reset", content=content, repeatable=True)

@@ -248,10 +248,10 @@ def _show_replay(letter_id: str, outcome: Replay) -> None:
 
 
 def _replay_json(outcome: Replay) -> dict[str, Any]:
-    told = {"id": outcome.id, "job_id": outcome.job_id, "outcome": outcome.outcome}
+    body = {"id": outcome.id, "job_id": outcome.job_id, "outcome": outcome.outcome}
     if outcome.due_at is None:
-        return {**told, "state": outcome.state}
-    return {**told, "attempt": outcome.attempt, "due_at": format_instant(outcome.due_at)}
+        return {**body, "state": outcome.state}
+    return {**body, "attempt": outcome.attempt, "due_at": format_instant(outcome.due_at)}
 
 
 def _show_matches(matches: Matches, *, as_json: bool) -> None:

@@ -39,7 +39,7 @@ def letter_table(letter: DeadLetter) -> Table:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     job = dict(letter.job or {})
-    told = {
+    rows = {
         "id": letter.id,
         "tenant": letter.tenant,
         "dead at": format_instant(letter.dead_at),
@@ -52,7 +52,7 @@ def letter_table(letter: DeadLetter) -> Table:
         "payload": "gone" if letter.is_payload_gone else None,
         "raw": letter.raw,
     }
-    for name, value in told.items():
+    for name, value in rows.items():
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             table.add_row(name.replace("_", " "), escape(text))

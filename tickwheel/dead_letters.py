@@ -12,7 +12,7 @@ from tickwheel.instants import format_instant, parse_instant
 
 @dataclass(frozen=True, kw_only=True)
 class LetterFilter:
-    """Which dead letters of a tenant are meant: all that match everything that is said.
+    """Selects dead letters of a tenant: all that match every filter that is set.
 
     tenant: or `?` for what Tickwheel did not write. since: 24 hours before until, where it is not said; at most 90 days
     back. until: letters before; None for now. target: of the job, or its destination such as `https://example.com`.
@@ -55,7 +55,7 @@ class LetterFilter:
 class DeadLetter:
     """What failed for good.
 
-    payload and job are told of one letter, not in a list; job is how it was asked for, of its headers only the names.
+    payload and job are returned for a single dead letter, not in a list; job is what was submitted, of its headers only the names.
     raw is the beginning of a body that Tickwheel did not write, which has no job.
     """
 

@@ -1,4 +1,4 @@
-"""The health of a stage, as the API tells it."""
+"""The health of a stage, as the API returns it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class ClassHealth:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             priority=body["priority"],
             depth=body["depth"],
@@ -54,7 +54,7 @@ class Listed:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(count=body["count"], first=tuple(body["first"]))
 
 
@@ -71,7 +71,7 @@ class ShardHealth:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             shard=body["shard"],
             scanned_at=_instant(body["scanned_at"]),
@@ -98,7 +98,7 @@ class ShardsHealth:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             count=body["count"],
             unscanned=tuple(body["unscanned"]["first"]),
@@ -120,7 +120,7 @@ class SweeperHealth:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             published_at=_instant(body["published_at"]),
             is_fresh=body["is_fresh"],
@@ -140,7 +140,7 @@ class UnservedTenant:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(tenant=body["tenant"], status=body["status"], note=body["note"], since=_instant(body["since"]))
 
 
@@ -170,7 +170,7 @@ class Health:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         breakers, pause, tenants = body["breakers"], body["pause"], body["tenants"]
         return cls(
             status=body["status"],

@@ -1,4 +1,4 @@
-"""The calls about a job that was submitted: what its owner changes, and what its target tells."""
+"""The calls about a job that was submitted: what its owner changes, and what its target reports."""
 
 import json
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ class Ended:
 
 
 class JobCalls:
-    """A part of the client. Every call is sent again by itself when an answer was lost: twice is the same as once.
+    """A part of the client. Every call is retried when an answer was lost: twice is the same as once.
 
     Each raises Unreachable, and ApiProblem when the scheduler refuses: 409 says why, 404 that there is no such job.
     """
@@ -126,7 +126,7 @@ class JobCalls:
         return read_answer(Explanation.from_json, self._call("GET", f"{path_of(job_id)}/explain", repeatable=True))
 
     def heartbeat(self, job_id: str, *, fence: int, lease: timedelta | None = None) -> Heartbeat:
-        """Tells that the target of an attempt goes on by itself, and for how long at most it will not be heard of.
+        """Extends the lease of an attempt whose target answered 202. lease: the time until the next heartbeat, at most.
 
         The lease is 1 s to 12 h, and without one the timeout of the job and 5 s. ApiProblem (409) with the code
         `stale_fence` or `already_settled`: the attempt is over, so stop.

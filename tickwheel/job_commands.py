@@ -1,4 +1,4 @@
-"""The commands about a job that was submitted: what its owner changes, and what its target tells."""
+"""The commands about a job that was submitted: what its owner changes, and what its target reports."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -89,7 +89,7 @@ def heartbeat(
     region: RegionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell that the target of an attempt goes on by itself."""
+    """Extend the lease of an attempt whose target answered 202."""
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
         print_fields(client.heartbeat(job_id, fence=fence, lease=lease), as_json=as_json)
 

@@ -75,7 +75,7 @@ class RetryPolicy:
 class Http:
     """How an HTTP target is called, and which of its answers mean what; a field left out takes the scheduler's default.
 
-    The defaults are `POST`, success from 200 to 299, and another attempt for what may pass by itself; `retry_on`
+    The defaults are `POST`, success from 200 to 299, and retries for failures that may be temporary; `retry_on`
     names further statuses to try again. What `headers` hold may be secret: it is left out of the text of this value.
     """
 
@@ -300,7 +300,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Cancellation:
-    """`cancelled`: it will not run. `cancel_requested`: an attempt is running and is told to stop."""
+    """`cancelled`: it will not run. `cancel_requested`: an attempt is running and is asked to stop."""
 
     id: str
     state: Literal["cancelled", "cancel_requested"]

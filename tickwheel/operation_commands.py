@@ -70,7 +70,7 @@ def _matching(
         datetime | None, typer.Option(parser=due_option, help="Jobs due before; RFC 3339, or from now: 2h.")
     ] = None,
     target: Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires are meant.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires are selected.")] = None,
     tag: Annotated[str | None, typer.Option(help="One of the job's.")] = None,
     every: Annotated[
         bool, typer.Option("--all", help="All jobs of the tenant: needed where nothing else says which.")
@@ -254,10 +254,10 @@ def stop(
 
 
 def _finish(calls: Operations, operation: Operation, *, no_wait: bool, as_json: bool, out: Path | None = None) -> None:
-    """Waits for the end of an operation, and tells it; or tells that it was accepted."""
+    """Waits for the end of an operation, and prints it; or prints that it was accepted."""
     if no_wait:
-        told = f"accepted {operation.id}: look at it with `tickwheel operations show {operation.id} --tenant {operation.tenant}`"
-        typer.echo(json.dumps(operation.body) if as_json else told)
+        accepted = f"accepted {operation.id}: look at it with `tickwheel operations show {operation.id} --tenant {operation.tenant}`"
+        typer.echo(json.dumps(operation.body) if as_json else accepted)
         return
     operation = _followed(calls, operation, as_json=as_json)
     if out is not None and operation.state == "done":

@@ -40,7 +40,7 @@ def operation_table(operation: Operation) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    told = {
+    rows = {
         "id": operation.id,
         "tenant": operation.tenant,
         "action": operation.action,
@@ -59,7 +59,7 @@ def operation_table(operation: Operation) -> Table:
         "refused": operation.refused or None,
         "error": operation.error,
     }
-    for name, value in told.items():
+    for name, value in rows.items():
         if value is not None:
             table.add_row(name, escape(value if isinstance(value, str) else json.dumps(value)))
     return table

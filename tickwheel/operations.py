@@ -17,11 +17,11 @@ _OVER = ("done", "stopped", "failed")
 
 @dataclass(frozen=True, kw_only=True)
 class JobFilter:
-    """Which jobs of a tenant are meant: all that wait and match everything that is said.
+    """Selects jobs of a tenant: all that wait and match every filter that is set.
 
     due_from: an hour ago, where it is not said; at most 14 days back. due_until: jobs due before; None for all that come.
-    target: of the job, or its destination such as `https://example.com`. schedule: whose fires are meant. all: needed
-    where nothing but the tenant is said. Raises InvalidRequest.
+    target: of the job, or its destination such as `https://example.com`. schedule: whose fires are selected. all: needed
+    where no other filter is set. Raises InvalidRequest.
     """
 
     tenant: str
@@ -74,10 +74,10 @@ class Example:
 class Operation:
     """An operation as it stands.
 
-    share: of its way that lies behind it, from 0 to 1. examined: rows that were read. matched: jobs that are meant, and
+    share: progress, from 0 to 1. examined: rows that were read. matched: jobs that are selected, and
     waited; done: those that it was done to; refused: how many of the others, by why. examples: the first refused jobs, or of
     a dry run those that match. error: of its last turn. parts: where the files of an export that is done may be
-    downloaded, told of one operation for 15 minutes, not in a list.
+    downloaded, returned for a single operation for 15 minutes, not in a list.
     """
 
     id: str
@@ -107,7 +107,7 @@ class Operation:
 
     @property
     def refused_count(self) -> int:
-        """Jobs that are meant, and that it could not be done to."""
+        """Selected jobs that were refused."""
         return sum(self.refused.values())
 
     @classmethod

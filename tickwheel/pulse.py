@@ -1,4 +1,4 @@
-"""What goes on in a stage, as the API tells it: rates, lag, and the tenants that stand out."""
+"""Live counts of a stage, as the API returns them: rates, lag, and the tenants with the most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Lag:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             attempts=body["attempts"],
             p50=_duration(body["p50_ms"]),
@@ -50,7 +50,7 @@ class Minute:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             at=parse_instant(body["at"]),
             elapsed=timedelta(seconds=body["seconds"]),
@@ -76,7 +76,7 @@ class Standout:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(tenant=body["tenant"], count=body["count"])
 
 
@@ -96,7 +96,7 @@ class Pulse:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
 
         def standouts(found: Sequence[Mapping[str, Any]]) -> tuple[Standout, ...]:
             return tuple(Standout.from_json(each) for each in found)

@@ -225,7 +225,7 @@ def backfill(
 
 
 def _backfilled(part: Callable[[str | None], Backfill], after: str | None, *, as_json: bool) -> Backfill:
-    """All parts as one; where one is refused, it is told where to go on."""
+    """All parts as one; where one is refused, the output says where to continue."""
     with progress_bar(disable=as_json) as progress:
         task = progress.add_task("backfilling", total=None)
         found = part(after)
@@ -278,8 +278,8 @@ def delete(
     """Remove a schedule."""
     with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
         client.schedules.delete(schedule_id, tenant=tenant)
-    told = {"id": schedule_id, "tenant": tenant, "status": "deleted"}
-    typer.echo(json.dumps(told) if as_json else f"deleted {schedule_id}")
+    deleted = {"id": schedule_id, "tenant": tenant, "status": "deleted"}
+    typer.echo(json.dumps(deleted) if as_json else f"deleted {schedule_id}")
 
 
 def import_schedules(

@@ -44,7 +44,7 @@ def standing_table(schedule: Schedule) -> Table:
     rule = {"rule": rule_text(schedule.definition)}
     rest = {name: value for name, value in schedule.definition.items() if name not in (*RULES, "timezone")}
     rest |= {"job": _without_secrets(rest["job"])} if "job" in rest else {}
-    told = {
+    rows = {
         "id": schedule.id,
         "tenant": schedule.tenant,
         "status": schedule.status,
@@ -62,7 +62,7 @@ def standing_table(schedule: Schedule) -> Table:
         "last skip": schedule.last_skip and f"{schedule.last_skip[0]} at {format_instant(schedule.last_skip[1])}",
         "failures in a row": str(schedule.failures_in_a_row) if schedule.failures_in_a_row else None,
     }
-    for name, value in told.items():
+    for name, value in rows.items():
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             table.add_row(name.replace("_", " "), escape(text))

@@ -64,7 +64,7 @@ STANDING = frozenset(
         "runs",
     }
 )
-"""What the scheduler tells of a schedule beside its definition."""
+"""What the scheduler returns for a schedule besides its definition."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class NewSchedule:
     def from_json(cls, body: Any) -> "NewSchedule":
         """Reads a tenant, an id and a definition, as a line of a file has them; raises InvalidSchedule.
 
-        What the scheduler tells of a schedule can be read too: what it tells beside the definition is left out, but a
+        The scheduler's answer for a schedule can be read too: fields besides the definition are ignored, but a
         schedule that is paused is refused, because it would go on.
         """
         if not isinstance(body, dict):

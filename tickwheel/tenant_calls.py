@@ -1,6 +1,6 @@
 """The calls about tenants, as `client.tenants`; all but `get` and `usage` are for operators.
 
-A change is sent again by itself when its answer was lost, unless it names the version that it changes: then the repeat
+A change is retried when its answer was lost, unless it names the version that it changes: then the repeat
 would be refused where the first request was applied.
 """
 
@@ -42,7 +42,7 @@ class Tenants:
             yield from found
 
     def usage(self, tenant: str, *, first: date | None = None, last: date | None = None) -> Usage:
-        """What it has used on these UTC days, both included, about: 30 days until today unless it is said, 400 at most."""
+        """What it has used on these UTC days, both included, approximately: by default 30 days until today, 400 at most."""
         query = urlencode(
             {name: day.isoformat() for name, day in (("from", first), ("until", last)) if day is not None}
         )
@@ -74,7 +74,7 @@ class Tenants:
         unset: Sequence[str] = (),
         version: int | None = None,
     ) -> Tenant:
-        """Changes what is said, and keeps the rest; `principals` takes the place of those there are.
+        """Changes the given fields, and keeps the rest; `principals` replaces the current ones.
 
         unset: names of limits that are to be its plan's again; or plan, limits, principals, note: its usual one. Raises
         InvalidRequest for a name that is none, or that is set at the same time.

@@ -145,7 +145,7 @@ def set_tenant(  # noqa: PLR0917  # typer reads the options off the signature
     region: RegionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change what is said of a tenant, and keep the rest."""
+    """Change the given fields of a tenant, and keep the rest."""
     limits = _said(
         {
             "weight": weight,
@@ -225,7 +225,7 @@ def delete(  # noqa: PLR0917  # typer reads the options off the signature
     region: RegionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a tenant with all its jobs, schedules, payloads and traces; `tickwheel tenant show` tells how far that is.
+    """Delete a tenant with all its jobs, schedules, payloads and traces; `tickwheel tenant show` shows the progress.
 
     From `in effect by` on, nothing of it is taken in anywhere.
     """
@@ -271,8 +271,8 @@ def resume_stage(
 
 
 def _said(limits: dict[str, Any]) -> dict[str, Any]:
-    told = without_none(limits)
-    return {name: limit.value if isinstance(limit, Amount) else limit for name, limit in told.items()}
+    given = without_none(limits)
+    return {name: limit.value if isinstance(limit, Amount) else limit for name, limit in given.items()}
 
 
 def _among(principals: Sequence[str], added: Sequence[str], removed: Sequence[str]) -> list[str]:

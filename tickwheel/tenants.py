@@ -1,4 +1,4 @@
-"""Tenants and the whole stage, as the API tells them."""
+"""Tenants and the whole stage, as the API returns them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -33,7 +33,7 @@ class StageStatus:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(**_status_of(body))
 
 
@@ -50,7 +50,7 @@ class Deletion:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(part=body["part"], deleted=dict(body["deleted"]), ledger=body["ledger"])
 
 
@@ -68,7 +68,7 @@ class ScheduleLoad:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(**{field.name: body[field.name] for field in fields(cls)})
 
 
@@ -86,7 +86,7 @@ class Cap:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(**{field.name: body[field.name] for field in fields(cls)})
 
 
@@ -109,7 +109,7 @@ class Tenant(StageStatus):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             tenant=body["tenant"],
             plan=body["plan"],
@@ -141,7 +141,7 @@ class Figures:
 class Usage:
     """What a tenant has used by UTC days, from first until last. days: those on which there was anything, in order.
 
-    schedules: what they come to now; None where the stage is of a version that does not tell. cap: what waits for its
+    schedules: their load now; None where the stage is of a version that does not report it. cap: what waits for its
     `execution_rate`; None where it has none.
     """
 
@@ -155,7 +155,7 @@ class Usage:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Reads what the API told."""
+        """Reads the scheduler's answer."""
         return cls(
             tenant=body["tenant"],
             first=date.fromisoformat(body["from"]),

@@ -1,6 +1,6 @@
 """The screen of `tickwheel top`: how the stage does, what goes on in it, how late that is, and whose it is.
 
-Nothing is told by its colour alone: a word or a mark stands beside each.
+No information is in a colour alone: a word or a mark stands beside each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from tickwheel.health import ClassHealth, Health
 from tickwheel.pulse import FIGURES, Lag, Minute, Pulse, Standout
 from tickwheel.status_screen import duration
 
-# Okabe and Ito's palette, which is told apart by the colour-blind too; each comes with its mark.
+# Okabe and Ito's palette, which colour-blind people can distinguish; each comes with its mark.
 _STATUS = {
     "ok": ("✔", "bold #009e73"),
     "behind": ("▲", "bold #d55e00"),
@@ -198,4 +198,4 @@ def lag_text(lag: timedelta | None) -> str:
     seconds = lag.total_seconds()
     if seconds < 1:
         return f"{seconds * 1_000:.0f}ms"
-    return f"{seconds:.1f}s" if seconds < 10 else duration(lag)  # noqa: PLR2004  above, tenths tell nothing
+    return f"{seconds:.1f}s" if seconds < 10 else duration(lag)  # noqa: PLR2004  above, tenths are noise

@@ -1,4 +1,4 @@
-"""The command that tells what a tenant has used: `tickwheel tenant usage`."""
+"""The command that prints what a tenant has used: `tickwheel tenant usage`."""
 
 import json
 from dataclasses import asdict, fields

@@ -70,9 +70,9 @@ def verify(
             total = verification.run(jobs, seed, struck, progress, on=on)
     command = "tickwheel verify" + (f" --faults {faults}" if faults is not None else "")
     command += " --on dynamodb" if on is Place.DYNAMODB else ""
-    told = {"on": str(on), "seed": seed if episode is None else None}
+    origin = {"on": str(on), "seed": seed if episode is None else None}
     if as_json:
-        typer.echo(json.dumps(verification.report.as_json(total, command=command, **told)))
+        typer.echo(json.dumps(verification.report.as_json(total, command=command, **origin)))
     else:
         _show(verification.report, total, command=command, seed=seed, is_one=episode is not None)
     if not total.is_kept:

@@ -28,7 +28,7 @@ from tickwheel.demo.workload import Fate, PlannedJob
 from tickwheel.jobs import Job, Submission, Submitted
 
 SETTLED = frozenset({"succeeded", "failed", "cancelled", "expired"})
-"""States that a job does not leave by itself."""
+"""States that a job leaves only when somebody changes it."""
 
 _MOST_NAMED = 10
 

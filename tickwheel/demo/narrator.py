@@ -1,4 +1,4 @@
-"""How the demo tells what it is doing: a live line on a terminal, elsewhere a line now and then."""
+"""How the demo reports its progress: a live line on a terminal, elsewhere a line now and then."""
 
 import threading
 import time

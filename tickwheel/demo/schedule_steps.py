@@ -43,7 +43,7 @@ def count_herd(client: Client, schedules: Sequence[NewSchedule], narrator: Narra
 
 
 def import_schedules(client: Client, schedules: Sequence[NewSchedule], narrator: Narrator) -> Import:
-    """Puts every schedule, and tells why those are refused that never fire. Raises what is said when none is taken."""
+    """Puts every schedule, and reports why those that never fire are refused. Raises the refusal when none is accepted."""
     narrator.begin("Import the schedules", total=len(schedules))
     done = refused = 0
 

@@ -1,4 +1,4 @@
-"""The endpoint that the demo's jobs call: it fails as it was told to, and remembers every arrival."""
+"""The endpoint that the demo's jobs call: it fails as configured, and records every arrival."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class LocalCloud:
         assert self._detached, "a cloud that is not detached ends with this process"
         process, self._process = self._process, None
         if process is not None:
-            process.returncode = 0  # or Popen warns about the process that it is meant to leave behind
+            process.returncode = 0  # or Popen warns about the process that is left running on purpose
 
     def _spawn(self) -> None:
         folder = self.checkout.folder_of(self.port)

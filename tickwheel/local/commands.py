@@ -1,4 +1,4 @@
-"""`tickwheel local`: the cloud on this machine that stays until it is told to go."""
+"""`tickwheel local`: the cloud on this machine that runs until it is stopped."""
 
 import json
 from typing import Annotated, Any

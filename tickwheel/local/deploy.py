@@ -38,7 +38,7 @@ def deploy(
     """Bootstraps and deploys every stack with the context `stage=local`; returns the outputs of all of them by name.
 
     stack: only that one, by the path that the application gives it, and not those that it needs. `folder` takes the synthesised app and the CDK's own files; `app_folder` is where cdk.json is, the checkout
-    unless told. Raises NotLoopback before anything runs, or DeployFailed with the last lines of the CLI.
+    unless asked to. Raises NotLoopback before anything runs, or DeployFailed with the last lines of the CLI.
     """
     refuse_other_machines(aws.endpoint_url)
     environment = _environment(checkout, aws, folder)

@@ -14,7 +14,7 @@ and a second is what our lag is measured against.
 It lets the process of a function die alone. ministack alone would then end all processes of that function, in the middle
 of whatever they do, those included that are about to start in its place.
 
-It throttles DynamoDB while it is told to (throttling.py).
+It throttles DynamoDB on request (throttling.py).
 
 With `--lifeline` it ends when its standard input does. The kernel closes that pipe when the parent dies, however it
 dies, so no cloud and no Lambda outlives a demo, benchmark or test that was killed.
@@ -44,7 +44,7 @@ _ACTION_OF_BATCH = {
 
 
 def main() -> None:
-    """Serves until told to stop."""
+    """Serves until it is stopped."""
     if "--lifeline" in sys.argv[1:]:
         threading.Thread(target=_end_with_parent, name="lifeline", daemon=True).start()
     threading.Thread(target=_poll_queues, name="poll-queues", daemon=True).start()
