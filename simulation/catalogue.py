@@ -1,4 +1,4 @@
-"""All scenarios by name, in the order in which they are told."""
+"""All scenarios by name, in the order of the report."""
 
 from __future__ import annotations
 

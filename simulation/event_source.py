@@ -49,7 +49,7 @@ class Function:
         self.spent = Spent()
 
     def invoke(self, parcels: Sequence[Parcel], done: Callable[[Sequence[str]], None]) -> None:
-        """Run a batch, as soon as there is an environment; then tell which messages must come back."""
+        """Run a batch, as soon as there is an environment; then return which messages must come back."""
         environment, at = self._environment()
         self.busy += 1
         self.most_busy = max(self.most_busy, self.busy)

@@ -27,7 +27,7 @@ class Parcel:
 
 
 class Queue:
-    """One queue. share: of the stage that is simulated; limits are scaled by it. wakes: told when there is something.
+    """One queue. share: of the stage that is simulated; limits are scaled by it. wakes: called when there is something.
 
     Quiet groups first: a noisy one has more than a tenth of what is in flight (SQS fair queues). Within each, the
     oldest first; SQS itself promises no order.

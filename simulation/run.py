@@ -27,7 +27,7 @@ _A_MOMENT = 1.0
 def simulate(
     scenario: Scenario, *, seed: int, limits: Limits | None = None, advance: Callable[[float], None] = lambda _: None
 ) -> Result:
-    """Run it. advance: told the share that is done."""
+    """Run it. advance: called with the share that is done."""
     began_at = time.process_time()
     limits = limits or Limits()
     sample = Sample(scenario.size.shards, scenario.sampled)

@@ -126,7 +126,7 @@ class SimulatedStage:
         return api.place(timer, at=at)
 
     def run(self, *, until: float, advance: Callable[[float], None] = lambda _: None) -> None:
-        """Let the stage run, minute by minute. advance: told how far it has come."""
+        """Let the stage run, minute by minute. advance: called with the progress."""
         minute = 0.0
         while minute < until:
             self.world.at(minute, self._note_minute)

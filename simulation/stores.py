@@ -132,7 +132,7 @@ class SimulatedTimers:
 
 
 class SimulatedReady:
-    """The ready queues over the network: full batches, side by side. promoted: told what a scanner sends."""
+    """The ready queues over the network: full batches, side by side. promoted: called with what a scanner sends."""
 
     def __init__(
         self, queues: Mapping[Priority, Queue], line: Line, *, share: float, promoted: Callable[..., None]
@@ -193,7 +193,7 @@ class Target:
 
 
 class SimulatedTargets:
-    """What jobs call. A target is `https://{host}/{class}`, so that calls are told apart by their class."""
+    """What jobs call. A target is `https://{host}/{class}`, so that calls are distinguished by their class."""
 
     def __init__(self, target: Target, line: Line, dice: Dice, calls: Calls) -> None:
         self._target = target

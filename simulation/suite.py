@@ -20,7 +20,7 @@ LONGEST_FIRST = ("scheduler_down", "dependency_down", "retry_storm", "executions
 """Begun first, so that no process has nothing to do in the end."""
 
 _LOOK = 0.2
-_told: SimpleQueue[tuple[str, float]] | None = None
+_updates: SimpleQueue[tuple[str, float]] | None = None
 
 
 def run_one(name: str, *, is_full: bool, seed: int, advance: Callable[[float], None] = lambda _: None) -> Result:
@@ -35,37 +35,37 @@ def run_all(names: Sequence[str], *, is_full: bool, seed: int, advance: Advance)
         return [run_one(name, is_full=is_full, seed=seed, advance=_for(name, advance)) for name in names]
     # Forked, a process would inherit whatever threads and locks its parent has.
     context = get_context("spawn")
-    told: SimpleQueue[tuple[str, float]] = context.SimpleQueue()
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_listen, initargs=(told,)) as pool:
+    updates: SimpleQueue[tuple[str, float]] = context.SimpleQueue()
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_listen, initargs=(updates,)) as pool:
         begun = sorted(names, key=lambda name: name not in LONGEST_FIRST)
         futures = {name: pool.submit(_run_telling, name, is_full, seed) for name in begun}
         try:
-            _follow(futures, told, advance)
+            _follow(futures, updates, advance)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
         return [futures[name].result() for name in names]
 
 
-def _follow(futures: Mapping[str, Future[Any]], told: SimpleQueue[tuple[str, float]], advance: Advance) -> None:
+def _follow(futures: Mapping[str, Future[Any]], updates: SimpleQueue[tuple[str, float]], advance: Advance) -> None:
     waiting = set(futures.values())
     while waiting:
         done, waiting = wait(waiting, timeout=_LOOK)
-        while not told.empty():
-            advance(*told.get())
+        while not updates.empty():
+            advance(*updates.get())
         for future in done:
             future.result()
 
 
-def _listen(told: SimpleQueue[tuple[str, float]]) -> None:
-    global _told  # noqa: PLW0603  a process has one, and is told of it once
-    _told = told
+def _listen(updates: SimpleQueue[tuple[str, float]]) -> None:
+    global _updates  # noqa: PLW0603  a process has one, which is set once
+    _updates = updates
 
 
 def _run_telling(name: str, is_full: bool, seed: int) -> Result:
-    assert _told is not None  # by the initializer
-    told = _told
-    return run_one(name, is_full=is_full, seed=seed, advance=lambda share: told.put((name, share)))
+    assert _updates is not None  # by the initializer
+    updates = _updates
+    return run_one(name, is_full=is_full, seed=seed, advance=lambda share: updates.put((name, share)))
 
 
 def _for(name: str, advance: Advance) -> Callable[[float], None]:

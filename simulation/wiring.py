@@ -72,7 +72,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all environments of a stage share. promoted: told what a scanner sends, and when."""
+    """What all environments of a stage share. promoted: called with what a scanner sends, and when."""
 
     size: StageSize
     wheel: Wheel

@@ -31,7 +31,7 @@ _client: Callable[..., Any] = boto3.client
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells one deployment from another: the hash of the worker's code, and where the API answers."""
+    """What distinguishes one deployment from another: the hash of the worker's code, and where the API answers."""
 
     code: str
     api_endpoint: str
@@ -51,7 +51,7 @@ class Deployment:
         self.__dict__.pop("_resources", None)
 
     def roll_back(self, checkout: Checkout) -> None:
-        """Deploy the scheduler of a checkout alone: what docs/upgrading.md tells to do."""
+        """Deploy the scheduler of a checkout alone: what docs/upgrading.md says to do."""
         self.stack = replace(self.stack, checkout=checkout).redeploy_scheduler()
         self.__dict__.pop("_resources", None)
 

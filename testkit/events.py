@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a Lambda is told about its own invocation."""
+    """What a Lambda receives about its own invocation."""
 
     remaining_ms: int = 60_000
     function_name: str = "function"

@@ -1,4 +1,4 @@
-"""Waiting for what another process does, with a failure that tells what was seen instead."""
+"""Waiting for what another process does, with a failure that says what was seen instead."""
 
 from __future__ import annotations
 

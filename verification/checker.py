@@ -41,7 +41,7 @@ class Invariant(StrEnum):
     CANCELS_KEPT = "cancels_kept"
     """What was cancelled is not called any more; what was asked to stop is not begun again."""
     ENDS_AGREE = "ends_agree"
-    """The ledger tells of an end that the target has seen."""
+    """The ledger records an end that agrees with what the target saw."""
     SCHEDULES_KEPT = "schedules_kept"
     """Every fire that a schedule owes comes to an end, and none that it does not owe runs."""
 
@@ -159,7 +159,7 @@ class _Judge:
     def _check_key(self, key: str) -> None:
         asked, row = self._asked(key), self._history.rows.get(key)
         if asked is None:
-            # Its calls have been told of.
+            # Its calls have been reported.
             is_known = key in self._calls or _schedule_of(key) in self._fires
             self._expect(Invariant.TENANTS_APART, key, is_known, "has a row or a dead letter, and nobody asked for it")
             return

@@ -1,4 +1,4 @@
-"""Those who submit, cancel and manage schedules, and ask again when they hear nothing."""
+"""Clients that submit, cancel and manage schedules, and retry when they get no answer."""
 
 from __future__ import annotations
 

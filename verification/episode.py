@@ -32,7 +32,7 @@ _MOST_TOLD = 3
 class Outcome:
     """What became of an episode. is_long: it lasted for months. fires: of schedules, that were owed.
 
-    doubts: promises that the world that it ran in found broken by itself, which knows how the scheduler works.
+    doubts: promises that the world that it ran in, which knows how the scheduler works, found broken.
     stories: of the first violations and doubts, call by call. acts: how often each was done.
     """
 

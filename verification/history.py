@@ -19,8 +19,8 @@ class Answer(StrEnum):
     """What a target made of a call.
 
     effect: it did what it was asked to. known: it had done so before, and said so. stale: it has seen a larger fence, or
-    its caller had hung up, so that nothing was done. failed: it said no. none: its caller died before it heard.
-    pending: it went on by itself, and has not said what came of it.
+    its caller had hung up, so that nothing was done. failed: it said no. none: its caller died before it received it.
+    pending: it answered 202, and has not completed the job yet.
     """
 
     EFFECT = "effect"
@@ -35,7 +35,7 @@ class Answer(StrEnum):
 class Job:
     """One job that was submitted, or as which one goes on that was moved.
 
-    key: of its ledger row. is_accepted: a client was told that it will run. hastened_at: when somebody asked first to let
+    key: of its ledger row. is_accepted: a client received that it will run. hastened_at: when somebody asked first to let
     it run at once.
     """
 
@@ -126,7 +126,7 @@ class Letter:
 class Cancel:
     """A cancel that took hold. is_final: the job will not run; else only what was running may go on.
 
-    answered_at: None when its client was not told, and so was promised nothing.
+    answered_at: None when its client received no answer, and so was promised nothing.
     """
 
     key: str

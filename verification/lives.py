@@ -1,4 +1,4 @@
-"""While schedules fire, as their clients were told, and which fires they owe for that."""
+"""While schedules fire, according to the answers to their clients, and which fires they owe for that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from verification.recorder import Recorder
 
 @dataclass
 class Life:
-    """While a schedule fires: since a client asked for it, and was told so, until it asked for its end, and was told."""
+    """While a schedule fires: since a client asked for it, and got an answer, until it asked for its end, and got one."""
 
     schedule: Schedule
     asked_at: datetime
@@ -65,12 +65,12 @@ class Scheduling(World):
             life.told_at = life.told_at or self.clock.instant
 
     def is_firing(self, key: str) -> bool:
-        """Whether a client was told that a schedule fires."""
+        """Whether a client received that a schedule fires."""
         life = self.lives[key][-1]
         return life.told_at is not None and life.stopped_at is None
 
     def is_stopped(self, key: str) -> bool:
-        """Whether a client was told that a schedule does not fire any more."""
+        """Whether a client received that a schedule does not fire any more."""
         return self.lives[key][-1].is_over_at is not None
 
     def owed(self, key: str, *, caught_up_at: datetime, ended_at: datetime) -> Fires:

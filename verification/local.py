@@ -1,6 +1,6 @@
 """A run on the local stack: the deployed Lambdas, with the faults that can be brought about from outside.
 
-The history is what clients were told, what the sink saw, and the tables of the ledger and of the dead letters at the end.
+The history is what clients received, what the sink saw, and the tables of the ledger and of the dead letters at the end.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Owning(World):
     def ask_again_for_replays(self) -> bool:
         """Whoever asked for one and got no clear answer asks again: what has gone on is forgotten then. Whether there were any.
 
-        Not for what waits to go on: it must come to its end by itself.
+        Not for what waits to continue: it must end without help.
         """
         left = [letter_id for letter_id in self.record.replays_in_doubt() if self._is_over(letter_id)]
         for letter_id in left:
@@ -101,7 +101,7 @@ class Owning(World):
         run.ended_at = run.ended_at or self.clock.instant
         process = super().complete(run, conditions)
         if not run.is_success:
-            # Another attempt may do it again: nobody has heard that it was done.
+            # Another attempt may do it again: no answer said that it was done.
             self.record.unheard(run)
         return process
 

@@ -129,7 +129,7 @@ class Owners:
         return self._chance.choice(waiting) if waiting else None
 
     def _go_on(self, run: Run) -> None:
-        """A target has said that it goes on by itself."""
+        """A target has answered 202."""
         stage, chance = self._stage, self._chance
         began_at, takes = stage.clock.instant, chance.choice(self._pace.took) * SECOND
         if chance.random() < 0.6:

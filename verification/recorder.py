@@ -1,4 +1,4 @@
-"""What clients of a stage on the fakes were told, and what its target saw: a model of a good target."""
+"""What clients of a stage on the fakes received, and what its target saw: a model of a good target."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Recorder(Promises):
     """Records beside what the world itself looks at.
 
     The target refuses a smaller fence than it has seen, and looks an idempotency key up before it acts. Whoever has hung
-    up, because the lease is over, is not heard.
+    up, because the lease is over, is not received.
     """
 
     def __init__(self, stores: Stores, chaos: Chaos) -> None:
@@ -104,7 +104,7 @@ class Recorder(Promises):
         return self._names[id(submission)]
 
     def loses_an_answer(self) -> bool:
-        """Whether what a client is told does not arrive."""
+        """Whether the answer to a client does not arrive."""
         return self._chaos.strikes(Fault.LOST_ANSWERS, 0.1)
 
     def was_told(self, submission: Submission) -> bool:
@@ -112,7 +112,7 @@ class Recorder(Promises):
         return self._key_of(submission) in self._ids
 
     def id_of(self, submission: Submission) -> str | None:
-        """The id of a job, as its client was told."""
+        """The id of a job, as its client received it."""
         return self._ids.get(self._key_of(submission)) if id(submission) in self._names else None
 
     def submitted(self, submission: Submission) -> None:
@@ -155,7 +155,7 @@ class Recorder(Promises):
         return list(self._in_doubt)
 
     def has_done(self, run: Run) -> None:
-        """A target that went on by itself has done its work, whoever hears of it."""
+        """A target that answered 202 has done its work, whether anybody learns of it or not."""
         key = parse_job_id(run.job_id).key
         if self._said.get(id(run)) is None:
             self._said[id(run)] = Answer.KNOWN if key in self._done else Answer.EFFECT
@@ -166,15 +166,15 @@ class Recorder(Promises):
         self._said.setdefault(id(run), Answer.FAILED)
 
     def unheard(self, run: Run) -> None:
-        """That it has done its work was not heard at once: another attempt may do it again."""
+        """The report of its success did not arrive at once: another attempt may do it again."""
         self.unsure.add(parse_job_id(run.job_id).key)
 
     def heard(self, run: Run) -> None:
-        """A target was answered when it told of its end, or was told that its attempt is not its own any more."""
+        """A target got an answer when it reported its end, or learned that its attempt is not its own any more."""
         self._heard.add(id(run))
 
     def was_heard(self, run: Run) -> bool:
-        """Whether it need not tell again."""
+        """Whether it need not report again."""
         return id(run) in self._heard
 
     def paused(self, tenant: str) -> None:

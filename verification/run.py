@@ -116,7 +116,7 @@ def run_all(
     stores: MakeStores = in_memory,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Total:
-    """Run an episode for each seed. stores: can be pickled. advance: told how many jobs have been judged since."""
+    """Run an episode for each seed. stores: can be pickled. advance: called with how many jobs have been judged since."""
     worth_a_process = _WORTH_A_PROCESS if stores is in_memory else 1
     processes = min(os.cpu_count() or 1, len(seeds) // worth_a_process)
     if processes <= 1:

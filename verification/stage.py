@@ -41,7 +41,7 @@ _COSTS = (0, 1, 20)
 
 
 def calm() -> Chaos:
-    """Nothing goes wrong by itself."""
+    """No faults at all."""
     return Chaos((), random.Random(0), LOCAL_WHEEL.skew)
 
 

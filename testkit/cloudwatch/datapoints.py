@@ -67,9 +67,11 @@ class Datapoints:
         """The metrics of a namespace that their service does not declare, or not with their dimensions."""
 
         def is_declared(of: Metric) -> bool:
-            told = dict(of.dimensions)
-            is_known = of.name in emitted.get(told.pop("service", ""), ())
-            return is_known and len(told) <= 1 and told.keys() <= set(dimensions.get(of.name, ()))
+            dimension_values = dict(of.dimensions)
+            is_known = of.name in emitted.get(dimension_values.pop("service", ""), ())
+            return (
+                is_known and len(dimension_values) <= 1 and dimension_values.keys() <= set(dimensions.get(of.name, ()))
+            )
 
         return {of for of in self.values if of.namespace == namespace and not is_declared(of)}
 

@@ -22,7 +22,7 @@ from testkit.world.host import Host
 from testkit.world.process import SMOOTHLY, Conditions, Process
 
 _IT_IS_OVER = (StaleFence, AlreadySettled, JobNotFound)
-"""What tells a target that its attempt is not its own any more."""
+"""The answers by which a target learns that its attempt is not its own any more."""
 
 
 class Controls(Host):

@@ -88,7 +88,7 @@ class Ledger(DynamoDBLedger):
         super().__init__(table.client, table.name, **given)
         self._seen: dict[str, LedgerRow] = {}
         self._looked = table
-        table.told.append(self._changed)
+        table.listeners.append(self._changed)
 
     @property
     def rows(self) -> dict[str, LedgerRow]:
@@ -109,7 +109,7 @@ class DeadLetters(DynamoDBDeadLetters):
         super().__init__(table.client, table.name)
         self._seen: dict[Key, DeadLetter] = {}
         self._looked = table
-        table.told.append(self._changed)
+        table.listeners.append(self._changed)
 
     @property
     def letters(self) -> dict[Key, DeadLetter]:
@@ -133,7 +133,7 @@ class Timers(DynamoDBTimerStore):
         self._seen: dict[tuple[int, int], dict[str, str]] = {}
         self._written: dict[str, datetime] = {}
         self._looked = table
-        table.told.append(self._changed)
+        table.listeners.append(self._changed)
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
         """A bucket that nothing is in is not asked for: months have a hundred thousand of them."""
@@ -185,7 +185,7 @@ class Operations(DynamoDBOperationStore):
         super().__init__(table.client, table.name)
         self._seen: dict[tuple[str, str], Operation] = {}
         self._looked = table
-        table.told.append(self._changed)
+        table.listeners.append(self._changed)
 
     @property
     def rows(self) -> dict[tuple[str, str], Operation]:

@@ -45,7 +45,7 @@ class Run:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its caller has heard of its end."""
+        """Whether its caller has received its end."""
         return self.ended_at is not None
 
     @property

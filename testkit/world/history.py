@@ -37,7 +37,7 @@ class Event:
 
 @dataclass
 class History:
-    """Everything, in order; told as far as it is about the jobs that a text names.
+    """Everything, in order; printed as far as it is about the jobs that a text names.
 
     disturbed: how much had happened when something last went wrong.
     """
@@ -55,7 +55,7 @@ class History:
         self.disturbed = self.moment
 
     def note(self, at: datetime, process: str, what: str, fate: str = "", about: Sequence[Any] = ()) -> None:
-        """Add to it. It is written out only when it is told."""
+        """Add to it. It is formatted only when it is printed."""
         self.events.append(Event(at, process, what, fate, about))
         if fate:
             self.disturb()
@@ -67,12 +67,12 @@ class History:
     def tell(self, text: str) -> str:
         """The end of the story of the jobs that the text names, and how its processes began and ended."""
         concerned = {event.process for event in self.events if _is_about(event, text)}
-        told = [
+        lines = [
             event
             for event in self.events
             if _is_about(event, text) or (event.process in concerned and (event.is_turn or event.fate))
         ]
-        return "\n".join(str(event) for event in told[-_TOLD:])
+        return "\n".join(str(event) for event in lines[-_TOLD:])
 
 
 def _is_about(event: Event, text: str) -> bool:

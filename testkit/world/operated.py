@@ -1,4 +1,4 @@
-"""What is promised about operations: they touch only what is meant, each job once, and leave nothing out."""
+"""What is promised about operations: they change only selected jobs, each once, and leave none out."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ class OperationPromises:
             tenant = asked.operation.tenant
             parts = range(1, self._stores.operations.rows[tenant, operation_id].progress.parts + 1)
             lines = [line for part in parts for line in self._stores.exports.parts[tenant, operation_id, part]]
-            told = [parse_job_id(json.loads(line)["id"]).key for line in lines]
+            exported = [parse_job_id(json.loads(line)["id"]).key for line in lines]
             for key in asked.exported:
-                self._promises.expect(told.count(key) == 1, f"not once in an export: {key} in {told}")
+                self._promises.expect(exported.count(key) == 1, f"not once in an export: {key} in {exported}")
 
     def open(self) -> list[Operation]:
         """Operations that are not over."""

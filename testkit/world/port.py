@@ -1,4 +1,4 @@
-"""The ports of one process: each call goes through it, and may fail as the adapters tell it."""
+"""The ports of one process: each call goes through it, and may fail as the adapters report it."""
 
 from __future__ import annotations
 

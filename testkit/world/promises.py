@@ -34,7 +34,7 @@ _MOVES = {(source, to) for sources, to in TRANSITIONS.values() for source in (*s
 
 @dataclass
 class Expected:
-    """A job that somebody was told to be accepted. removed_by: cancels that removed its row, and have not refused."""
+    """A job whose client received that it is accepted. removed_by: cancels that removed its row, and have not refused."""
 
     job_id: JobId
     submission: Submission
@@ -100,7 +100,7 @@ class Promises:
             self.sent.setdefault(submission.idempotency_key, submission)
 
     def accepted(self, submission: Submission, answer: Accepted) -> None:
-        """A client was told that its job will run."""
+        """A client received that its job will run."""
         first = self._answered.setdefault(parse_job_id(answer.job_id).key, answer.job_id)
         self.expect(first == answer.job_id, f"two ids: answered {first} and {answer.job_id}")
         if answer.job_id not in self.jobs:
@@ -112,18 +112,18 @@ class Promises:
         return [job_id for job_id, expected in self.jobs.items() if expected.job_id.key not in settled]
 
     def cancelled(self, job_id: str) -> None:
-        """A client was told that its job will not run."""
+        """A client received that its job will not run."""
         self.jobs[job_id].is_cancelled = True
 
     def cancel_requested(self, job_id: str) -> None:
-        """A client was told that no attempt will follow the one that is running."""
+        """A client received that no attempt will follow the one that is running."""
         expected = self.jobs[job_id]
         row = self._stores.ledger.rows.get(expected.job_id.key)
         if expected.last_attempt is None and row is not None:
             expected.last_attempt = row.attempt
 
     def held(self, run: Run) -> None:
-        """A target goes on by itself."""
+        """A target answered 202."""
         self._held.append(run)
         self.at_once.goes_on(run)
 
@@ -132,7 +132,7 @@ class Promises:
         return [run for run in self._held if not run.has_ended]
 
     def completed(self, run: Run) -> None:
-        """A target was told that it has succeeded."""
+        """A target received that its success is recorded."""
         key = parse_job_id(run.job_id).key
         row = self._stores.ledger.rows.get(key)
         is_its_own = row is not None and row.fence == run.fence
@@ -140,7 +140,7 @@ class Promises:
         self._completed.add(key)
 
     def has_failed(self, run: Run) -> None:
-        """A target tells that it has failed."""
+        """A target reports that it has failed."""
         self._told_to_have_failed.add(parse_job_id(run.job_id).key)
 
     def replayed(self, letter_id: LetterId) -> None:
@@ -154,7 +154,7 @@ class Promises:
                 expected.last_attempt = None  # a cancel that came too late is forgotten
 
     def _moved(self, key: str, row: LedgerRow) -> None:
-        """It goes on under another id, whether its client hears of that or not."""
+        """It continues under another id, whether its client receives that or not."""
         for expected in [expected for expected in self.jobs.values() if expected.job_id.key == key]:
             self.jobs[row.moved_to] = Expected(parse_job_id(row.moved_to), expected.submission)
 
@@ -321,7 +321,7 @@ class Promises:
         key = timer.job.key
         has_failed = any(run.has_ended and not run.is_success for run in self.runs.get(key, ()))
         has_lapsed = self._lapses[key] > 0 or key in self._held_up or not timer.job.is_ledgered
-        # Of a target that goes on by itself: it has said so, or was silent.
+        # Of a held attempt: it was completed, or timed out.
         fell_silent = any(parse_job_id(run.job_id).key == key and not run.is_success for run in self._held)
         has_failed = has_failed or fell_silent or key in self._told_to_have_failed
         return "poison" in timer.job.target or has_failed or key in self.refused_keys or has_lapsed

@@ -127,7 +127,7 @@ class SchedulePromises:
             self._expect(is_placed, f"recorded an alarm that is not placed: {key} at {after.rings_at}")
 
     def triggered(self, key: str, job_id: str) -> None:
-        """A client was told that its run is on its way."""
+        """A client received that its run is on its way."""
         parsed, version = parse_job_id(job_id), self.truth.last(key)
         expires_after = version.schedule.job.expires_after
         expires_at = parsed.due_at + expires_after if expires_after else None

@@ -1,4 +1,4 @@
-"""The store of the schedules, which tells what was written, and may be behind with what it lets others read."""
+"""The store of the schedules, which reports what was written, and may be behind with what it lets others read."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _MOST_WRITTEN = 25
 
 @dataclass
 class Table:
-    """One table. told: called with the key of each row that has changed, and the row, None where there is none any more.
+    """One table. listeners: called with the key of each row that has changed, and the row, None where there is none any more.
 
     Nobody else writes to it, so that a row that was not named in a request since it was read is as it was.
     """
@@ -30,7 +30,7 @@ class Table:
     client: DynamoDBClient
     name: str
     schema: TableSchema
-    told: list[Callable[[Key, Item | None], None]] = field(default_factory=list)
+    listeners: list[Callable[[Key, Item | None], None]] = field(default_factory=list)
     _items: dict[Key, Item] = field(default_factory=dict)
     _touched: dict[Key, None] = field(default_factory=dict)
 
@@ -93,8 +93,8 @@ class Table:
             del self._items[key]
         else:
             self._items[key] = item
-        for tell in self.told:
-            tell(key, item)
+        for listener in self.listeners:
+            listener(key, item)
 
 
 class Tables:

@@ -1,4 +1,4 @@
-"""What the jobs of one worker call: fine, flaky, stubborn, broken, the death of whoever calls it, or going on by itself."""
+"""What the jobs of one worker call: fine, flaky, stubborn, broken, fatal for its caller, or answering 202 and completing later."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _kind_of(target: str) -> str:
 
 
 def answer_of(target: str, invocation: Invocation) -> Outcome:
-    """What a target says, whether its caller lives to hear it or not."""
+    """What a target answers, whether its caller lives to receive it or not."""
     if "broken" in target or invocation.attempt <= _FAILS.get(_kind_of(target), 0):
         return Failed("the target said no")
     return Pending() if "lasting" in target else Succeeded("{}")

@@ -279,7 +279,7 @@ class World(Clients, Controls, Passing):
             "seats",
             "rates",
         )
-        # Read by whoever places or admits, now and then: no step of a history by itself.
+        # Read now and then by processes that place or admit: not a step of a history.
         tally, plans = self._counts(process)
         conditions = KnownConditions(clock=process.clock, shards=self.shards, journal=self.journal)
         everything = {
