@@ -77,7 +77,7 @@ class Workload:
 
     @property
     def executions(self) -> float:
-        """Jobs and fires a month, which is what a cost is told for a million of."""
+        """Jobs and fires a month, by whose million a cost is reported."""
         return self.jobs + self.fires
 
     @property

@@ -52,7 +52,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """How late the jobs of a group were; an early one counts as 0 and is told apart. again: arrivals after the first."""
+    """How late the jobs of a group were; an early one counts as 0 and is reported separately. again: arrivals after the first."""
 
     jobs: int
     p50: timedelta
@@ -75,7 +75,7 @@ class Planned:
 
 def run(console: Console) -> list[str]:
     """Deploy, submit, wait, print, write lag.json; a sentence for each group with early or missing jobs."""
-    # Whatever else runs here makes jobs late, so it is told beside their lag.
+    # Other load on this machine makes jobs late, so it is reported beside their lag.
     load = os.getloadavg()[0]
     planned = plan(guard=LOCAL_WHEEL.guard)
     arrivals = _measure(planned, console)
@@ -87,7 +87,7 @@ def run(console: Console) -> list[str]:
 
 
 def broken_promises(lags: Mapping[Group, Lag]) -> list[str]:
-    """A sentence for each group with early or missing jobs. A late one is told in the table, and breaks nothing here."""
+    """A sentence for each group with early or missing jobs. A late one is in the table, and breaks nothing here."""
     found: list[str] = []
     for group, lag in lags.items():
         if lag.early:

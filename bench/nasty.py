@@ -1,7 +1,7 @@
 """What the definitions cost that cost most: a list of those that once stopped a shard, and ones that are drawn.
 
 One that is taken must find its next fire fast, with caches cold and warm; a request with as many as fit into it must be
-answered fast, taken or not. Caches are emptied before what is told as cold.
+answered fast, taken or not. Caches are emptied before what is reported as cold.
 """
 
 import gc

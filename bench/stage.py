@@ -20,7 +20,7 @@ from testkit.fakes import DiscardingAudit
 
 
 class _Settings(ApiSettings, ScannerSettings, WorkerSettings, SweeperSettings):
-    """What all Lambdas are told."""
+    """What all Lambdas get."""
 
 
 def wiring(clock: SystemClock | None = None, *, handlers: Mapping[str, Handler] = MappingProxyType({})) -> Wiring:

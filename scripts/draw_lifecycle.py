@@ -29,7 +29,7 @@ MEANING = {
 
 CAUSE = {
     Event.REGISTER: "a submission with an idempotency key writes its row first",
-    Event.PARK: "its destination is left alone: the same attempt waits on in the wheel, and this tells the audit so",
+    Event.PARK: "its destination is not called: the same attempt waits in the wheel, and this row shows the bucket audit so",
     Event.CLAIM: "a worker takes an attempt; from `retrying` only a higher one than the row's",
     Event.RESCUE: "the lease is over by more than SKEW: another worker takes the attempt, with a larger fence; counted, at most 3 times",
     Event.ATTEMPT: "a worker starts an `at_most_once` job",
@@ -45,7 +45,7 @@ CAUSE = {
     Event.EXPIRE: "claimed after its `expires_after`: settled without running",
     Event.CANCEL: "the tombstone: conditional on the job neither running nor settled",
     Event.WITHDRAW: "a running job with a requested cancel fails, or is rescued: no attempt follows",
-    Event.ABANDON: "a schedule waits no longer for a run that nobody has heard of for 14 days, or whose cancel was requested and whose lease is over",
+    Event.ABANDON: "a schedule no longer waits for a run whose row has not changed for 14 days, or whose cancel was requested and whose lease is over",
     Event.SKIP: "a fire comes due while its schedule is paused or deleted, or while a run is in its way; never once it has begun",
     Event.BURY: "the attempt's workers died 4 times, or no queue will ever take it: this and the dead letter are one transaction",
 }

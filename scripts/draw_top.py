@@ -1,6 +1,6 @@
 """Draws docs/pictures/top.svg: the screen of `tickwheel top`, of a stage whose quarter of an hour is made up.
 
-Its processes count as the deployed ones do, in memory; what is told of it is worked out by the API's own code, and read and
+Its processes count as the deployed ones do, in memory; the answer is computed by the API's own code, and read and
 shown by the command's. The figures are drawn from one seed.
 """
 

@@ -1,7 +1,7 @@
 """Ask for known vulnerabilities of every pin: OSV's database about Python, what runs in Lambda first, and npm's about npm.
 
 `make check` gives it some seconds, `make audit` a few minutes. A database that cannot be reached, or not in time, is
-told in one line and fails nothing; a vulnerability fails.
+reported in one line and fails nothing; a vulnerability fails.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Which curves of a soak have to be flat, and by which budget; which are only told, and why."""
+"""Which curves of a soak have to be flat, and by which budget; which are only reported, and why."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHORTEST_WARM_UP = 270.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """A curve by its name; `budget` is None where it is only told. why: what it shows, or why it may grow."""
+    """A curve by its name; `budget` is None where it is only reported. why: what it shows, or why it may grow."""
 
     name: str
     unit: str

@@ -43,7 +43,7 @@ class Gauges:
         self._pid = int((Path(self.deployment.stack.folder) / "pid").read_text())
 
     def run(self, stop: threading.Event) -> None:
-        """Until it is told to stop."""
+        """Until it is stopped."""
         for number in range(10**9):
             if stop.wait(max(0.0, self._begun + number * STEP - time.monotonic())):
                 return

@@ -1,4 +1,4 @@
-"""What became of a soak: everything that its report tells."""
+"""The result of a soak: everything that its report has."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Rhythm:
 
 @dataclass(slots=True)
 class Life:
-    """A schedule in one version: since a client asked for it, and was told, until it asked for its end, and was told."""
+    """A schedule in one version: since a client asked for it, and got an answer, until it asked for its end, and got one."""
 
     rhythm: Rhythm
     asked_at: datetime
@@ -63,7 +63,7 @@ class Life:
 class Record:
     """Written by several threads. struck: how often each fault did. broken: promises of the API that were not kept.
 
-    steady: keys of jobs that nothing is meant to hold up but what strikes the whole stack. disturbed: those whose workers
+    steady: keys of jobs that are delayed only by faults of the whole stack. disturbed: those whose workers
     are going to die, or to be given up.
     """
 

@@ -226,7 +226,7 @@ class _Soak:
 
 
 def _of_what_is_over(judgement: Judgement, history: History, over_by: datetime) -> Judgement:
-    """Without what is told of jobs that were under way when they were left."""
+    """Without jobs that were under way when they were left."""
     young = {call.key for call in history.calls if call.called_at > over_by}
     young |= {job.key for job in history.jobs if job.due_at > over_by}
     kept = [violation for violation in judgement.violations if violation.key not in young]

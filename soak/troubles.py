@@ -50,7 +50,7 @@ class _Trouble:
 
 @dataclass
 class Troubles:
-    """Strikes by the timetable until it is told to stop, and then mends what it broke."""
+    """Strikes by the timetable until it is stopped, and then repairs what it broke."""
 
     deployment: Deployment
     load: Load
@@ -170,7 +170,7 @@ class Troubles:
     def _kill(self, fault: str, processes: Sequence[Process]) -> None:
         now = datetime.now(UTC)
         for process in processes:
-            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
                 os.kill(process.pid, signal.SIGKILL)
         self.record.strike(fault, len(processes))
         if any(process.function == "Worker" for process in processes):

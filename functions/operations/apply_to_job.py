@@ -1,6 +1,6 @@
 """Do to one job what an operation asks, by the rule that a single request follows.
 
-So a job that is promoted meanwhile is met by it like any other, and one that it is done to twice finds it done.
+So a job that is promoted meanwhile is handled like any other, and doing it twice changes nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CODES: dict[type[TickwheelError], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A job that is meant, and the row that it was met by. row: of the ledger."""
+    """A selected job, and the far row that it was found by. row: of the ledger."""
 
     timer: Timer
     row: LedgerRow | None

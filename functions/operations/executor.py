@@ -1,4 +1,4 @@
-"""Carry operations on: walk over a tenant's rows in the far ring, and do to each job that is meant what one request does.
+"""Carry operations on: walk over a tenant's rows in the far ring, and do to each selected job what one request does.
 
 An operation goes on from its last step when a turn of it dies: what is repeated finds itself done.
 """
@@ -198,7 +198,7 @@ class _Turn:
         )
 
     def _act(self, finding: Finding, meant: Sequence[Met]) -> None:
-        """Do it to the jobs of a part of a page that are meant and wait."""
+        """Do it to the selected jobs of a part of a page that wait."""
         refused: list[Example] = []
         shown: list[Example] = []
         done: list[str] = []
@@ -211,7 +211,7 @@ class _Turn:
         elif meant:
             done, refused = self._act_on(meant)
         self.jobs += len(done)
-        # Of a page that is met again only what is done already counts: it will not be met.
+        # Of a page that is read again only jobs that are done already count: they are not selected again.
         examined, matched = (0, len(done)) if self._is_held else (len(finding.rows), len(meant))
         progress = self.operation.progress.counting(
             examined=examined, matched=matched, done=len(done), refused=refused, shown=shown
@@ -221,7 +221,7 @@ class _Turn:
         self.operation = replace(self.operation, progress=progress)
 
     def _admitted(self, finding: Finding) -> Iterator[tuple[Finding, Sequence[Met]]]:
-        """A page, with the jobs that are meant; as far as that makes work by the parts that its tenant may hand in, each in its time."""
+        """A page, with the selected jobs; where that creates work, in parts that its tenant may submit, each in its time."""
         meant = self._meant(finding.rows)
         takes = not self.operation.dry_run and self.operation.action in MAKING_WORK
         while takes:
@@ -280,7 +280,7 @@ class _Turn:
         entries = list(zip(meant, self._staggered(len(meant)), strict=True))
         answers = operator.side_by_side(lambda entry: actor.act(*entry), entries)
         done = [str(met.job_id) for met, answer in zip(meant, answers, strict=True) if answer is None]
-        # A page at a time: a turn lasts minutes, and one that dies finds these jobs done and tells nothing of them.
+        # A page at a time: a turn lasts minutes, and the next one after a crash finds these jobs done and reports nothing about them.
         operator.audit.flush()
         if done:
             operator.journal.event("operation_acted", **self._name(), jobs=done)
@@ -289,7 +289,7 @@ class _Turn:
         faults = [_told(answer) for answer in answers if isinstance(answer, Exception)]
         is_patient = operation.progress.failures < ENOUGH_FAILURES
         self._is_held = bool(faults) or (bool(unplaced) and is_patient)
-        # Where nothing could be stored, it may be the jobs or the store: the next turn tells.
+        # Where nothing could be stored, it may be the jobs or the store: the next turn shows which.
         if self._is_held or (unplaced and not done):
             self._fault = next(iter(faults), "") or unplaced[0].detail
         return done, [] if self._is_held else refused

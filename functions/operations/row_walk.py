@@ -49,7 +49,7 @@ class Walk:
     def _rest_of_bucket(self, owned: OwnedDay, bucket: int, page: Page) -> Iterator[Finding]:
         while page.rows:
             last = page.rows[-1].key
-            # Those of another day are met on that day, in the same bucket.
+            # Those of another day are read on that day, in the same bucket.
             rows = [row for row in page.rows if row.timer is None or OwnedDay.of(row.timer).day == owned.day]
             yield Finding(rows, _place(owned, bucket, last))
             if page.is_last:

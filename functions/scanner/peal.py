@@ -60,7 +60,7 @@ class Tick(Protocol):
         ...
 
     def will_ring(self, at: Position) -> None:
-        """Record that the alarm of this row rings next: it may be the last that is heard of this tick.
+        """Record that the alarm of this row is handled next: it may be the last record of this tick.
 
         Raises when the tick is over.
         """
@@ -132,7 +132,7 @@ class Peal:
 
     @property
     def died_at(self) -> Position | None:
-        """The alarm of which the tick before died, until that has been told."""
+        """The alarm that killed the tick before, until that has been reported."""
         return self._died_at
 
     def owe(self, alarm: Alarm, *, priority: Priority, at: Position) -> None:

@@ -62,6 +62,6 @@ class Rewinder:
         if lease is None:
             return False
         bucket = self.wheel.bucket_of(to)
-        # A shard that nobody has scanned would start some time back by itself.
+        # A shard that was never scanned starts some time back anyway.
         cursors = lease.cursors or first_cursors(self.wheel.first_bucket(now=now))
         return self.shards.checkpoint(lease, set_back(cursors, bucket), lease_until=None)

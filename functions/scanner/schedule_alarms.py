@@ -126,8 +126,8 @@ class Ringer:
                 following = next_fire(schedule, after=alarm.link.at, budget=Budget(STEPS_OF_A_TICK))
         except TooCostly:
             raise
-        except Exception:  # noqa: BLE001  a definition that cannot be computed: the chain is told to be broken
-            return False  # whoever carries its chain on tells of it
+        except Exception:  # noqa: BLE001  a definition that cannot be computed: the chain is reported as broken
+            return False  # reported by the process that continues its chain
         return following is None or following.at - alarm.link.at >= self.wheel.guard + self.wheel.bucket
 
 

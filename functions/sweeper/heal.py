@@ -91,7 +91,7 @@ class Healer:
         if state.rings_at is None:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
         scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=plan.subshards))
-        # Of its slowest class: only its definition tells which it has.
+        # Of its slowest class: only its definition says which it has.
         return scanned is not None and rung_for(scanned, tenant) > self.wheel.bucket_of(state.rings_at)
 
     def revive(self, key: str) -> Carried:
@@ -139,7 +139,7 @@ class Healer:
 class _Pass:
     """A part of a pass over all schedules, in the time of one sweep.
 
-    Which chain is carried on is recorded before: it may be the last that is heard of this sweep.
+    Which chain is continued is recorded before: it may be the last record of this sweep.
     """
 
     def __init__(

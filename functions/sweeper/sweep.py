@@ -134,7 +134,7 @@ class _Audit:
         sweeper, wheel = self._sweeper, self._sweeper.wheel
         ripe_until = wheel.bucket_of(now - SETTLING)
         at = self._recorded or AuditPosition(ripe_until)
-        # Rows older than the ledger's memory cannot be told from settled ones.
+        # Rows older than the ledger's memory cannot be distinguished from settled ones.
         at = max(at, AuditPosition(wheel.bucket_of(now - _OLDEST)))
         # Before the cursors: what these have passed since is in no depth.
         has_drained = sweeper.has_drained(sweeper.shards.conditions())
@@ -186,7 +186,7 @@ class _Audit:
         for timer in timers:
             row = rows.get(timer.job.key)
             if row is not None and row.state is State.FAILED and row.error.startswith(_UNPLACED):
-                # By a sweep that died before it had passed it, and perhaps before it had told of it.
+                # By a sweep that died before it had passed it, and perhaps before it had reported it.
                 self._sweeper.ends.told_again(job_id_of(timer.job), row, target=timer.job.target)
         stragglers = [timer for timer in timers if self._is_straggler(timer, rows.get(timer.job.key), now=now)]
         self.report.audited += len(timers)
@@ -217,7 +217,7 @@ class _Audit:
         return may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
 
     def _advance(self, to: AuditPosition) -> None:
-        # What is passed is not met again: should this sweep die, nobody else tells how it ended.
+        # A row that is passed is not read again: if this sweep dies, no other reports how it ended.
         self._sweeper.audit.flush()
         if to != self._recorded:
             if not self._sweeper.shards.advance_audit(before=self._recorded, to=to):

@@ -10,7 +10,7 @@ REFRESH = "make calls"
 
 
 class Call(NamedTuple):
-    """One IAM action of one function on a resource, told as `recording.named` does."""
+    """One IAM action of one function on a resource, named as `recording.named` does."""
 
     function: str
     action: str

@@ -1,7 +1,7 @@
 """What the role of a function allows, read from the templates of a stage.
 
-Resources are told by their logical names: an ARN, a reference and the export of either are the same resource. That is
-enough to compare a policy with the environment that tells the function its resources, without an account.
+Resources are identified by their logical names: an ARN, a reference and the export of either are the same resource. That is
+enough to compare a policy with the environment that names the function's resources, without an account.
 """
 
 import json

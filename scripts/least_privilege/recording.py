@@ -1,8 +1,8 @@
-"""What a function asks of AWS, heard where botocore takes a call: one line per function, IAM action and resource.
+"""What a function asks of AWS, recorded where botocore takes a call: one line per function, IAM action and resource.
 
 It imports nothing of ours: the copy of the checkout that the end-to-end tests deploy carries this file along.
 
-A resource is told by the variable of the function's environment that names it, so it is the same in every stage: a
+A resource is identified by the variable of the function's environment that names it, so it is the same in every stage: a
 table is `LEDGER_TABLE`, an object `PAYLOAD_BUCKET/jobs/*`. What no variable names starts with a `?`, and so does an
 operation that is not in `OPERATIONS`: neither is ever in `calls.json`, so a test run that makes one fails.
 """
@@ -143,13 +143,13 @@ class Recorder:
         self._passed_over = threading.local()
 
     def install(self) -> None:
-        """Every session that is made from now on is heard."""
+        """Every session that is made from now on is recorded."""
         botocore.handlers.BUILTIN_HANDLERS.append(("before-parameter-build", self.hear))
 
     @contextmanager
     def acting(self, function: str) -> Iterator[None]:
         """Its calls, on whatever thread, are those of this function."""
-        # The threads of two functions side by side could not be told apart.
+        # The threads of two functions side by side could not be distinguished.
         assert self._function in {None, function}, f"{function} begins while {self._function} runs"
         before, self._function = self._function, function
         try:

@@ -1,4 +1,4 @@
-"""Accept operations on many jobs, and tell how they stand. Somebody else carries them out, step by step."""
+"""Accept operations on many jobs, and return their state. The executor carries them out, step by step."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationManager:
-    """Accepts, tells and stops operations. identity: a fresh random identity, in hexadecimal digits.
+    """Accepts, returns and stops operations. identity: a fresh random identity, in hexadecimal digits.
 
     caller: who asks, for the audit line.
     """

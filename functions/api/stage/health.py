@@ -19,11 +19,11 @@ from functions.ports.targets import BreakerStore
 from functions.ports.tenants import TenantPlans
 
 MOST_BREAKERS = 50
-"""Breakers that are told one by one."""
+"""Breakers that are listed one by one."""
 
 
 class Plans(TenantPlans, Protocol):
-    """The plans of tenants, and of whom there is something to tell."""
+    """The plans of tenants, and the tenants that are listed."""
 
     def unserved(self) -> Mapping[str, TenantPlan]:
         """The tenants by name that are paused, draining or being deleted."""
@@ -49,7 +49,7 @@ class HealthReader:
     """Tells how the stage does, to operators.
 
     Half a read unit a shard, one and a half for conditions and audit, half a one for each 4 KB of the index of breakers, of
-    which 1,000 are read at most, and half a one for each breaker that is told; and what its pulse takes.
+    which 1,000 are read at most, and half a one for each breaker that is listed; and what its pulse takes.
     """
 
     wheel: Wheel

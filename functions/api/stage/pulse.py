@@ -12,7 +12,7 @@ from functions.ports.clock import Clock
 from functions.ports.recorder import PulseStore
 
 MOST_WORST = 5
-"""Tenants that are told of each rank."""
+"""Tenants that are listed for each rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulses:
-    """beats: of the last minutes, oldest first; the last of them runs. recent: those that the lag of classes is told of.
+    """beats: of the last minutes, oldest first; the last of them runs. recent: those over which the lag of classes is reported.
 
     tenants: those with the most in the last whole minute and the one that runs: at least so many.
     """

@@ -1,4 +1,4 @@
-"""Change tenants, and tell of them. Who is a tenant's is decided before: see `access`."""
+"""Change tenants, and report them. Who may act for a tenant is decided before: see `access`."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class InvalidJobId(InvalidInput):
 class KeyReused(TickwheelError):
     """An idempotency key belongs to another job, or operation, than the one that was asked for with it.
 
-    kind: which of them. difference: what tells them apart.
+    kind: which of them. difference: what distinguishes them.
     """
 
     def __init__(self, first_id: str, *, kind: str = "job", difference: str = "differs in more than its time") -> None:

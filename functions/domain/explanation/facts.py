@@ -27,7 +27,7 @@ class Reason(StrEnum):
     """A fire that comes at another instant than its rule says."""
     LEASED = "leased"
     HELD = "held"
-    """Its target goes on by itself."""
+    """Its target answered 202 and has not completed it yet."""
     RETRYING = "retrying"
     PARKED = "parked"
     """It was put back before its claim, as a rule because the breaker of its destination is open."""
