@@ -66,7 +66,7 @@ class Scanner:
 
     def _run(self, tick: Tick, *, horizon: int) -> str:
         """Until the shard is given back; why that is before its horizon, if it is."""
-        # The answer to the first write has told how wrong this clock is: ahead, it would open buckets too early.
+        # The answer to the first write has shown how wrong this clock is: ahead, it would open buckets too early.
         is_skewed = abs(self.clock.offset()) > self.wheel.skew / 2
         self.journal.count("clock_skewed", int(is_skewed))
         try:

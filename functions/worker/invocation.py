@@ -88,7 +88,7 @@ class Invoker:
 
 
 def _invocation_of(timer: Timer, claim: Claim) -> Invocation:
-    """What the target is told."""
+    """What the target receives about the attempt."""
     job = timer.job
     return Invocation(
         job_id=str(job_id_of(job)),
