@@ -12,8 +12,6 @@ from typing import Any
 
 from functions.api.admission.admission import Admission
 from functions.api.admission.gate import Gate
-from functions.api.admission.quota import Quota
-from functions.api.dead_letters.finder import LetterFinder
 from functions.api.dead_letters.purge import Purger
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
@@ -36,7 +34,6 @@ from functions.ports.ready_queue import Receipt
 from functions.ports.schedules import StoredSchedule
 from functions.ports.targets import Invocation
 from functions.runtime.container import Built, Container
-from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.scanner.report import ScanReport
 from functions.scanner.scan import Scanner
 from functions.scanner.schedule_alarms import Ringer
@@ -60,7 +57,6 @@ from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper, SweepReport
 from functions.worker.execute import Worker
 from functions.worker.message import Message
-from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit.builders import ID_SECRET, LOCAL_WHEEL, a_state, a_stored_schedule
 from testkit.fakes import (
     FakeClock,
@@ -84,19 +80,10 @@ from testkit.fakes import (
     RecordingTargets,
 )
 from testkit.observed import ObservedReadyQueue, ObservedTimers, Watched
+from testkit.parts import PARTS
 
 TIME_LIMIT = timedelta(seconds=60)
 """Of a function's invocation."""
-
-PARTS: Mapping[str, type] = {
-    **SCANNER_PARTS,
-    **WORKER_PARTS,
-    "admission": Admission,
-    "finder": LetterFinder,
-    "known": KnownIds,
-    "quota": Quota,
-}
-"""What this world is made of beside the services."""
 
 
 class World:

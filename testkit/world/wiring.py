@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from functions.api.admission.admission import Admission
 from functions.api.admission.gate import Gate
-from functions.api.dead_letters.finder import LetterFinder
-from functions.api.jobs.known_ids import KnownIds
 from functions.api.schedules.asked_fires import AskedFires
 from functions.runtime.container import Container
-from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.services.targets.seating import Usher
-from functions.worker.parts import PARTS as WORKER_PARTS
+from testkit.parts import PARTS
 from testkit.world.port import Port
 from testkit.world.process import Process
 
-_PARTS: Mapping[str, type] = {
-    "admission": Admission,
-    "gate": Gate,
-    "usher": Usher,
-    "finder": LetterFinder,
-    "known": KnownIds,
-    "asked": AskedFires,
-    **SCANNER_PARTS,
-    **WORKER_PARTS,
-}
+_PARTS: Mapping[str, type] = {**PARTS, "gate": Gate, "usher": Usher, "asked": AskedFires}
 
 
 def wiring_of(

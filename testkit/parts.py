@@ -1,0 +1,24 @@
+"""What a world is made of beside the services: the parts of every Lambda, by the names of the fields that ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from functions.api.admission.admission import Admission
+from functions.api.admission.quota import Quota
+from functions.api.dead_letters.finder import LetterFinder
+from functions.api.jobs.known_ids import KnownIds
+from functions.scanner.parts import PARTS as SCANNER_PARTS
+from functions.worker.parts import PARTS as WORKER_PARTS
+
+PARTS: Mapping[str, type] = MappingProxyType(
+    {
+        **SCANNER_PARTS,
+        **WORKER_PARTS,
+        "admission": Admission,
+        "finder": LetterFinder,
+        "known": KnownIds,
+        "quota": Quota,
+    }
+)
