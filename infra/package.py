@@ -19,6 +19,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from functions.api import openapi
 from infra.acknowledge import acknowledge
 from infra.stage import FunctionSize, Stage
 from infra.storage import StorageStack, payloads_export
@@ -44,10 +45,11 @@ class Package(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
         super().__init__(scope, construct_id)
+        openapi.write(ROOT / "functions")
         self.code = lambda_.Code.from_asset(
             str(ROOT),
             # From the root, so that the import root `functions` is a folder of the zip.
-            exclude=["/*", "!/functions", "__pycache__", "requirements.*"],
+            exclude=["/*", "!/functions", "__pycache__", "requirements.*", "*.part"],
             ignore_mode=cdk.IgnoreMode.GIT,
         )
         bundler = LayerBundler(host=stage.emulated)

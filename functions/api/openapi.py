@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -160,3 +163,14 @@ def document() -> dict[str, Any]:
         for method in METHODS & set(item):
             item[method]["responses"] |= refusals_of(path, method, item[method])
     return described
+
+
+def write(folder: Path) -> None:
+    """Write the description beside the handler in a folder of functions, if another one or none is there."""
+    file, text = folder / "api" / "openapi.json", json.dumps(document(), separators=(",", ":"))
+    if file.is_file() and file.read_text() == text:
+        return
+    # Others may read it at the same time.
+    part = file.with_name(f"openapi.{os.getpid()}.part")
+    part.write_text(text)
+    part.replace(file)

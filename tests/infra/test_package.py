@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 import zipfile
@@ -6,6 +7,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
+from functions.api.openapi import document
 from infra import package
 from infra.package import LayerBundler, MissingTool, Package
 from infra.stage import Stage
@@ -19,6 +21,7 @@ def test_the_zip_holds_the_functions_folder_and_nothing_beside_it(tmp_path: Path
     (asset,) = [folder for folder in tmp_path.glob("asset.*") if (folder / "functions").is_dir()]
     assert [entry.name for entry in asset.iterdir()] == ["functions"]
     assert (asset / "functions" / "domain" / "wheel.py").is_file()
+    assert json.loads((asset / "functions" / "api" / "openapi.json").read_text()) == json.loads(json.dumps(document()))
     assert not list(asset.rglob("requirements*"))
     assert not list(asset.rglob("__pycache__"))
 
