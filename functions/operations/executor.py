@@ -21,18 +21,18 @@ from functions.domain.operations.operation import (
     share_done,
     stretches,
 )
-from functions.domain.operations.selection import has_more_rows, is_meant, waits
 from functions.domain.wheel import Wheel
 from functions.operations.apply_to_job import NOT_PLACED, Actor, Met
 from functions.operations.export import Part, describe
 from functions.operations.row_walk import Finding, Walk
+from functions.operations.selected_jobs import SelectedJobs
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
 from functions.ports.operations import ExportStore, OperationStore
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import Audit, Journal
 from functions.ports.tenants import TenantPlans
-from functions.ports.timers import StoredTimer, TimerStore
+from functions.ports.timers import TimerStore
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.rescheduler import Rescheduler
 from functions.services.tenants.submission_rates import SubmissionRates
@@ -128,7 +128,7 @@ class Operator:
 class _Turn:
     """One turn of an operation: what is recorded of it, and what has been done since.
 
-    _met: jobs with several rows that it has met. _fault: why the turn is over. _is_held: it goes on at the same page.
+    _fault: why the turn is over. _is_held: it goes on at the same page.
     _is_throttled: its tenant hands in as much as it may, and will for longer than this turn: the rest waits for the next one.
     _done_before: jobs that it had been done to when the turn began.
     """
@@ -140,14 +140,15 @@ class _Turn:
     jobs: int = 0
     _way: Sequence[Stretch] = ()
     _part: Part = field(default_factory=Part)
-    _met: set[str] = field(default_factory=set)
     _fault: str = ""
     _is_held: bool = False
     _is_throttled: bool = False
     _done_before: int = field(init=False)
+    _selected: SelectedJobs = field(init=False)
 
     def __post_init__(self) -> None:
         self._done_before = self.operation.progress.done
+        self._selected = SelectedJobs(ledger=self.operator.ledger, clock=self.operator.clock)
 
     def run(self) -> None:
         """Until its end, the end of its time, or an error, from which the next turn goes on."""
@@ -222,7 +223,7 @@ class _Turn:
 
     def _admitted(self, finding: Finding) -> Iterator[tuple[Finding, Sequence[Met]]]:
         """A page, with the selected jobs; where that creates work, in parts that its tenant may submit, each in its time."""
-        meant = self._meant(finding.rows)
+        meant = self._selected.of(self.operation, finding.rows)
         takes = not self.operation.dry_run and self.operation.action in MAKING_WORK
         while takes:
             taken = self.operator.submission_rates.take(self.operation.tenant, len(meant))
@@ -246,27 +247,6 @@ class _Turn:
             return False
         clock.sleep(wait)
         return True
-
-    def _meant(self, rows: Sequence[StoredTimer]) -> list[Met]:
-        operation, now = self.operation, self.operator.clock.now()
-        timers = [
-            row.timer
-            for row in rows
-            if row.timer is not None and is_meant(operation, row.timer, written_at=row.written_at, now=now)
-        ]
-        ledgered = list(dict.fromkeys(timer.job.key for timer in timers if timer.job.is_ledgered))
-        known = self.operator.ledger.get_many(ledgered) if ledgered else {}
-        met = [Met(timer, known.get(timer.job.key)) for timer in timers]
-        return [each for each in met if waits(operation, each.timer, each.row) and self._is_new(each)]
-
-    def _is_new(self, met: Met) -> bool:
-        """Whether this turn has not met the job by another row."""
-        if not has_more_rows(met.row):
-            return True
-        key = met.timer.job.key
-        is_new = key not in self._met
-        self._met.add(key)
-        return is_new
 
     def _act_on(self, meant: Sequence[Met]) -> tuple[list[str], list[Example]]:
         """The ids of those that it was done to, and the others."""

@@ -16,9 +16,10 @@ from functions.api.jobs.submit import Accepted
 from functions.api.openapi import document
 from functions.api.operations.requests import OperationBody, OperationsQuery
 from functions.api.schedules.answers import backfill_body, difference_body, fires_body, schedule_body
+from functions.api.schedules.backfill import Backfill
 from functions.api.schedules.bodies import RULES, ScheduleBody
-from functions.api.schedules.manager import Backfill, Difference, Run, Standing
 from functions.api.schedules.requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
+from functions.api.schedules.standing import Difference, Run, Standing
 from functions.api.targets.requests import BreakersQuery
 from functions.api.targets.routes import breaker_body
 from functions.api.tenants.requests import TenantsQuery

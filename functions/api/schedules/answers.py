@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from functions.api.http.answers import UNTRACKED, without_empty
-from functions.api.schedules.manager import Backfill, Difference, Run, Standing
+from functions.api.schedules.backfill import Backfill
+from functions.api.schedules.standing import Difference, Run, Standing
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery

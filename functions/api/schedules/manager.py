@@ -6,36 +6,38 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice, takewhile
 
 from functions.api.admission.gate import OPEN, Entry
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import Watched, changed, told
+from functions.api.schedules.backfill import Backfill, extra_job, extra_jobs, range_of
 from functions.api.schedules.backfill_bookmark import Bookmark, parse_bookmark
+from functions.api.schedules.standing import (
+    Difference,
+    Standing,
+    existing,
+    previews_of,
+    run_of,
+    standing_of,
+    upcoming_of,
+)
 from functions.domain.audit import Deeds
 from functions.domain.errors import (
-    InvalidInput,
-    InvalidSchedule,
     NotPlaced,
     ScheduleBehind,
-    ScheduleNotFound,
-    TooCostly,
 )
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
 from functions.domain.instants import format_instant, from_ms, to_ms
-from functions.domain.jobs.claims import LedgerRow
-from functions.domain.jobs.job import Job, Payload
+from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import UNBOUND, Overlap, identity_of
-from functions.domain.schedules.changes import activated, placed_ahead, stopped
+from functions.domain.jobs.occurrence import Overlap, identity_of
+from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
 from functions.domain.schedules.fire_rates import begins_anew, share_of
-from functions.domain.schedules.firing import check_fires, fires, next_fire
+from functions.domain.schedules.firing import check_fires
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
-from functions.domain.schedules.planning import occurrence_job
 from functions.domain.schedules.preview import Page, Place, Preview, preview
-from functions.domain.schedules.rrules import counted
-from functions.domain.schedules.schedule import Fire, RecurrenceRule, Schedule
-from functions.domain.schedules.state import Link, ScheduleState, Status
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_new
 from functions.domain.wheel import Wheel
@@ -47,55 +49,7 @@ from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.changer import Change, Rule, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 
-MOST_BACKFILLED = 1_000
-"""Fires of one backfill: more would not be placed within one request."""
-
-MOST_PREVIEWED = 100
 _CATCH_UPS = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A fire that has been placed; row: of its ledger, None while there is none (any more)."""
-
-    fire_at: datetime
-    job_id: str
-    row: LedgerRow | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A schedule and how it stands. fire_count: of those that have come due. runs: the last of them, newest first."""
-
-    stored: StoredSchedule
-    state: ScheduleState
-    next_fire: Fire | None
-    fire_count: int
-    runs: Sequence[Run] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """The next fires before and after a change that was not made."""
-
-    before: Sequence[Preview]
-    after: Sequence[Preview]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backfill:
-    """Jobs of a time range. count: how many; first, last: their fires. job_ids is empty for a dry run.
-
-    goes_on: where the next request takes the fires up that could not come in with these; None where all did.
-    """
-
-    backfill_id: str
-    count: int
-    first: datetime | None
-    last: datetime | None
-    ends_at: datetime | None
-    job_ids: Sequence[str] = ()
-    goes_on: Bookmark | None = None
 
 
 Standings = tuple[StoredSchedule | None, ScheduleState | None]
@@ -157,7 +111,7 @@ class ScheduleManager:
         """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            found = _found(stored, tenant, schedule_id)
+            found = existing(stored, tenant, schedule_id)
             edited = self._with_stored_payload(edit(found.schedule))
             return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
 
@@ -169,24 +123,24 @@ class ScheduleManager:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
         now = self.clock.now()
         stored, state = self.schedules.get(schedule.uid)
-        schedule = _with_counted_rule(schedule, stored.schedule if stored else None)
+        schedule = with_counted_rule(schedule, stored.schedule if stored else None)
         check_new(schedule, before=stored.schedule if stored else None)
         budget = Budget(STEPS_OF_A_REQUEST)
         check_fires(schedule, now=now, budget=budget)
         before: Sequence[Preview] = ()
         if stored is not None and state is not None and state.status is Status.ACTIVE:
-            before = self._upcoming(stored, state, count=count, now=now, budget=budget).previews
+            before = upcoming_of(stored, state, count=count, now=now, budget=budget).previews
         elif stored is not None:
             resumed = activated(stored.schedule, before=stored.schedule, state=state, now=now)
-            before = _previews(stored.schedule, resumed.link, count=count, budget=budget)
+            before = previews_of(stored.schedule, resumed.link, count=count, budget=budget)
         future = activated(schedule, before=stored.schedule if stored else None, state=state, now=now)
-        return Difference(before=before, after=_previews(schedule, future.link, count=count, budget=budget))
+        return Difference(before=before, after=previews_of(schedule, future.link, count=count, budget=budget))
 
     def pause(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
         """Stop it until it is resumed: nothing fires, and what is missed meanwhile is not caught up."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            found = _found(stored, tenant, schedule_id)
+            found = existing(stored, tenant, schedule_id)
             assert state is not None  # a definition has a state
             if state.status is Status.PAUSED and state.note == note:
                 return None
@@ -201,13 +155,13 @@ class ScheduleManager:
         """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            found = _found(stored, tenant, schedule_id)
+            found = existing(stored, tenant, schedule_id)
             if found.status is Status.ACTIVE:
                 return None
-            schedule = _with_counted_rule(found.schedule, found.schedule)
+            schedule = with_counted_rule(found.schedule, found.schedule)
             check_fires(schedule, now=now)
             after = activated(schedule, before=found.schedule, state=state, now=now, note=note)
-            return self._counted(schedule, _with_a_fire(schedule, after), stored=found, state=state)
+            return self._counted(schedule, with_a_fire(schedule, after), stored=found, state=state)
 
         return self._revived(
             *self._tell(Deeds.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
@@ -219,7 +173,7 @@ class ScheduleManager:
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             if stored is None and state is not None:
                 return None  # it has been deleted
-            found = _found(stored, tenant, schedule_id)
+            found = existing(stored, tenant, schedule_id)
             assert state is not None
             after = stopped(Status.DELETED, before=found.schedule, state=state, now=now)
             return self._counted(found.schedule, after, stored=found, state=state)
@@ -229,14 +183,14 @@ class ScheduleManager:
     def get(self, tenant: str, schedule_id: str) -> Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
         stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
-        found = _found(stored, tenant, schedule_id)
+        found = existing(stored, tenant, schedule_id)
         assert state is not None
         standing = self._standing(found, state)
         recent = [at for at in reversed(state.recent) if at <= self.clock.now()]
         keys = {at: f"{tenant}#{identity_of(schedule_id, at)}" for at in recent}
         rows = self.ledger.get_many(list(keys.values())) if keys else {}
         subshards = self.materialiser.subshards_of(tenant)
-        runs = [_run(found.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent]
+        runs = [run_of(found.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent]
         return replace(standing, runs=runs)
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Standing], str | None]:
@@ -244,7 +198,10 @@ class ScheduleManager:
         found, has_more = self.schedules.page(tenant, after=after, limit=limit)
         states = self.schedules.states([stored.key for stored in found])
         budget = Budget(STEPS_OF_A_REQUEST)
-        standings = [self._standing(stored, states[stored.key], budget) for stored in found if stored.key in states]
+        now = self.clock.now()
+        standings = [
+            standing_of(stored, states[stored.key], now=now, budget=budget) for stored in found if stored.key in states
+        ]
         return standings, found[-1].schedule.schedule_id if has_more and found else None
 
     def active(self, tenant: str, *, after: str, limit: int) -> tuple[list[Schedule], str | None]:
@@ -256,13 +213,13 @@ class ScheduleManager:
     def preview(self, tenant: str, schedule_id: str, *, count: int, begins: Place | None = None) -> Page:
         """The next fires, as they stand, from now on or where the page before has left off."""
         stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
-        found = _found(stored, tenant, schedule_id)
+        found = existing(stored, tenant, schedule_id)
         assert state is not None
         budget = Budget(STEPS_OF_A_REQUEST)
         if begins is not None and begins.fired is not None:
             return preview(found.schedule, after=begins.after, count=count, index=begins.fired, budget=budget)
         now = self.clock.now() if begins is None else begins.after
-        return self._upcoming(found, state, count=count, now=now, budget=budget)
+        return upcoming_of(found, state, count=count, now=now, budget=budget)
 
     def trigger(
         self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None, caller: str = ""
@@ -271,9 +228,9 @@ class ScheduleManager:
 
         The same token again is the same run. Raises what the gate does.
         """
-        stored = _found(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
+        stored = existing(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
-        job = self._extra_job(stored, fire_at=now, due_at=now, index=0, suffix="trigger", overlap=overlap)
+        job = extra_job(stored, wheel=self.wheel, fire_at=now, due_at=now, index=0, suffix="trigger", overlap=overlap)
         # Its name has no time: a repeat of the request must be the same run.
         job = replace(job, identity=f"{schedule_id}:trigger:{token}")
         self.gate.admit(tenant, [now])
@@ -304,27 +261,25 @@ class ScheduleManager:
         after: where the part before left off. The same token again is the same backfill. Raises InvalidSchedule for a
         range that is not in the past, or holds more than MOST_BACKFILLED fires; InvalidInput; and what the gate does.
         """
-        stored = _found(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
+        stored = existing(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
         first_at, first_index = now, 0
         if after:
             left_off = parse_bookmark(after)
             start, token, first_at = max(start, left_off.start), left_off.token, left_off.first_at(now=now)
             first_index = left_off.index
-        found = self._range(stored.schedule, start=start, end=end, now=now)
+        found = range_of(stored.schedule, start=start, end=end, now=now)
         gap = timedelta(minutes=1) / per_minute
-        jobs = [
-            self._extra_job(
-                stored,
-                fire_at=fire.at,
-                due_at=first_at + gap * number,
-                index=first_index + number,
-                suffix=f"backfill-{token}",
-                overlap=overlap,
-                nominal_at=fire.nominal_at,
-            )
-            for number, fire in enumerate(found)
-        ]
+        jobs = extra_jobs(
+            stored,
+            found,
+            first_at=first_at,
+            gap=gap,
+            first_index=first_index,
+            token=token,
+            overlap=overlap,
+            wheel=self.wheel,
+        )
         goes_on = None
         if not is_dry_run:
             count = self.gate.admit(tenant, [job.scheduled_at for job in jobs])
@@ -348,46 +303,6 @@ class ScheduleManager:
             ends_at=jobs[-1].scheduled_at if jobs else None,
             job_ids=() if is_dry_run else [str(job_id_of(job)) for job in jobs],
             goes_on=goes_on,
-        )
-
-    def _range(self, schedule: Schedule, *, start: datetime, end: datetime, now: datetime) -> list[Fire]:
-        if schedule.is_end_to_start:
-            raise InvalidSchedule("cannot be backfilled: its fires depend on its runs", field="every.from", value="end")
-        if not start < end <= now:
-            raise InvalidSchedule(
-                f"must be after start and not in the future: it is now {format_instant(now)}",
-                field="end",
-                value=format_instant(end),
-            )
-        before_start = from_ms(to_ms(start) - 1)
-        found = list(
-            islice(takewhile(lambda fire: fire.at < end, fires(schedule, after=before_start)), MOST_BACKFILLED + 1)
-        )
-        if len(found) > MOST_BACKFILLED:
-            raise InvalidSchedule(
-                f"leaves more than {MOST_BACKFILLED} fires: the first {MOST_BACKFILLED} end before "
-                f"{format_instant(found[-1].at)}, so backfill up to there first",
-                field="end",
-                value=format_instant(end),
-            )
-        return found
-
-    def _extra_job(
-        self,
-        stored: StoredSchedule,
-        *,
-        fire_at: datetime,
-        due_at: datetime,
-        index: int,
-        suffix: str,
-        overlap: Overlap | None,
-        nominal_at: datetime | None = None,
-    ) -> Job:
-        """A job that no version of the schedule decided. Raises InvalidSchedule for an overlap that it cannot keep to."""
-        link = Link(at=fire_at, nominal_at=nominal_at or fire_at, index=index)
-        schedule = replace(stored.schedule, overlap=overlap or stored.schedule.overlap)
-        return occurrence_job(
-            schedule, link, version=UNBOUND - stored.version, wheel=self.wheel, due_at=due_at, suffix=suffix
         )
 
     def _tell(
@@ -447,15 +362,15 @@ class ScheduleManager:
         self, schedule: Schedule, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime
     ) -> Change:
         before = stored.schedule if stored else None
-        schedule = _with_counted_rule(schedule, before)
+        schedule = with_counted_rule(schedule, before)
         check_new(schedule, before=before)
         check_fires(schedule, now=now)
-        schedule = _with_counted_rule(schedule, schedule)
+        schedule = with_counted_rule(schedule, schedule)
         if stored is not None and state is not None and state.status is Status.PAUSED:
             after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=state.note)
         else:
             after = activated(schedule, before=before, state=state, now=now)
-        return self._counted(schedule, _with_a_fire(schedule, after), stored=stored, state=state)
+        return self._counted(schedule, with_a_fire(schedule, after), stored=stored, state=state)
 
     def _counted(
         self,
@@ -476,45 +391,10 @@ class ScheduleManager:
             raise NotPlaced(["the schedule is stored, but its next fire is not placed yet"])
         return self._standing(stored, state)
 
-    def _standing(
-        self, stored: StoredSchedule | None, state: ScheduleState | None, budget: Budget | None = None
-    ) -> Standing:
+    def _standing(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:
         assert stored is not None
         assert state is not None
-        now = self.clock.now()
-        try:
-            upcoming = self._next(stored, state, now=now, budget=budget) if state.status is Status.ACTIVE else None
-        except TooCostly:
-            # One nearer may have been placed already.
-            upcoming = _fire_of(state.link) if state.link is not None else None
-        except InvalidInput:
-            upcoming = None  # its definition cannot be computed any more: it must be possible to look at it
-        fire_count = state.fire_count - placed_ahead(stored.schedule, state, now=now)
-        return Standing(stored=stored, state=state, next_fire=upcoming, fire_count=fire_count)
-
-    def _next(
-        self, stored: StoredSchedule, state: ScheduleState, *, now: datetime, budget: Budget | None
-    ) -> Fire | None:
-        """The next fire, which may have been placed already. From end to start: the earliest it can be."""
-        link, schedule = state.link, stored.schedule
-        if schedule.is_end_to_start and link is not None and (not link.is_awaited or link.at > now):
-            return Fire(link.at, link.nominal_at)
-        upcoming = next_fire(schedule, after=now, budget=budget)
-        if schedule.is_end_to_start:
-            return upcoming if link else None
-        if link is None:
-            # The last fires have been placed; what its rule says beyond is over max_runs.
-            return upcoming if upcoming and placed_ahead(schedule, state, now=now) else None
-        is_placed = upcoming is not None and now < upcoming.at < link.at
-        return upcoming if is_placed else _fire_of(link)
-
-    def _upcoming(
-        self, stored: StoredSchedule, state: ScheduleState, *, count: int, now: datetime, budget: Budget
-    ) -> Page:
-        # Only a schedule with a last run needs to know how many there were.
-        has_last = stored.schedule.max_runs is not None
-        index = state.fire_count - placed_ahead(stored.schedule, state, now=now) if has_last else 0
-        return preview(stored.schedule, after=now, count=count, index=index, budget=budget)
+        return standing_of(stored, state, now=self.clock.now())
 
     def _with_stored_payload(self, schedule: Schedule) -> Schedule:
         text = schedule.job.payload.text
@@ -522,43 +402,3 @@ class ScheduleManager:
             return schedule
         pointer = self.payloads.put_for_schedule(schedule.uid, text)
         return replace(schedule, job=replace(schedule.job, payload=Payload(pointer=pointer)))
-
-
-def _with_counted_rule(schedule: Schedule, before: Schedule | None) -> Schedule:
-    """With what is known of a rule that stays as it is."""
-    rule = before.rule if before is not None else None
-    return (
-        replace(schedule, rule=counted(rule))
-        if isinstance(rule, RecurrenceRule) and rule == schedule.rule
-        else schedule
-    )
-
-
-def _fire_of(link: Link) -> Fire:
-    return Fire(link.at, link.nominal_at, merged_count=link.merged_count)
-
-
-def _with_a_fire(schedule: Schedule, state: ScheduleState) -> ScheduleState:
-    if state.status is Status.ACTIVE and state.link is None:
-        raise InvalidSchedule("has no fire left: it has had max_runs", field="max_runs", value=schedule.max_runs)
-    return state
-
-
-def _previews(schedule: Schedule, link: Link | None, *, count: int, budget: Budget) -> Sequence[Preview]:
-    if link is None:
-        return ()
-    return preview(schedule, after=from_ms(to_ms(link.at) - 1), count=count, index=link.index, budget=budget).previews
-
-
-def _run(schedule: Schedule, fire_at: datetime, row: LedgerRow | None, wheel: Wheel, *, subshards: int) -> Run:
-    if row is not None and row.job_id:
-        return Run(fire_at=fire_at, job_id=row.job_id, row=row)
-    link = Link(at=fire_at, nominal_at=fire_at)
-    job = occurrence_job(schedule, link, version=0, wheel=wheel, subshards=subshards)
-    return Run(fire_at=fire_at, job_id=str(job_id_of(job)), row=row)
-
-
-def _found(stored: StoredSchedule | None, tenant: str, schedule_id: str) -> StoredSchedule:
-    if stored is None:
-        raise ScheduleNotFound(tenant, schedule_id)
-    return stored

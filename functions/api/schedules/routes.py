@@ -21,7 +21,7 @@ from functions.api.http.requests import Rules, check_key
 from functions.api.schedules.answers import backfill_body, difference_body, fires_body, schedule_body
 from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.fire_counts import MOST_SCHEDULES, FireCountsBody, count_given, count_stored, start_of
-from functions.api.schedules.manager import ScheduleManager, Standing
+from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.patch import names_payload, patched
 from functions.api.schedules.requests import (
     BackfillBody,
@@ -33,6 +33,7 @@ from functions.api.schedules.requests import (
     TenantQuery,
     TriggerBody,
 )
+from functions.api.schedules.standing import Standing
 from functions.domain.instants import format_instant
 from functions.domain.jobs.submission import KEYED
 from functions.domain.schedules.schedule import Schedule, check_new_schedule, check_schedule_id

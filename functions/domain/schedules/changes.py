@@ -9,11 +9,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
-from functions.domain.errors import InvalidInput
+from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.instants import MILLISECOND
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.planning import first_link
-from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.rrules import counted
+from functions.domain.schedules.schedule import RecurrenceRule, Schedule
 from functions.domain.schedules.shifts import course_of
 from functions.domain.schedules.state import Link, ScheduleState, Status, changed
 from functions.domain.schedules.zones import Nominal
@@ -118,3 +119,20 @@ def _placed_ahead(before: Schedule, state: ScheduleState, *, now: datetime) -> i
     last_nominal = _nominal_of(before, max((at for at in state.recent if at <= now), default=None))
     dropped = takewhile(lambda fire: fire.at < end, fires(before, after=now))
     return sum(last_nominal is None or fire.nominal_at > last_nominal for fire in islice(dropped, _MOST_DROPPED))
+
+
+def with_counted_rule(schedule: Schedule, before: Schedule | None) -> Schedule:
+    """With what is known of a rule that stays as it is."""
+    rule = before.rule if before is not None else None
+    return (
+        replace(schedule, rule=counted(rule))
+        if isinstance(rule, RecurrenceRule) and rule == schedule.rule
+        else schedule
+    )
+
+
+def with_a_fire(schedule: Schedule, state: ScheduleState) -> ScheduleState:
+    """The state itself. Raises InvalidSchedule for an active one that would never fire again."""
+    if state.status is Status.ACTIVE and state.link is None:
+        raise InvalidSchedule("has no fire left: it has had max_runs", field="max_runs", value=schedule.max_runs)
+    return state

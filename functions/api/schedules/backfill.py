@@ -1,0 +1,107 @@
+"""Jobs of a schedule that are asked for: the fires of a time range that has passed, or a run of now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+
+from functions.api.schedules.backfill_bookmark import Bookmark
+from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import format_instant, from_ms, to_ms
+from functions.domain.jobs.job import Job
+from functions.domain.jobs.occurrence import UNBOUND, Overlap
+from functions.domain.schedules.firing import fires
+from functions.domain.schedules.planning import occurrence_job
+from functions.domain.schedules.schedule import Fire, Schedule
+from functions.domain.schedules.state import Link
+from functions.domain.wheel import Wheel
+from functions.ports.schedules import StoredSchedule
+
+MOST_BACKFILLED = 1_000
+"""Fires of one backfill: more would not be placed within one request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """Jobs of a time range. count: how many; first, last: their fires. job_ids is empty for a dry run.
+
+    goes_on: where the next request takes the fires up that could not come in with these; None where all did.
+    """
+
+    backfill_id: str
+    count: int
+    first: datetime | None
+    last: datetime | None
+    ends_at: datetime | None
+    job_ids: Sequence[str] = ()
+    goes_on: Bookmark | None = None
+
+
+def range_of(schedule: Schedule, *, start: datetime, end: datetime, now: datetime) -> list[Fire]:
+    """The fires of a time range that has passed. Raises InvalidSchedule for another range, or one with more than MOST_BACKFILLED."""
+    if schedule.is_end_to_start:
+        raise InvalidSchedule("cannot be backfilled: its fires depend on its runs", field="every.from", value="end")
+    if not start < end <= now:
+        raise InvalidSchedule(
+            f"must be after start and not in the future: it is now {format_instant(now)}",
+            field="end",
+            value=format_instant(end),
+        )
+    before_start = from_ms(to_ms(start) - 1)
+    found = list(
+        islice(takewhile(lambda fire: fire.at < end, fires(schedule, after=before_start)), MOST_BACKFILLED + 1)
+    )
+    if len(found) > MOST_BACKFILLED:
+        raise InvalidSchedule(
+            f"leaves more than {MOST_BACKFILLED} fires: the first {MOST_BACKFILLED} end before "
+            f"{format_instant(found[-1].at)}, so backfill up to there first",
+            field="end",
+            value=format_instant(end),
+        )
+    return found
+
+
+def extra_job(
+    stored: StoredSchedule,
+    *,
+    fire_at: datetime,
+    due_at: datetime,
+    index: int,
+    suffix: str,
+    overlap: Overlap | None,
+    wheel: Wheel,
+    nominal_at: datetime | None = None,
+) -> Job:
+    """A job that no version of the schedule decided. Raises InvalidSchedule for an overlap that it cannot keep to."""
+    link = Link(at=fire_at, nominal_at=nominal_at or fire_at, index=index)
+    schedule = replace(stored.schedule, overlap=overlap or stored.schedule.overlap)
+    return occurrence_job(schedule, link, version=UNBOUND - stored.version, wheel=wheel, due_at=due_at, suffix=suffix)
+
+
+def extra_jobs(
+    stored: StoredSchedule,
+    found: Sequence[Fire],
+    *,
+    first_at: datetime,
+    gap: timedelta,
+    first_index: int,
+    token: str,
+    overlap: Overlap | None,
+    wheel: Wheel,
+) -> list[Job]:
+    """A job of the backfill of this token for each of these fires, a gap apart. first_index: of the first in its backfill."""
+    return [
+        extra_job(
+            stored,
+            fire_at=fire.at,
+            due_at=first_at + gap * number,
+            index=first_index + number,
+            suffix=f"backfill-{token}",
+            overlap=overlap,
+            wheel=wheel,
+            nominal_at=fire.nominal_at,
+        )
+        for number, fire in enumerate(found)
+    ]
