@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -24,7 +23,6 @@ from functions.api.schedules.standing import (
 from functions.domain.audit import Deeds
 from functions.domain.errors import (
     NotPlaced,
-    ScheduleBehind,
 )
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
 from functions.domain.instants import format_instant, from_ms, to_ms
@@ -46,23 +44,14 @@ from functions.ports.ledger import Ledger
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import Audit, Journal
 from functions.ports.schedules import ScheduleStore, StoredSchedule
+from functions.services.schedules.caught_up import CaughtUpChanger, Standings
 from functions.services.schedules.changer import Change, Rule, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
-
-_CATCH_UPS = 3
-
-
-Standings = tuple[StoredSchedule | None, ScheduleState | None]
-"""What stands there of a schedule: definition and state."""
 
 
 def unlimited(tenant: str) -> LoadLimits:  # noqa: ARG001  the shape of ScheduleManager.limits
     """For where nobody limits what the schedules of a tenant come to."""
     return NO_LIMITS
-
-
-class _BehindError(Exception):
-    """A schedule has fires that have come due and are not placed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +91,7 @@ class ScheduleManager:
             return self._put_in_place(schedule, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
-        stored, state = self._tell(Deeds.SCHEDULE_PUT, schedule.uid, rule, by=self._change, caller=caller)
+        stored, state = self._tell(Deeds.SCHEDULE_PUT, schedule.uid, rule, by=self._caught_up.change, caller=caller)
         return self._revived(stored, state), created
 
     def patch(
@@ -116,7 +105,7 @@ class ScheduleManager:
             return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
 
         return self._revived(
-            *self._tell(Deeds.SCHEDULE_PATCH, f"{tenant}#{schedule_id}", rule, by=self._change, caller=caller)
+            *self._tell(Deeds.SCHEDULE_PATCH, f"{tenant}#{schedule_id}", rule, by=self._caught_up.change, caller=caller)
         )
 
     def compare(self, schedule: Schedule, *, count: int) -> Difference:
@@ -333,30 +322,9 @@ class ScheduleManager:
         self.audit.note(changed(action, key, caller=caller, before=watched.before, after=told(stored, state)))
         return stored, state
 
-    def _change(self, key: str, rule: Rule) -> Standings:
-        """Change a schedule once what it missed has been placed: the version that missed it decides it."""
-        revived: set[tuple[datetime, bool]] = set()
-
-        def caught_up(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            change = rule(stored, state, now)
-            link = state.link if state is not None and state.status is Status.ACTIVE else None
-            is_behind = link is not None and link.at <= now and not link.is_awaited
-            # Where reviving it changed nothing, its definition cannot be computed: changing it is what helps.
-            if change is None or link is None or not is_behind or link.position in revived:
-                return change
-            revived.add(link.position)
-            raise _BehindError
-
-        for _ in range(_CATCH_UPS):
-            try:
-                return self.changer.change(key, caught_up)
-            except _BehindError:
-                if self.materialiser.revive(key) is Carried.REFUSED:
-                    break
-        else:
-            with suppress(_BehindError):
-                return self.changer.change(key, caught_up)
-        raise ScheduleBehind(key.partition("#")[2])
+    @property
+    def _caught_up(self) -> CaughtUpChanger:
+        return CaughtUpChanger(changer=self.changer, materialiser=self.materialiser)
 
     def _put_in_place(
         self, schedule: Schedule, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime
