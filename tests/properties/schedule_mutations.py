@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.schedules.manager import ScheduleManager
+from functions.api.schedules import backfill, manager
 from functions.domain.instants import SECOND
 from functions.domain.schedules import changes as changing
 from functions.domain.schedules import planning
@@ -203,15 +203,17 @@ def trusts_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {Ringer: _TrustsWhatItReads}
 
 
-class _AsksForAnything(ScheduleManager):
-    def _extra_job(self, stored: Any, *, overlap: Any, **given: Any) -> Any:
-        job = super()._extra_job(stored, overlap=None, **given)
+def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    extra_job = backfill.extra_job
+
+    def asked_for_with_any_overlap(stored: Any, *, overlap: Any, **given: Any) -> Any:
+        job = extra_job(stored, overlap=None, **given)
         assert job.occurrence is not None
         return replace(job, occurrence=replace(job.occurrence, overlap=overlap or job.occurrence.overlap))
 
-
-def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {ScheduleManager: _AsksForAnything}
+    for module in (backfill, manager):
+        monkeypatch.setattr(module, "extra_job", asked_for_with_any_overlap)
+    return {}
 
 
 class _CountsNothing(Healer):
