@@ -20,6 +20,7 @@ from functions.ports.schedules import Behind, StatePage
 from functions.scanner.schedule_alarms import Ringer
 from functions.services.jobs.occurrences import Admission, Occurrences
 from functions.services.schedules import materialiser as materialising
+from functions.services.schedules.caught_up import CaughtUpChanger
 from functions.services.schedules.materialiser import Carried, Chain, Materialiser
 from functions.sweeper.heal import Healer
 from testkit import fakes
@@ -170,13 +171,12 @@ def drops_what_has_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {Occurrences: _DropsWhatHasTheSlot}
 
 
-class _ChangesAtOnce(ScheduleManager):
-    def _change(self, key: str, rule: Any) -> Any:
-        return self.changer.change(key, rule)
-
-
 def changes_before_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {ScheduleManager: _ChangesAtOnce}
+    def change_at_once(changer: CaughtUpChanger, key: str, rule: Any) -> Any:
+        return changer.changer.change(key, rule)
+
+    monkeypatch.setattr(CaughtUpChanger, "change", change_at_once)
+    return {}
 
 
 def forgets_what_has_run(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
