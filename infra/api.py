@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import cast
 
@@ -14,56 +15,24 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from functions.api.http.route import Route
+from functions.api.route_table import ROUTES
 from infra.acknowledge import acknowledge
 from infra.package import Function, Package
 from infra.ready_queues import ReadyQueues
 from infra.stage import Stage
 from infra.storage import StorageStack
 
-ROUTES = (
-    ("POST", "/v1/jobs"),
-    ("POST", "/v1/jobs:batch"),
-    ("GET", "/v1/jobs/{id}"),
-    ("DELETE", "/v1/jobs/{id}"),
-    ("PATCH", "/v1/jobs/{id}"),
-    ("POST", "/v1/jobs/{id}"),
-    ("GET", "/v1/jobs/{id}/explain"),
-    ("POST", "/v1/jobs/{id}/heartbeat"),
-    ("POST", "/v1/jobs/{id}/complete"),
-    ("POST", "/v1/jobs/{id}/fail"),
-    ("GET", "/v1/schedules"),
-    ("POST", "/v1/schedules:fires"),
-    ("PUT", "/v1/schedules/{id}"),
-    ("PATCH", "/v1/schedules/{id}"),
-    ("GET", "/v1/schedules/{id}"),
-    ("DELETE", "/v1/schedules/{id}"),
-    ("POST", "/v1/schedules/{id}"),
-    ("GET", "/v1/dead-letters"),
-    ("POST", "/v1/dead-letters:replay"),
-    ("POST", "/v1/dead-letters:purge"),
-    ("GET", "/v1/dead-letters/{id}"),
-    ("POST", "/v1/dead-letters/{id}"),
-    ("DELETE", "/v1/dead-letters/{id}"),
-    ("GET", "/v1/breakers"),
-    ("POST", "/v1/breakers:reset"),
-    ("GET", "/v1/operations"),
-    ("POST", "/v1/operations"),
-    ("GET", "/v1/operations/{tenant}/{id}"),
-    ("POST", "/v1/operations/{tenant}/{id}"),
-    ("GET", "/v1/tenants"),
-    ("GET", "/v1/tenants/{id}"),
-    ("PUT", "/v1/tenants/{id}"),
-    ("PATCH", "/v1/tenants/{id}"),
-    ("DELETE", "/v1/tenants/{id}"),
-    ("POST", "/v1/tenants/{id}"),
-    ("GET", "/v1/tenants/{id}/webhook-keys"),
-    ("GET", "/v1/tenants/{id}/usage"),
-    ("POST", "/v1/pause"),
-    ("POST", "/v1/resume"),
-    ("GET", "/v1/health"),
-    ("GET", "/openapi.json"),
-)
-"""Every route there is; a verb such as `:pause` is the end of an id."""
+_VERB = re.compile(r"(?<=}):[\w-]+$")
+
+
+def gateway_route(route: Route) -> tuple[str, str]:
+    """A route's method and path, as the gateway can tell it: there a variable is a whole segment, with the verb in it."""
+    return route.method, _VERB.sub("", route.path)
+
+
+GATEWAY_ROUTES = tuple(dict.fromkeys(map(gateway_route, ROUTES)))
+"""Those of the API, each once."""
 
 ELSEWHERE = "/{proxy+}"
 """Any other path reaches the function too, to be answered as a problem instead of in the gateway's own words."""
@@ -144,7 +113,7 @@ def _front(
         default_authorizer=authorizer,
     )
     integration = integrations.HttpLambdaIntegration("Function", function.function, scope_permission_to_route=False)
-    for method, path in ROUTES:
+    for method, path in GATEWAY_ROUTES:
         api.add_routes(path=path, methods=[apigateway.HttpMethod(method)], integration=integration)
     api.add_routes(path=ELSEWHERE, methods=[apigateway.HttpMethod.ANY], integration=integration)
     _publish(scope, api=api, stage=stage, caller=caller)

@@ -8,34 +8,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from functions.api.dead_letters import shapes as dead_letters
-from functions.api.dead_letters.openapi import letter_paths
-from functions.api.dead_letters.requests import PurgeBody, ReplayBody
 from functions.api.http import shapes
 from functions.api.http.components import describe_defaults, schemas_of, shapes_of
-from functions.api.http.openapi_parts import KEY, REFERENCE, TEXT, TRACEPARENT, operation, paths_of, refusals_of
-from functions.api.http.requests import BATCH_LIMIT, BatchBody, JobBody
+from functions.api.http.openapi_parts import REFERENCE, paths_of, refusals_of
+from functions.api.http.requests import JobBody
 from functions.api.jobs import shapes as jobs
-from functions.api.jobs.openapi import JOB_ID, change_operation, job_paths
-from functions.api.jobs.requests import CHANGEABLE, CompleteBody, FailBody, HeartbeatBody
+from functions.api.jobs.requests import CHANGEABLE
 from functions.api.operations import shapes as operations
-from functions.api.operations.openapi import operation_paths
-from functions.api.operations.requests import OperationBody
+from functions.api.route_table import ROUTES
 from functions.api.schedules import shapes as schedules
 from functions.api.schedules.bodies import ScheduleBody
-from functions.api.schedules.fire_counts import FireCountsBody
-from functions.api.schedules.openapi import schedule_paths
-from functions.api.schedules.requests import BackfillBody, PauseBody, ResumeBody, TriggerBody
 from functions.api.stage import shapes as stage
-from functions.api.stage.openapi import health_paths
 from functions.api.targets import shapes as targets
-from functions.api.targets.requests import ResetBody
-from functions.api.targets.routes import routes as breaker_routes
 from functions.api.tenants import shapes as tenants
-from functions.api.tenants.openapi import tenant_paths
-from functions.api.tenants.requests import TenantBody, TenantPatchBody, TurnBody
 
 JOB_PATCH: dict[str, Any] = {
     "type": "object",
@@ -47,11 +33,7 @@ SCHEDULE_PATCH: dict[str, Any] = {
     "description": f"RFC 7396: fields of a {ScheduleBody.__name__}, null to remove one; a rule takes the place of the rule",
 }
 
-MODELS: tuple[type[BaseModel], ...] = (
-    *(JobBody, BatchBody, HeartbeatBody, CompleteBody, FailBody),
-    *(ScheduleBody, PauseBody, ResumeBody, TriggerBody, BackfillBody, FireCountsBody),
-    *(ReplayBody, PurgeBody, ResetBody, OperationBody, TenantBody, TenantPatchBody, TurnBody),
-)
+MODELS = tuple(route.body for route in ROUTES if isinstance(route.body, type))
 """Bodies of requests."""
 
 SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, tenants, stage))
@@ -108,56 +90,7 @@ def document() -> dict[str, Any]:
             },
         },
         "security": [{"sigv4": []}, {"jwt": []}],
-        "paths": {
-            "/v1/jobs": {
-                "post": operation(
-                    "submitJob",
-                    "Take one job in.",
-                    body="JobBody",
-                    answers={202: "Accepted"},
-                    parameters=[KEY, TRACEPARENT],
-                )
-            },
-            "/v1/jobs:batch": {
-                "post": operation(
-                    "submitJobs",
-                    f"Take up to {BATCH_LIMIT} jobs in.",
-                    body="BatchBody",
-                    answers={200: "Results"},
-                    parameters=[TRACEPARENT],
-                )
-            },
-            "/v1/jobs/{id}": {
-                "parameters": [JOB_ID],
-                "get": operation("getJob", "Tell what is known of a job.", answers={200: "Job"}),
-                "delete": operation(
-                    "cancelJob", "Stop a job that has not run.", answers={200: "Cancelled", 202: "Cancelled"}
-                ),
-                "patch": change_operation(),
-            },
-            **job_paths(),
-            **schedule_paths(),
-            **letter_paths(),
-            **paths_of(breaker_routes.declared),
-            **operation_paths(),
-            **tenant_paths(),
-            **health_paths(),
-            "/v1/tenants/{id}/webhook-keys": {
-                "parameters": [{"name": "id", "in": "path", "required": True, "schema": TEXT}],
-                "get": operation(
-                    "getWebhookKeys",
-                    "Tell what the signatures of a tenant's requests are made with.",
-                    answers={200: "WebhookKeys"},
-                ),
-            },
-            "/openapi.json": {
-                "get": {
-                    "operationId": "describe",
-                    "summary": "Describe this API.",
-                    "responses": {"200": {"description": "This document."}},
-                }
-            },
-        },
+        "paths": paths_of(ROUTES),
     }
     for path, item in described["paths"].items():
         for method in METHODS & set(item):

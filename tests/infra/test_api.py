@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN
-from infra.api import ELSEWHERE, ROUTES
+from infra.api import ELSEWHERE, GATEWAY_ROUTES
 from infra.stage import Jwt, Stage
 from scripts.synthesis import Templates, synthesise
 
@@ -17,7 +17,7 @@ def with_tokens() -> Templates:
 
 def test_no_route_is_open_to_the_unsigned(templates: Templates) -> None:
     routes = [route["Properties"] for route in templates.of_type("AWS::ApiGatewayV2::Route").values()]
-    expected = [*(f"{method} {path}" for method, path in ROUTES), f"ANY {ELSEWHERE}"]
+    expected = [*(f"{method} {path}" for method, path in GATEWAY_ROUTES), f"ANY {ELSEWHERE}"]
     assert sorted(route["RouteKey"] for route in routes) == sorted(expected)
     assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
 
@@ -59,7 +59,7 @@ def test_one_permission_serves_all_routes(templates: Templates) -> None:
 
 def test_tokens_open_every_route_at_an_address_of_their_own_and_none_of_the_signed_ones(with_tokens: Templates) -> None:
     routes = [route["Properties"] for route in with_tokens.of_type("AWS::ApiGatewayV2::Route").values()]
-    expected = sorted([*(f"{method} {path}" for method, path in ROUTES), f"ANY {ELSEWHERE}"])
+    expected = sorted([*(f"{method} {path}" for method, path in GATEWAY_ROUTES), f"ANY {ELSEWHERE}"])
     by_kind = {kind: [route for route in routes if route["AuthorizationType"] == kind] for kind in ("AWS_IAM", "JWT")}
 
     assert len(routes) == 2 * len(expected)

@@ -10,7 +10,7 @@ from functions.api.http.problems import CONTENT_TYPE
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import format_instant
 from functions.runtime.deadline import FLUSH_WITHIN
-from infra.api import ROUTES
+from infra.api import GATEWAY_ROUTES
 from testkit.events import Context, a_request
 from tests.integration.stage import BUCKET, Stage
 
@@ -299,7 +299,7 @@ def test_every_route_that_is_deployed_is_described_and_answered(stage: Stage):
     ]
     assert status == 200
     # A verb, such as `:pause`, is the end of an id to the gateway.
-    assert {(method, re.sub(r"}:[\w-]+$", "}", path)) for method, path in described} == set(ROUTES)
+    assert {(method, re.sub(r"}:[\w-]+$", "}", path)) for method, path in described} == set(GATEWAY_ROUTES)
     for method, path in described:
         _, answer = stage.call(method, path.replace("{id}", "x"))
         assert answer.get("code") != "no_such_route"

@@ -9,8 +9,9 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from functions.api.http.answers import problem_answer
 from functions.api.http.problems import Misshapen, problem_of
+from functions.api.http.router import serve
 from functions.api.operations.operator import MOST_OPEN
-from functions.api.operations.routes import CONTEXT, router
+from functions.api.operations.routes import OperationServices, routes
 from functions.domain.errors import TickwheelError
 from functions.domain.operations.operation import Action, Example, JobFilter, OperationState, Shift
 from testkit.builders import NOON
@@ -28,12 +29,11 @@ class Api(Office):
     def __init__(self) -> None:
         super().__init__()
         self.app = APIGatewayHttpResolver()
-        self.app.include_router(router)
+        serve(self.app, routes, OperationServices(manager=self.manager), checks=())
         self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
         self.headers: dict[str, str] = {}
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None, **query: Any) -> Any:
-        self.app.append_context(**{CONTEXT: self.manager})
         headers = {"idempotency-key": key} if key is not None else {}
         event = a_request(method, path, body, query=query, headers=headers, caller=ANN)
         context: Any = Context()

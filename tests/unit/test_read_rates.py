@@ -10,10 +10,15 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.api.http import read_rates
-from functions.api.http.access import TABLE, Guard
+from functions.api.http.access import BODY, QUERY
 from functions.api.http.answers import problem_answer
+from functions.api.http.guard import Guard
 from functions.api.http.problems import problem_of
-from functions.api.http.read_rates import COSTS, OVER_ALL, ReadRates, reads_of
+from functions.api.http.read_rates import OVER_ALL, ReadRates, reads_of
+from functions.api.http.reading import Request
+from functions.api.http.route import Route, Routes
+from functions.api.http.router import serve
+from functions.api.route_table import ROUTES
 from functions.domain.errors import ReadRateExceeded, TickwheelError
 from functions.domain.instants import SECOND
 from functions.domain.tenants.plan import TenantPlan
@@ -156,50 +161,46 @@ def test_a_rate_that_is_raised_counts_for_those_who_had_used_theirs_up(rates: Ra
 
 
 @pytest.mark.parametrize(
-    ("method", "route", "asked", "reads"),
+    ("method", "path", "asked", "reads"),
     [
-        ("GET", "/v1/jobs/<job_id>", {}, 1),
-        ("GET", "/v1/jobs/<job_id>/explain", {}, 5),
-        ("GET", "/v1/schedules/<path>", {"path": "nightly"}, 1),
-        ("GET", "/v1/schedules/<path>", {"path": "preview"}, 1),
-        ("GET", "/v1/schedules/<path>", {"path": "nightly:preview"}, 10),
-        ("GET", "/v1/schedules/<path>", {"path": "nightly%3Apreview"}, 10),
+        ("GET", "/v1/jobs/{id}", {}, 1),
+        ("GET", "/v1/jobs/{id}/explain", {}, 5),
+        ("GET", "/v1/schedules/{id}", {}, 1),
+        ("GET", "/v1/schedules/{id}:preview", {}, 10),
         ("POST", "/v1/schedules:fires", {}, 20),
         ("GET", "/v1/dead-letters", {}, 20),
         ("POST", "/v1/jobs", {"body": {"dry_run": True}}, 0),
-        ("DELETE", "/v1/schedules/<schedule_id>", {}, 0),
-        ("PUT", "/v1/schedules/<schedule_id>", {}, 0),
-        ("PUT", "/v1/schedules/<schedule_id>", {"query": {"dry_run": "True"}}, 10),
-        ("PATCH", "/v1/schedules/<schedule_id>", {"query": {"dry_run": "1"}}, 10),
-        ("PATCH", "/v1/schedules/<schedule_id>", {"query": {"dry_run": "false"}}, 0),
-        ("POST", "/v1/schedules/<path>", {"path": "nightly:backfill", "body": {"dry_run": True}}, 10),
-        ("POST", "/v1/schedules/<path>", {"path": "nightly:backfill", "body": {"dry_run": "yes"}}, 0),
-        ("POST", "/v1/schedules/<path>", {"path": "nightly:trigger", "body": None}, 0),
+        ("DELETE", "/v1/schedules/{id}", {}, 0),
+        ("PUT", "/v1/schedules/{id}", {}, 0),
+        ("PUT", "/v1/schedules/{id}", {"query": {"dry_run": "True"}}, 10),
+        ("PATCH", "/v1/schedules/{id}", {"query": {"dry_run": "1"}}, 10),
+        ("PATCH", "/v1/schedules/{id}", {"query": {"dry_run": "false"}}, 0),
+        ("POST", "/v1/schedules/{id}:backfill", {"body": {"dry_run": True}}, 10),
+        ("POST", "/v1/schedules/{id}:backfill", {"body": {"dry_run": "yes"}}, 0),
+        ("POST", "/v1/schedules/{id}:trigger", {"body": None}, 0),
         ("POST", "/v1/dead-letters:replay", {"body": {"tenant": "acme", "dry_run": True}}, 20),
         ("POST", "/v1/dead-letters:replay", {"body": {"tenant": "acme"}}, 20),
         ("POST", "/v1/dead-letters:purge", {"body": [1]}, 20),
-        ("POST", "/v1/dead-letters/<path>", {"path": "d1:replay"}, 0),
+        ("POST", "/v1/dead-letters/{id}:replay", {}, 0),
     ],
 )
 def test_a_read_takes_what_it_costs_and_what_changes_something_that_it_names_takes_nothing(
-    method: str, route: str, asked: dict[str, Any], reads: int
+    method: str, path: str, asked: dict[str, Any], reads: int
 ):
-    assert (method, route) in TABLE
-    arguments = {"path": asked.pop("path")} if "path" in asked else {}
     event = APIGatewayProxyEventV2(a_request(method, "/", asked.get("body"), query=asked.get("query")))
 
-    assert reads_of(method, route, event, arguments) == reads
+    assert reads_of(route_of(method, path), Request(event, {})) == reads
 
 
 def test_a_body_that_is_no_json_is_for_its_route_to_refuse():
-    event = a_request("POST", "/") | {"body": "{"}
+    event = APIGatewayProxyEventV2(a_request("POST", "/") | {"body": "{"})
 
-    assert reads_of("POST", "/v1/schedules/<path>", APIGatewayProxyEventV2(event), {}) == 0
+    assert reads_of(route_of("POST", "/v1/schedules/{id}:backfill"), Request(event, {})) == 0
 
 
-def test_every_route_with_a_cost_is_one_of_the_api():
-    assert set(COSTS) <= set(TABLE)
-    assert set(read_rates._DRY_RUNS) <= set(TABLE)
+def route_of(method: str, path: str) -> Route:
+    (found,) = [route for route in ROUTES if (route.method, route.path) == (method, path)]
+    return found
 
 
 def test_a_caller_who_reads_too_fast_is_answered_429_and_does_not_reach_the_route():
@@ -209,17 +210,18 @@ def test_a_caller_who_reads_too_fast_is_answered_429_and_does_not_reach_the_rout
     clock = FakeClock(NOON)
     rates = ReadRates(clock=clock, plans=plans, journal=RecordingJournal())
     app = APIGatewayHttpResolver()
-    app.use([guard.admit, rates.admit])
+    routes = Routes("a breaker")
 
-    def reach() -> Response[str]:
+    @routes.route("GET /v1/breakers", access=QUERY, answers={200: "Breakers"}, reads=5)
+    @routes.route("POST /v1/breakers:reset", access=BODY, answers={200: "Reset"})
+    def reach(_services: None, _request: Request) -> Response[str]:
         reached.append(1)
         return Response(status_code=200, content_type="application/json", body="{}")
 
     def refuse(error: Exception) -> Response[str]:
         return problem_answer(problem_of(error))
 
-    app.get("/v1/breakers")(reach)
-    app.post("/v1/breakers:reset")(reach)
+    serve(app, routes, None, checks=(guard.check, rates.check))
     app.exception_handler([TickwheelError])(refuse)
 
     def call(method: str = "GET", path: str = "/v1/breakers", session: str = "i-0abc", tenant: str = "acme") -> Any:

@@ -11,9 +11,10 @@ from functions.api.admission.quota import KNOWN_FOR
 from functions.api.http.answers import problem_answer
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.requests import Rules
+from functions.api.http.router import serve
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.manager import ScheduleManager
-from functions.api.schedules.routes import CONTEXT, Desk, router
+from functions.api.schedules.routes import ScheduleServices, routes
 from functions.domain.errors import ScheduleBusy, TickwheelError
 from functions.domain.instants import SECOND, format_instant
 from functions.domain.jobs.job import Job
@@ -41,9 +42,6 @@ class Api(World):
         super().__init__()
         self.schedules = schedules or self.schedules
         self.limits = NO_LIMITS
-        self.app = APIGatewayHttpResolver()
-        self.app.include_router(router)
-        self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
 
     def call(
         self,
@@ -56,16 +54,18 @@ class Api(World):
         **options: Any,
     ) -> tuple[int, Any]:
         asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
-        desk = Desk(
+        services = ScheduleServices(
             manager=self.manager,
             admission=self.admission,
             payloads=self.payloads,
             rules=self.rules,
             token=self.token,
         )
-        self.app.append_context(**{CONTEXT: desk})
+        app = APIGatewayHttpResolver()
+        serve(app, routes, services, checks=())
+        app.exception_handler([Misshapen, TickwheelError])(_refuse)
         context: Any = Context()
-        answer = self.app.resolve(a_request(method, path, body, query=asked, **options), context)
+        answer = app.resolve(a_request(method, path, body, query=asked, **options), context)
         return answer["statusCode"], json.loads(answer["body"])
 
     def put(self, schedule_id: str = "nightly", **definition: Any) -> dict[str, Any]:

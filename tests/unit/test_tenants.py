@@ -8,9 +8,10 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from functions.api.http.answers import problem_answer
 from functions.api.http.problems import Misshapen, problem_of
+from functions.api.http.router import serve
 from functions.api.openapi import document
 from functions.api.tenants.manager import TenantManager
-from functions.api.tenants.routes import CONTEXT, router
+from functions.api.tenants.routes import TenantServices, routes
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import format_instant
 from functions.domain.schedules.load import Load
@@ -28,6 +29,7 @@ from testkit.fakes import (
     RecordingAudit,
     RecordingJournal,
 )
+from testkit.fakes.webhook_keys import GivenWebhookKeys
 
 PLANS: dict[str, dict[str, Any]] = {"default": {"max_pending": 100}, "gold": {"weight": 5}}
 ROLE = "arn:aws:iam::123456789012:role/billing"
@@ -73,9 +75,6 @@ class Api:
         self.clock = FakeClock()
         self.backlog: Backlog | None = None
         self.load_told = Load()
-        self.app = APIGatewayHttpResolver()
-        self.app.include_router(router)
-        self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
 
     def load(self, tenant: str) -> Load:
         """As a store of schedules."""
@@ -93,9 +92,12 @@ class Api:
             plans=PLANS,
             backlogs=lambda _: self.backlog,
         )
-        self.app.append_context(**{CONTEXT: manager})
+        app = APIGatewayHttpResolver()
+        services = TenantServices(manager=manager, webhook_keys=GivenWebhookKeys())
+        serve(app, routes, services, checks=())
+        app.exception_handler([Misshapen, TickwheelError])(_refuse)
         context: Any = Context()
-        answer = self.app.resolve(a_request(method, path, body, query=query, caller=OPERATOR), context)
+        answer = app.resolve(a_request(method, path, body, query=query, caller=OPERATOR), context)
         return answer["statusCode"], json.loads(answer["body"])
 
     def told(self, method: str, path: str, body: Any = None) -> dict[str, Any]:

@@ -11,21 +11,6 @@ from functions.api.http.problems import CONTENT_TYPE
 from functions.api.http.route import Route
 
 REFERENCE = "#/components/schemas/{model}"
-TEXT = {"type": "string"}
-KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-}
-
-TRACEPARENT = {
-    "name": "traceparent",
-    "in": "header",
-    "required": False,
-    "description": "of W3C Trace Context: the trace that the jobs belong to; an invalid one is ignored",
-    "schema": {"type": "string"},
-}
 
 
 def paths_of(routes: Iterable[Route]) -> dict[str, Any]:
@@ -38,7 +23,7 @@ def paths_of(routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _path_item(route: Route) -> dict[str, Any]:
-    variables = [parameter("path", name, dict(schema), is_required=True) for name, schema in route.variables.items()]
+    variables = [{**variable, "in": "path", "required": True} for variable in route.variables]
     return {"parameters": variables} if variables else {}
 
 
@@ -51,7 +36,7 @@ def _operation_of(route: Route) -> dict[str, Any]:
         body=route.body if route.body is None or isinstance(route.body, str) else route.body.__name__,
         body_type=route.body_type,
         is_body_required=route.is_body_required,
-        parameters=[*queries, *(dict(header) for header in route.headers)],
+        parameters=[*queries, *({**header, "in": "header", "required": False} for header in route.headers)],
     )
 
 
@@ -72,6 +57,8 @@ def operation(
         "responses": {
             **{
                 str(status): {"description": model, "content": content_of("application/json", model)}
+                if model
+                else {"description": "A JSON object."}
                 for status, model in answers.items()
             },
             "default": {"description": "A problem.", "content": content_of(CONTENT_TYPE, "Problem")},

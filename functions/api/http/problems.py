@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from http import HTTPStatus
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ from functions.domain.errors import (
     TooLate,
     TooManyOperations,
 )
+from functions.ports.recorder import Journal
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,6 +60,9 @@ if TYPE_CHECKING:
     from functions.api.http import shapes
 
 CONTENT_TYPE = "application/problem+json"
+
+REQUESTS_FAILED = "requests_failed"
+"""Counted."""
 
 TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     ValidationError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
@@ -141,6 +146,20 @@ class Misshapen(Exception):
         super().__init__(str(error))
         self.told_as = told_as
         self.error = error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """Errors as problems; those that are the fault of the stage are counted."""
+
+    journal: Journal
+
+    def problem(self, error: Exception) -> shapes.Problem:
+        """The problem that an error is told as. A stage that sheds does so on purpose."""
+        told = problem_of(error)
+        if told["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Shed):
+            self.journal.count(REQUESTS_FAILED)
+        return told
 
 
 def problem_of(error: Exception) -> shapes.Problem:

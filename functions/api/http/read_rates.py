@@ -7,18 +7,12 @@ and a bounded number of callers is kept: a rate that all processes shared would 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import ceil, isfinite
-from typing import Any
-from urllib.parse import unquote
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
-
-from functions.api.http.access import TABLE, named
-from functions.api.http.reading import body_of, identity_of, query_of
+from functions.api.http.reading import Request
+from functions.api.http.route import Route
 from functions.domain.errors import InvalidInput, ReadRateExceeded
 from functions.domain.tenants.gcra import interval_of, tolerance_of
 from functions.domain.tenants.plan import BURST_SECONDS
@@ -32,36 +26,8 @@ MOST_CALLERS = 1_000
 OVER_ALL = 5
 """Times the rate of the default plan, at least, for all tenants together: whoever asks for one after the other has no rate for each."""
 
-A_PREVIEW = 10
-"""Fires are worked out: many steps."""
-
-COSTS: Mapping[tuple[str, str], int] = {
-    ("GET", "/v1/jobs/<job_id>/explain"): 5,
-    ("GET", "/v1/schedules"): 10,
-    ("POST", "/v1/schedules:fires"): 20,
-    ("GET", "/v1/dead-letters"): 20,
-    # Both look as far for what is meant as a list does, and may find nothing to change.
-    ("POST", "/v1/dead-letters:replay"): 20,
-    ("POST", "/v1/dead-letters:purge"): 20,
-    ("GET", "/v1/breakers"): 5,
-    ("GET", "/v1/operations"): 5,
-    ("GET", "/v1/tenants"): 5,
-    ("GET", "/v1/tenants/<tenant>/usage"): 5,
-    ("GET", "/v1/health"): 10,
-    ("GET", "/openapi.json"): 5,
-}
-"""Reads that a route takes. Any other GET takes one, and what changes something without looking for it none."""
-
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 """As pydantic reads a query: https://docs.pydantic.dev/latest/api/standard_library_types/#booleans"""
-
-_DRY_RUNS: Mapping[tuple[str, str], int] = {
-    ("PUT", "/v1/schedules/<schedule_id>"): A_PREVIEW,
-    ("PATCH", "/v1/schedules/<schedule_id>"): A_PREVIEW,
-    ("POST", "/v1/schedules/<path>"): A_PREVIEW,
-}
-"""Reads that a route takes that changes nothing where its `dry_run` is said, in the query or the body."""
-
 
 _Key = tuple[str, str | None]
 """A caller, and the tenant that he asks about, which is empty for what is of none; None: over all of them."""
@@ -79,15 +45,12 @@ class ReadRates:
     journal: Journal
     _next_at: OrderedDict[_Key, datetime] = field(default_factory=OrderedDict[_Key, datetime])
 
-    def admit(self, app: APIGatewayHttpResolver, next_middleware: Callable[..., Response]) -> Response:
-        """The answer of the route. Raises ReadRateExceeded."""
-        route, event, arguments = app.context["_route"], app.current_event, app.context["_route_args"]
-        row = TABLE.get((route.method, route.path))
-        reads = reads_of(route.method, route.path, event, arguments) if row is not None else 0
-        if row is not None and reads:
-            tenant = next(iter(named(row, event, arguments)), "")
-            self.take(identity_of(event).shown, tenant, reads)
-        return next_middleware(app)
+    def check(self, route: Route, request: Request) -> None:
+        """Take what a request costs. Raises ReadRateExceeded."""
+        reads = reads_of(route, request)
+        if reads:
+            tenant = next(iter(route.access.tenants_of(request)), "")
+            self.take(request.identity().shown, tenant, reads)
 
     def take(self, caller: str, tenant: str, reads: int) -> None:
         """So many reads of one caller. tenant: empty for what is of none. Raises ReadRateExceeded."""
@@ -119,23 +82,21 @@ def _wait(next_at: datetime, rate: float, reads: int, *, now: datetime) -> timed
     return next_at + (min(reads, burst) - 1) * interval - tolerance_of(burst, interval) - now
 
 
-def reads_of(method: str, route: str, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> int:
+def reads_of(route: Route, request: Request) -> int:
     """How many reads a request takes; 0 for one that is none."""
-    if (method, route) in COSTS:
-        return COSTS[method, route]
-    if method == "GET" and unquote(arguments.get("path", "")).endswith(":preview"):
-        return A_PREVIEW
-    if (method, route) in _DRY_RUNS:
-        return _DRY_RUNS[method, route] if _is_dry(event) else 0
-    return int(method == "GET")
+    if route.reads is not None:
+        return route.reads
+    if route.dry_run_reads:
+        return route.dry_run_reads if _is_dry(request) else 0
+    return int(route.method == "GET")
 
 
-def _is_dry(event: APIGatewayProxyEventV2) -> bool:
+def _is_dry(request: Request) -> bool:
     """Whether it says that nothing is to be changed, as its route reads it; what it cannot read it refuses."""
-    if query_of(event).get("dry_run", "").lower() in _TRUE:
+    if request.query.get("dry_run", "").lower() in _TRUE:
         return True
     try:
-        body: Any = body_of(event) if event.body else None
+        body = request.body if request.has_body else None
     except InvalidInput:
         return False
     return isinstance(body, dict) and body.get("dry_run") is True

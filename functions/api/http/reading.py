@@ -15,7 +15,7 @@ from functions.domain.errors import InvalidInput
 from functions.domain.tenants.access import Caller, caller_by_arn, caller_by_token
 from functions.domain.trace import Trace, parse_traceparent
 
-KEY_HEADER = "idempotency-key"
+_KEY_HEADER = "idempotency-key"
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -49,23 +49,27 @@ class Request:
 
     def query_as(self, model: type[Model]) -> Model:
         """Its query. Raises Misshapen, told as InvalidInput."""
-        return read_as(model, self.query)
+        return _read_as(model, self.query)
 
     def body_as(self, model: type[Model]) -> Model:
         """Its body. Raises InvalidInput, and Misshapen, told as that."""
-        return read_as(model, self.body)
+        return _read_as(model, self.body)
 
     def optional_body_as(self, model: type[Model]) -> Model:
         """Its body, which may be left out. Raises InvalidInput, and Misshapen, told as that."""
-        return read_as(model, self.body if self.has_body else {})
+        return _read_as(model, self.body if self.has_body else {})
 
     @property
-    def key(self) -> str | None:
-        """The Idempotency-Key header. Raises Misshapen, told as InvalidInput."""
+    def has_key(self) -> bool:
+        """Whether it has an Idempotency-Key header."""
+        return _KEY_HEADER in self.event.headers
+
+    def key(self, *, told_as: type[InvalidInput] = InvalidInput) -> str | None:
+        """The Idempotency-Key header; None without one. Raises Misshapen, told as that."""
         try:
-            return check_key(self.event.headers.get(KEY_HEADER))
+            return check_key(self.event.headers.get(_KEY_HEADER))
         except ValidationError as error:
-            raise Misshapen(InvalidInput, error) from None
+            raise Misshapen(told_as, error) from None
 
     @property
     def trace(self) -> Trace | None:
@@ -79,7 +83,13 @@ class Request:
 
     def identity(self, *, tenant_claim: str = "") -> Caller:
         """Who asks, as the gateway has found out. tenant_claim: of a token, which names its tenant; empty for none."""
-        return identity_of(self.event, tenant_claim=tenant_claim)
+        authorizer = self.event.raw_event["requestContext"].get("authorizer") or {}
+        if "jwt" in authorizer:
+            claims = (authorizer["jwt"] or {}).get("claims") or {}
+            return caller_by_token(
+                str(claims.get("sub") or _UNKNOWN_CALLER), claims.get(tenant_claim) if tenant_claim else None
+            )
+        return caller_by_arn((authorizer.get("iam") or {}).get("userArn") or _UNKNOWN_CALLER)
 
     @cached_property
     def _parsed(self) -> tuple[Any, InvalidInput | None]:
@@ -89,48 +99,8 @@ class Request:
             return None, refusal
 
 
-def body_of(event: APIGatewayProxyEventV2) -> Any:
-    """The JSON of a request's body. Raises InvalidInput."""
-    return parse_body(event.body, is_base64=bool(event.is_base64_encoded))
-
-
-def query_of(event: APIGatewayProxyEventV2) -> dict[str, str]:
-    """The parameters of a request's query, by their names."""
-    return dict(event.query_string_parameters)
-
-
-def read_as(model: type[Model], raw: Any) -> Model:
-    """What a request brings, as a model of it. Raises Misshapen, told as InvalidInput."""
+def _read_as(model: type[Model], raw: Any) -> Model:
     try:
         return model.model_validate(raw)
     except ValidationError as error:
         raise Misshapen(InvalidInput, error) from None
-
-
-def key_of(event: APIGatewayProxyEventV2) -> str | None:
-    """The Idempotency-Key header. Raises Misshapen, told as InvalidInput."""
-    try:
-        return check_key(event.headers.get(KEY_HEADER))
-    except ValidationError as error:
-        raise Misshapen(InvalidInput, error) from None
-
-
-def trace_of(event: APIGatewayProxyEventV2) -> Trace | None:
-    """The trace that the caller's own work belongs to; None without a valid traceparent header."""
-    return parse_traceparent(event.headers.get("traceparent"))
-
-
-def caller_of(event: APIGatewayProxyEventV2) -> str:
-    """Who asks, for the log: the ARN of who signed the request, or whom its token is of."""
-    return identity_of(event).name
-
-
-def identity_of(event: APIGatewayProxyEventV2, *, tenant_claim: str = "") -> Caller:
-    """Who asks, as the gateway has found out. tenant_claim: of a token, which names its tenant; empty for none."""
-    authorizer = event.raw_event["requestContext"].get("authorizer") or {}
-    if "jwt" in authorizer:
-        claims = (authorizer["jwt"] or {}).get("claims") or {}
-        return caller_by_token(
-            str(claims.get("sub") or _UNKNOWN_CALLER), claims.get(tenant_claim) if tenant_claim else None
-        )
-    return caller_by_arn((authorizer.get("iam") or {}).get("userArn") or _UNKNOWN_CALLER)

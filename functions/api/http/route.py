@@ -22,6 +22,17 @@ MERGE_PATCH = "application/merge-patch+json"
 
 TEXT: Mapping[str, Any] = {"type": "string"}
 
+KEY: Mapping[str, Any] = {
+    "name": "Idempotency-Key",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+TRACEPARENT: Mapping[str, Any] = {
+    "name": "traceparent",
+    "description": "of W3C Trace Context: the trace that the jobs belong to; an invalid one is ignored",
+    "schema": TEXT,
+}
+"""Headers, as OpenAPI describes a parameter."""
+
 _VARIABLE = re.compile(r"{(\w+)}")
 _VERB = re.compile(r".+}:([\w-]+)")
 
@@ -35,7 +46,7 @@ class Route:
     """A method of a path, and the function that answers it: of the services of its resource, the request, and the path's variables.
 
     path: as OpenAPI writes it; a verb follows the colon: `/v1/schedules/{id}:pause`. resource: what an id of the path is of, in
-    a sentence. variables: the schemas of those of the path. answers: by status, the names of the schemas of its bodies,
+    a sentence. variables: of the path, as OpenAPI describes parameters. answers: by status, the names of the schemas of its bodies,
     `One | Other`; empty for a body without a schema. body: a model, or the name of a schema. reads: what it takes from the
     rate of its caller; None: one for a GET, else none. dry_run_reads: the same of a request with `dry_run`.
     judges_each: each of many things in its body is answered by itself.
@@ -44,7 +55,7 @@ class Route:
     method: str
     path: str
     resource: str
-    variables: Mapping[str, Mapping[str, Any]]
+    variables: tuple[Mapping[str, Any], ...]
     function: Callable[..., Response[str]]
     access: Access
     answers: Mapping[int, str]
@@ -101,7 +112,10 @@ class Declaration(TypedDict, total=False):
 
 
 class Routes:
-    """The routes of a resource, in the order of their declaration. variables: schemas of what stands in their paths, by name."""
+    """The routes of a resource, in the order of their declaration.
+
+    variables: of their paths, by name, as OpenAPI describes a parameter: any text, unless it is said.
+    """
 
     def __init__(self, resource: str, **variables: Mapping[str, Any]) -> None:
         self.declared: list[Route] = []
@@ -111,7 +125,9 @@ class Routes:
     def route(self, method_and_path: str, **declaration: Unpack[Declaration]) -> Callable[[Function], Function]:
         """Declare the route that a function answers: `GET /v1/jobs/{id}`."""
         method, path = method_and_path.split(" ")
-        variables = {name: self._variables.get(name, TEXT) for name in _VARIABLE.findall(path)}
+        variables = tuple(
+            {"name": name, **self._variables.get(name, {"schema": TEXT})} for name in _VARIABLE.findall(path)
+        )
 
         def declare(function: Function) -> Function:
             self.declared.append(

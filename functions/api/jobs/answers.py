@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from functions.api.http.answers import UNTRACKED
+from functions.api.http.answers import UNTRACKED, without_empty
 from functions.api.jobs.find import Found
+from functions.api.jobs.submit import Accepted
 from functions.domain.explanation.facts import Explanation
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import LedgerRow
@@ -15,6 +17,9 @@ from functions.services.jobs.rescheduler import Waiting
 
 if TYPE_CHECKING:
     from functions.api.jobs import shapes
+
+_MAY_BE_UNKNOWN = ("attempt", "fence", "rescues", "cancel_requested", "error", "moved_to", "updated_at")
+"""Of a job."""
 
 
 def heartbeat_body(job_id: JobId, row: LedgerRow) -> shapes.Heartbeat:
@@ -54,3 +59,49 @@ def explanation_body(found: Found, explanation: Explanation) -> shapes.Explanati
         "remedy": explanation.remedy,
         "would_change_it": explanation.remedy,  # deprecated: answered until 1.0
     }
+
+
+def accepted_body(accepted: Accepted) -> shapes.Accepted:
+    """A job that is durably in the wheel; replayed: its idempotency key had been used, and this is the first job."""
+    return {
+        "id": accepted.job_id,
+        "tenant": accepted.tenant,
+        "state": accepted.state or UNTRACKED,
+        "due_at": format_instant(accepted.due_at),
+        "ring": accepted.ring,
+        "replayed": accepted.is_replay,
+    }
+
+
+def found_body(found: Found) -> shapes.Job:
+    """What is known of a job. What is not known is left out."""
+    row = found.row
+    body: shapes.Job = {
+        "id": str(found.job_id),
+        "tenant": found.job_id.tenant,
+        "state": found.state or UNTRACKED,
+        "due_at": format_instant(found.due_at),
+        "priority": found.job_id.priority.name.lower(),
+        "delivery": found.job_id.delivery,
+        "attempt": row.attempt,
+        "fence": row.fence,
+        "rescues": row.rescue_count,
+        "cancel_requested": row.cancel_requested,
+        "error": row.error,
+        "moved_to": row.moved_to,
+        "updated_at": format_instant(row.updated_at) if row.updated_at else "",
+    }
+    body = without_empty(body, *_MAY_BE_UNKNOWN)
+    # A handler may well answer 0 or false.
+    if row.result:
+        body["result"] = json.loads(row.result) if _is_whole(row.result) else row.result
+    return body
+
+
+def _is_whole(result: str) -> bool:
+    """Whether a kept result is the JSON it was; a long one was cut, and is told as text."""
+    try:
+        json.loads(result)
+    except ValueError:
+        return False
+    return True

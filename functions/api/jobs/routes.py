@@ -1,121 +1,221 @@
-"""The routes of jobs that were submitted: each parses, calls one function, answers."""
+"""The routes of jobs: each parses, calls one function, answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+from pydantic import ValidationError
 
 from functions.api.admission.admission import Admission
-from functions.api.http.answers import answer, problem_answer
-from functions.api.http.problems import problem
-from functions.api.http.reading import body_of, caller_of, read_as
-from functions.api.http.requests import Rules
-from functions.api.jobs.answers import ended_body, explanation_body, heartbeat_body, waiting_body
+from functions.api.http.access import BODY, JOB
+from functions.api.http.answers import answer
+from functions.api.http.problems import Refusals
+from functions.api.http.reading import Request
+from functions.api.http.requests import BatchBody, JobBody, Rules
+from functions.api.http.route import KEY, MERGE_PATCH, TEXT, TRACEPARENT, Routes
+from functions.api.jobs.answers import (
+    accepted_body,
+    ended_body,
+    explanation_body,
+    found_body,
+    heartbeat_body,
+    waiting_body,
+)
 from functions.api.jobs.explain import Explainer
+from functions.api.jobs.find import Finder
+from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
 from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, patched
-from functions.domain.jobs.job import Job
-from functions.domain.jobs.job_id import JobId, parse_job_id
+from functions.domain.errors import InvalidInput, InvalidJob, TickwheelError
+from functions.domain.jobs.job import Job, check_new_tenant
+from functions.domain.jobs.job_id import parse_job_id
+from functions.domain.jobs.submission import Submission
 from functions.domain.lifecycle import State
+from functions.domain.trace import Trace
+from functions.ports.recorder import Journal
 from functions.ports.targets import Failed
+from functions.services.jobs.canceller import Canceller
+from functions.services.jobs.moves import follow
 from functions.services.jobs.rescheduler import Edited, Rescheduler
 
-CONTEXT = "jobs"
-"""The name under which the routes find what they need in the resolver's context."""
+if TYPE_CHECKING:
+    from functions.api.jobs import shapes
 
-RUN_NOW = "run-now"
+routes = Routes(
+    "a job",
+    id={
+        "schema": TEXT,
+        "description": "An id that was answered, as it is. Any other is 404: job_not_found, or not_a_job_id where it cannot be one.",
+    },
+)
+
+
+class RulesOfNow(Protocol):
+    """What a stage allows at this moment."""
+
+    def __call__(self, *, has_key: bool = False) -> Rules:
+        """has_key: the request has an Idempotency-Key header."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobDesk:
-    """What the routes need. known: which ids Tickwheel gave. rules: of this moment."""
+class JobServices:
+    """What the routes of jobs work with. known: which ids Tickwheel gave."""
 
     admission: Admission
+    intake: Intake
+    finder: Finder
     known: KnownIds
+    canceller: Canceller
     finisher: Finisher
     explainer: Explainer
     rescheduler: Rescheduler
-    rules: Callable[[], Rules]
+    refusals: Refusals
+    journal: Journal
+    rules: RulesOfNow
 
 
-router = APIGatewayHttpRouter()
+@routes.route("POST /v1/jobs", access=BODY, body=JobBody, headers=(KEY, TRACEPARENT), answers={202: "Accepted"})
+def submit_job(services: JobServices, request: Request) -> Response[str]:
+    """Take one job in."""
+    key = request.key(told_as=InvalidJob)
+    rules = services.rules(has_key=key is not None)
+    submission = _read(request.body, rules, key=key, trace=request.trace)
+    _admit(services, submission)
+    outcome = services.intake.submit([submission])[0]
+    if isinstance(outcome, TickwheelError):
+        raise outcome
+    return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
 
 
-@router.patch("/v1/jobs/<job_id>")
-def change_job(job_id: str) -> Response[str]:
-    """Give a job that waits another time or another content."""
-    desk, parsed, patch = _desk(), _parsed(job_id), body_of(router.current_event)
-    desk.known.check(parsed)
-    rules = desk.rules()
+@routes.route(
+    "POST /v1/jobs:batch",
+    access=BODY,
+    body=BatchBody,
+    headers=(TRACEPARENT,),
+    answers={200: "Results"},
+    judges_each=True,
+)
+def submit_jobs(services: JobServices, request: Request) -> Response[str]:
+    """Take up to 500 jobs in."""
+    if request.has_key:
+        raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
+    rules, trace = services.rules(), request.trace
+    batch = BatchBody.model_validate(request.body)
+    results: list[shapes.Result | None] = []
+    submissions: list[Submission] = []
+    for job in batch.jobs:
+        try:
+            submission = _read(job, rules, key=None, trace=trace)
+            _admit(services, submission)
+        except (ValidationError, TickwheelError) as error:
+            results.append(_refused(services, error))
+        else:
+            submissions.append(submission)
+            results.append(None)
+    outcomes = iter(services.intake.submit(submissions))
+    return answer(HTTPStatus.OK, {"results": [result or _result(services, next(outcomes)) for result in results]})
+
+
+@routes.route("GET /v1/jobs/{id}", access=JOB, answers={200: "Job"})
+def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
+    """Tell what is known of a job."""
+    return answer(HTTPStatus.OK, found_body(services.finder.find(parse_job_id(job_id))))
+
+
+@routes.route("DELETE /v1/jobs/{id}", access=JOB, answers={200: "Cancelled", 202: "Cancelled"})
+def cancel_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
+    """Stop a job that has not run."""
+    asked = services.known.check(parse_job_id(job_id))
+    parsed, is_cancelled = follow(partial(services.canceller.cancel, caller=request.caller), asked)
+    state = "cancelled" if is_cancelled else "cancel_requested"
+    services.journal.event("job_cancelled", job_id=str(parsed), state=state, caller=request.caller)
+    return answer(HTTPStatus.OK if is_cancelled else HTTPStatus.ACCEPTED, {"id": str(parsed), "state": state})
+
+
+@routes.route("PATCH /v1/jobs/{id}", access=JOB, body="JobPatch", body_type=MERGE_PATCH, answers={200: "Waiting"})
+def change_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
+    """Give a job that waits another time or another content; it goes on under a new id."""
+    parsed, patch = parse_job_id(job_id), request.body
+    services.known.check(parsed)
+    rules = services.rules()
 
     def edit(job: Job, payload: str | None) -> Edited:
         edited = patched(job, payload, patch, rules)
         # What it has, it may keep.
         if edited.submission.priority is not job.priority:
-            desk.admission.check_priority(job.tenant, edited.submission.priority)
+            services.admission.check_priority(job.tenant, edited.submission.priority)
         return edited
 
-    desk.admission.take_one(parsed.tenant)
-    waiting = desk.rescheduler.change(parsed, edit, caller=caller_of(router.current_event))
+    services.admission.take_one(parsed.tenant)
+    waiting = services.rescheduler.change(parsed, edit, caller=request.caller)
     return answer(HTTPStatus.OK, waiting_body(waiting, asked=parsed))
 
 
-@router.post("/v1/jobs/<path>")
-def act_on_job(path: str) -> Response[str]:
-    """Do what the verb of the path says."""
-    job_id, _, verb = unquote(path).rpartition(":")
-    if verb != RUN_NOW:
-        title = "There is no such route"
-        detail = f"nothing can be asked of a job by POST but that it runs now: append :{RUN_NOW} to its id"
-        return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", title, detail=detail))
-    parsed = _desk().known.check(parse_job_id(job_id))
+@routes.route("POST /v1/jobs/{id}:run-now", access=JOB, answers={202: "Waiting"})
+def run_job_now(services: JobServices, request: Request, job_id: str) -> Response[str]:
+    """Run a job that waits, or its next attempt, now."""
+    parsed = services.known.check(parse_job_id(job_id))
     # It waits already, so it takes from the rate alone.
-    _desk().admission.take_one(parsed.tenant)
-    waiting = _desk().rescheduler.run_now(parsed, caller=caller_of(router.current_event))
+    services.admission.take_one(parsed.tenant)
+    waiting = services.rescheduler.run_now(parsed, caller=request.caller)
     return answer(HTTPStatus.ACCEPTED, waiting_body(waiting, asked=parsed))
 
 
-@router.get("/v1/jobs/<job_id>/explain")
-def explain_job(job_id: str) -> Response[str]:
+@routes.route("GET /v1/jobs/{id}/explain", access=JOB, answers={200: "Explanation"}, reads=5)
+def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     """Tell why a job has not run yet, or what became of it."""
-    return answer(HTTPStatus.OK, explanation_body(*_desk().explainer.explain(_parsed(job_id))))
+    return answer(HTTPStatus.OK, explanation_body(*services.explainer.explain(parse_job_id(job_id))))
 
 
-@router.post("/v1/jobs/<job_id>/heartbeat")
-def heartbeat(job_id: str) -> Response[str]:
-    """Prolong the lease of an attempt whose target goes on by itself."""
-    parsed, body = _parsed(job_id), read_as(HeartbeatBody, body_of(router.current_event))
-    row = _desk().finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
+@routes.route("POST /v1/jobs/{id}/heartbeat", access=JOB, body=HeartbeatBody, answers={200: "Heartbeat"})
+def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
+    """Tell that the target of an attempt goes on by itself."""
+    parsed, body = parse_job_id(job_id), request.body_as(HeartbeatBody)
+    row = services.finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, heartbeat_body(parsed, row))
 
 
-@router.post("/v1/jobs/<job_id>/complete")
-def complete(job_id: str) -> Response[str]:
-    """Settle an attempt as succeeded."""
-    parsed, body = _parsed(job_id), read_as(CompleteBody, body_of(router.current_event))
-    _desk().finisher.complete(parsed, fence=body.fence, result=body.text, caller=caller_of(router.current_event))
+@routes.route("POST /v1/jobs/{id}/complete", access=JOB, body=CompleteBody, answers={200: "Ended"})
+def complete_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
+    """Tell that the target of an attempt has taken the job."""
+    parsed, body = parse_job_id(job_id), request.body_as(CompleteBody)
+    services.finisher.complete(parsed, fence=body.fence, result=body.text, caller=request.caller)
     return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
 
 
-@router.post("/v1/jobs/<job_id>/fail")
-def fail(job_id: str) -> Response[str]:
-    """Settle an attempt as failed."""
-    parsed, body = _parsed(job_id), read_as(FailBody, body_of(router.current_event))
+@routes.route("POST /v1/jobs/{id}/fail", access=JOB, body=FailBody, answers={200: "Ended"})
+def fail_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
+    """Tell that the target of an attempt has failed."""
+    parsed, body = parse_job_id(job_id), request.body_as(FailBody)
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
-    caller = caller_of(router.current_event)
-    state = _desk().finisher.fail(parsed, fence=body.fence, failure=failure, caller=caller)
+    state = services.finisher.fail(parsed, fence=body.fence, failure=failure, caller=request.caller)
     return answer(HTTPStatus.OK, ended_body(parsed, state))
 
 
-def _desk() -> JobDesk:
-    return router.context[CONTEXT]
+def _read(job: Any, rules: Rules, *, key: str | None, trace: Trace | None) -> Submission:
+    """A job as its tenant asks for it. Raises ValidationError, InvalidJob."""
+    body = JobBody.model_validate(job, context=rules)
+    check_new_tenant(body.tenant)
+    return body.submission(now=rules.now, idempotency_key=key, trace=trace)
 
 
-def _parsed(job_id: str) -> JobId:
-    return parse_job_id(unquote(job_id))
+def _admit(services: JobServices, submission: Submission) -> None:
+    services.admission.check(submission.tenant, submission.priority)
+    services.admission.check_shed(submission.priority)
+
+
+def _result(services: JobServices, outcome: Any) -> shapes.Result:
+    if isinstance(outcome, TickwheelError):
+        return _refused(services, outcome)
+    return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}
+
+
+def _refused(services: JobServices, error: Exception) -> shapes.Result:
+    refused = services.refusals.problem(error)
+    return {"status": refused["status"], "problem": refused}

@@ -11,6 +11,7 @@ from functions.api.http.answers import without_empty
 from functions.api.tenants.manager import TenantStanding, UsageStanding
 from functions.domain.instants import format_instant
 from functions.domain.schedules.load import Load
+from functions.domain.targets.webhooks import WebhookKey
 from functions.domain.tenants.changes import EFFECTIVE_AFTER
 from functions.domain.tenants.deletion import Deletion, Part
 from functions.domain.tenants.plan import LIMIT_NAMES, Tenant, TenantPlan, write_limits
@@ -103,3 +104,8 @@ def status_body(tenant: Tenant) -> shapes.StageStatus:
         "in_effect_by": format_instant(changed_at + EFFECTIVE_AFTER) if changed_at else "",
     }
     return without_empty(body, "status_since", "changed_at", "in_effect_by")
+
+
+def webhook_keys_body(keys: Sequence[WebhookKey]) -> shapes.WebhookKeys:
+    """A tenant's keys, the current one first."""
+    return {"keys": [{"id": key.id, "secret": key.shown} for key in keys]}

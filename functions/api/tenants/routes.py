@@ -1,18 +1,17 @@
-"""The routes of tenants: each parses, calls one function, answers. A verb is what follows the colon in a path."""
+"""The routes of tenants: each parses, calls one function, answers."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
-from functions.api.http.answers import answer, problem_answer
-from functions.api.http.problems import problem
-from functions.api.http.reading import body_of, caller_of, query_of, read_as
-from functions.api.tenants.answers import status_body, tenant_body, tenants_body, usage_body
+from functions.api.http.access import OPERATORS, TENANT_ID
+from functions.api.http.answers import answer
+from functions.api.http.reading import Request
+from functions.api.http.route import Routes
+from functions.api.tenants.answers import status_body, tenant_body, tenants_body, usage_body, webhook_keys_body
 from functions.api.tenants.manager import TenantManager
 from functions.api.tenants.requests import (
     DeletionQuery,
@@ -22,103 +21,120 @@ from functions.api.tenants.requests import (
     TurnBody,
     UsageQuery,
 )
+from functions.domain.jobs.job import check_tenant
+from functions.domain.targets.webhooks import keys_of
 from functions.domain.tenants.plan import TenantStatus
+from functions.ports.targets import WebhookKeys
 
-CONTEXT = "tenants"
-"""The name under which the routes find what they need in the resolver's context."""
-
-VERBS = {"pause": TenantStatus.PAUSED, "resume": TenantStatus.ACTIVE, "drain": TenantStatus.DRAINING}
-
-router = APIGatewayHttpRouter()
+routes = Routes("a tenant")
 
 
-@router.get("/v1/tenants")
-def list_tenants() -> Response[str]:
-    """Tell the tenants that have a row, page by page."""
-    query = read_as(TenantsQuery, query_of(router.current_event))
-    standings, after = _manager().page(after=query.after, limit=query.limit)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantServices:
+    """What the routes of tenants work with."""
+
+    manager: TenantManager
+    webhook_keys: WebhookKeys
+
+
+@routes.route("GET /v1/tenants", access=OPERATORS, query=TenantsQuery, answers={200: "Tenants"}, reads=5)
+def list_tenants(services: TenantServices, request: Request) -> Response[str]:
+    """Tell the tenants that have values of their own, page by page."""
+    query = request.query_as(TenantsQuery)
+    standings, after = services.manager.page(after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, tenants_body(standings, after=after))
 
 
-@router.get("/v1/tenants/<tenant>")
-def get_tenant(tenant: str) -> Response[str]:
-    """Tell a tenant as it stands."""
-    return answer(HTTPStatus.OK, tenant_body(_manager().get(unquote(tenant))))
+@routes.route("GET /v1/tenants/{id}", access=TENANT_ID, answers={200: "Tenant"})
+def get_tenant(services: TenantServices, _: Request, tenant: str) -> Response[str]:
+    """Tell any tenant as it stands."""
+    return answer(HTTPStatus.OK, tenant_body(services.manager.get(tenant)))
 
 
-@router.get("/v1/tenants/<tenant>/usage")
-def get_usage(tenant: str) -> Response[str]:
-    """Tell what a tenant has used, day by day."""
-    query = read_as(UsageQuery, query_of(router.current_event))
-    standing = _manager().used(unquote(tenant), first=query.first, last=query.last)
-    return answer(HTTPStatus.OK, usage_body(standing))
-
-
-@router.put("/v1/tenants/<tenant>")
-def put_tenant(tenant: str) -> Response[str]:
+@routes.route("PUT /v1/tenants/{id}", access=OPERATORS, body=TenantBody, answers={200: "Tenant"})
+def put_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Replace all of a tenant but its status."""
-    body = read_as(TenantBody, body_of(router.current_event))
-    standing = _manager().put(unquote(tenant), body.values(), seen=body.version, caller=_caller())
+    body = request.body_as(TenantBody)
+    standing = services.manager.put(tenant, body.values(), seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
 
 
-@router.patch("/v1/tenants/<tenant>")
-def patch_tenant(tenant: str) -> Response[str]:
+@routes.route("PATCH /v1/tenants/{id}", access=OPERATORS, body=TenantPatchBody, answers={200: "Tenant"})
+def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Change parts of a tenant."""
-    body = read_as(TenantPatchBody, body_of(router.current_event))
-    standing = _manager().patch(unquote(tenant), body.patch(), seen=body.version, caller=_caller())
+    body = request.body_as(TenantPatchBody)
+    standing = services.manager.patch(tenant, body.patch(), seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
 
 
-@router.delete("/v1/tenants/<tenant>")
-def delete_tenant(tenant: str) -> Response[str]:
-    """Begin to delete a tenant with all that there is of it."""
-    query = read_as(DeletionQuery, query_of(router.current_event))
-    standing = _manager().delete(
-        unquote(tenant), confirm=query.confirm, keeps_ledger=query.ledger == "ttl", caller=_caller()
+@routes.route("DELETE /v1/tenants/{id}", access=OPERATORS, query=DeletionQuery, answers={202: "Tenant"})
+def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
+    """Begin to delete a tenant with all that there is of it. Nothing of it is taken in from `in_effect_by` on."""
+    query = request.query_as(DeletionQuery)
+    standing = services.manager.delete(
+        tenant, confirm=query.confirm, keeps_ledger=query.ledger == "ttl", caller=request.caller
     )
     return answer(HTTPStatus.ACCEPTED, tenant_body(standing))
 
 
-@router.post("/v1/tenants/<path>")
-def act_on_tenant(path: str) -> Response[str]:
-    """Do what the verb of the path says: pause, resume or drain a tenant."""
-    tenant, _, verb = unquote(path).rpartition(":")
-    if verb not in VERBS:
-        detail = f"{verb[:100]!r} is nothing that can be asked of a tenant: append one of :{', :'.join(VERBS)}"
-        no_route = problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route", detail=detail)
-        return problem_answer(no_route)
-    body = _turn_body()
-    standing = _manager().turn(tenant, VERBS[verb], note=body.note, seen=body.version, caller=_caller())
+@routes.route(
+    "POST /v1/tenants/{id}:pause", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "Tenant"}
+)
+def pause_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
+    """Let nothing of a tenant be promoted or called."""
+    return _turn(services, request, tenant, TenantStatus.PAUSED)
+
+
+@routes.route(
+    "POST /v1/tenants/{id}:resume", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "Tenant"}
+)
+def resume_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
+    """Let a tenant that is paused, or drained, go on."""
+    return _turn(services, request, tenant, TenantStatus.ACTIVE)
+
+
+@routes.route(
+    "POST /v1/tenants/{id}:drain", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "Tenant"}
+)
+def drain_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
+    """Take nothing in for a tenant any more; what it has runs."""
+    return _turn(services, request, tenant, TenantStatus.DRAINING)
+
+
+@routes.route("GET /v1/tenants/{id}/webhook-keys", access=TENANT_ID, answers={200: "WebhookKeys"})
+def get_webhook_keys(services: TenantServices, _: Request, tenant: str) -> Response[str]:
+    """Tell what the signatures of a tenant's requests are made with."""
+    told = answer(HTTPStatus.OK, webhook_keys_body(keys_of(check_tenant(tenant), services.webhook_keys.read())))
+    told.headers["Cache-Control"] = "no-store"
+    return told
+
+
+@routes.route("GET /v1/tenants/{id}/usage", access=TENANT_ID, query=UsageQuery, answers={200: "Usage"}, reads=5)
+def get_usage(services: TenantServices, request: Request, tenant: str) -> Response[str]:
+    """Tell what a tenant has used by UTC days, about."""
+    query = request.query_as(UsageQuery)
+    return answer(HTTPStatus.OK, usage_body(services.manager.used(tenant, first=query.first, last=query.last)))
+
+
+@routes.route("POST /v1/pause", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "StageStatus"})
+def pause_stage(services: TenantServices, request: Request) -> Response[str]:
+    """Let nothing of any tenant be promoted or called."""
+    return _turn_stage(services, request, TenantStatus.PAUSED)
+
+
+@routes.route("POST /v1/resume", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "StageStatus"})
+def resume_stage(services: TenantServices, request: Request) -> Response[str]:
+    """End the pause of all tenants."""
+    return _turn_stage(services, request, TenantStatus.ACTIVE)
+
+
+def _turn(services: TenantServices, request: Request, tenant: str, status: TenantStatus) -> Response[str]:
+    body = request.optional_body_as(TurnBody)
+    standing = services.manager.turn(tenant, status, note=body.note, seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
 
 
-@router.post("/v1/pause")
-def pause_stage() -> Response[str]:
-    """Stop all tenants' jobs from being promoted and called."""
-    return _turn_stage(TenantStatus.PAUSED)
-
-
-@router.post("/v1/resume")
-def resume_stage() -> Response[str]:
-    """End the pause of the stage."""
-    return _turn_stage(TenantStatus.ACTIVE)
-
-
-def _turn_stage(status: TenantStatus) -> Response[str]:
-    body = _turn_body()
-    row = _manager().turn_stage(status, note=body.note, seen=body.version, caller=_caller())
+def _turn_stage(services: TenantServices, request: Request, status: TenantStatus) -> Response[str]:
+    body = request.optional_body_as(TurnBody)
+    row = services.manager.turn_stage(status, note=body.note, seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, status_body(row))
-
-
-def _turn_body() -> TurnBody:
-    raw: Any = body_of(router.current_event) if router.current_event.body else {}
-    return read_as(TurnBody, raw)
-
-
-def _caller() -> str:
-    return caller_of(router.current_event)
-
-
-def _manager() -> TenantManager:
-    return router.context[CONTEXT]
