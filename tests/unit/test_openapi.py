@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from functions.api.dead_letters.requests import ListQuery
-from functions.api.http.answers import UNTRACKED
+from functions.api.http.answers import UNTRACKED, breaker_body
 from functions.api.http.problems import TABLE
 from functions.api.http.requests import JobBody
 from functions.api.jobs.answers import accepted_body, found_body
@@ -22,7 +22,6 @@ from functions.api.schedules.bodies import RULES, ScheduleBody
 from functions.api.schedules.requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
 from functions.api.schedules.standing import Difference, Run, Standing
 from functions.api.targets.requests import BreakersQuery
-from functions.api.targets.routes import breaker_body
 from functions.api.tenants.requests import TenantsQuery
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.jobs.job import TENANT, Delivery, Payload

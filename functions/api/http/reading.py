@@ -49,15 +49,15 @@ class Request:
 
     def query_as(self, model: type[Model]) -> Model:
         """Its query. Raises Misshapen, told as InvalidInput."""
-        return _read_as(model, self.query)
+        return read_as(model, self.query)
 
     def body_as(self, model: type[Model]) -> Model:
         """Its body. Raises InvalidInput, and Misshapen, told as that."""
-        return _read_as(model, self.body)
+        return read_as(model, self.body)
 
     def optional_body_as(self, model: type[Model]) -> Model:
         """Its body, which may be left out. Raises InvalidInput, and Misshapen, told as that."""
-        return _read_as(model, self.body if self.has_body else {})
+        return read_as(model, self.body if self.has_body else {})
 
     @property
     def has_key(self) -> bool:
@@ -99,7 +99,8 @@ class Request:
             return None, refusal
 
 
-def _read_as(model: type[Model], raw: Any) -> Model:
+def read_as(model: type[Model], raw: Any) -> Model:
+    """What a request brings, as a model of it. Raises Misshapen, told as InvalidInput."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:

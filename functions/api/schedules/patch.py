@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from functions.api.http.merge_patch import merged
 from functions.api.http.requests import Rules
 from functions.api.schedules.bodies import RULES, read_schedule
 from functions.domain.errors import InvalidInput
@@ -41,16 +42,3 @@ def patched(current: Schedule, patch: Any, rules: Rules, *, stored_payload: str 
 def names_payload(patch: Any) -> bool:
     """Whether a merge patch changes the payload of the job."""
     return isinstance(patch, dict) and isinstance(patch.get("job"), dict) and "payload" in patch["job"]
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """A JSON value after a merge patch (RFC 7396, section 2). Raises RecursionError."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merged(result.get(name), value)
-    return result

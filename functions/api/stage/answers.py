@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from functions.api.http.answers import breaker_body
 from functions.api.stage.health import Standing
 from functions.api.stage.pulse_answers import pulse_body
-from functions.api.targets.routes import breaker_body
 from functions.domain.instants import format_instant, from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.event_handler import Response
 
 from functions.api.http.access import BODY, QUERY
-from functions.api.http.answers import answer
+from functions.api.http.answers import answer, breaker_body
 from functions.api.http.reading import Request
 from functions.api.http.route import Routes
 from functions.api.targets.requests import BreakersQuery, ResetBody
 from functions.domain.audit import Deed, Deeds
-from functions.domain.instants import format_instant
-from functions.domain.targets.breaker import CLOSED, Breaker
+from functions.domain.targets.breaker import CLOSED
 from functions.ports.recorder import Audit, Journal
 from functions.ports.targets import BreakerStore
-
-if TYPE_CHECKING:
-    from functions.api.targets import shapes
 
 routes = Routes("a breaker")
 
@@ -70,15 +65,3 @@ def reset_breaker(services: BreakerServices, request: Request) -> Response[str]:
         HTTPStatus.OK,
         {"tenant": body.tenant, "destination": body.destination, "state": CLOSED, "was_closed": was_closed},
     )
-
-
-def breaker_body(breaker: Breaker) -> shapes.Breaker:
-    """A breaker as it stands."""
-    return {
-        "tenant": breaker.tenant,
-        "destination": breaker.destination,
-        "state": breaker.state.value,
-        "opened_at": format_instant(breaker.opened_at),
-        "until": format_instant(breaker.until),
-        "error_class": breaker.error_class,
-    }
