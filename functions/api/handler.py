@@ -180,6 +180,11 @@ def no_route(_: NotFoundError) -> Response[str]:
 @without_texts
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
+    with wiring.plans.one_revision():
+        return _answered(event, context)
+
+
+def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     left = context.get_remaining_time_in_millis() / 1_000
     try:
         with within(min(ANSWER_WITHIN, left - FLUSH_WITHIN)):

@@ -4,10 +4,13 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
 from functions.adapters.dynamodb.tables import SHARDS
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
+from functions.services.tenants import plans
 from functions.services.tenants.plans import KNOWN_FOR
 from testkit.events import Context, a_request
 from tests.integration.stage import Stage
@@ -19,6 +22,31 @@ def limit(stage: Stage, **limits: Any) -> None:
     status, told = stage.call("PATCH", "/v1/tenants/acme", {"limits": limits})
     assert status == 200, told
     stage.travel(KNOWN_FOR)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/v1/jobs", JOB), ("/v1/jobs:batch", {"jobs": [JOB, {**JOB, "tenant": "umbrella"}]})]
+)
+def test_a_submission_parses_its_body_once_and_is_judged_by_one_revision_of_the_plans(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+):
+    stage.submit()
+    store = stage.module("api").wiring.tenants
+    parsed: list[str] = []
+    revisions: list[Any] = []
+    loads, revision = json.loads, store.revision
+    monkeypatch.setattr(json, "loads", lambda text, **options: (parsed.append(text), loads(text, **options))[1])
+    monkeypatch.setattr(store, "revision", lambda: (revisions.append(None), revision())[1])
+    # So that each question would be one too many.
+    monkeypatch.setattr(plans, "KNOWN_FOR", timedelta(seconds=-1))
+
+    request = a_request("POST", path, body)
+
+    answer = stage.module("api").handler(request, Context())
+
+    assert answer["statusCode"] in (200, 202), answer
+    assert parsed.count(request["body"]) == 1
+    assert len(revisions) == 1
 
 
 def test_a_tenant_that_is_too_fast_is_told_when_to_come_again(stage: Stage):

@@ -64,6 +64,25 @@ def test_plans_that_have_not_changed_are_not_read_again():
     assert store.reads == 1
 
 
+def test_a_request_is_answered_from_one_revision_however_long_it_takes():
+    store, clock = InMemoryTenantStore(), FakeClock()
+    plans = known(store, clock)
+    plans.of("acme")
+    store.change("acme", UNPAID, seen=0)
+
+    with plans.one_revision():
+        # Known too long already: the first question reads.
+        clock.tick(KNOWN_FOR)
+        assert plans.of("acme") == PAUSED
+        store.change("acme", Tenant(version=2), seen=1)
+        store.reads = 0
+        clock.tick(KNOWN_FOR)
+        assert plans.of("acme") == PAUSED
+        assert store.reads == 0
+
+    assert plans.of("acme") == USUAL
+
+
 def test_what_was_known_goes_on_while_the_store_fails(monkeypatch: pytest.MonkeyPatch):
     store, clock = InMemoryTenantStore(), FakeClock()
     store.change("acme", UNPAID, seen=0)

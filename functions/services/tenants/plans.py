@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -24,15 +25,17 @@ _UNKNOWN = Tenant()
 
 @dataclass(slots=True)
 class _Known:
-    """What was read, when. read_at: None before the first read."""
+    """What was read, when. read_at: None before the first read. is_held: whether it stays as it is for now."""
 
     plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan])
     revision: Revision = field(default_factory=Revision)
     read_at: ReadAt | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    holds: bool = False
+    is_held: bool = False
 
     def is_old(self, clock: Clock) -> bool:
-        return self.read_at is None or self.read_at.is_older_than(KNOWN_FOR, clock=clock)
+        return not self.is_held and (self.read_at is None or self.read_at.is_older_than(KNOWN_FOR, clock=clock))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,16 @@ class KnownPlans:
     def of_everybody(self) -> TenantPlan:
         """The plan of a tenant that has no row. Paused: everybody is."""
         return self._read()[EVERYBODY]
+
+    @contextmanager
+    def one_revision(self) -> Iterator[None]:
+        """Answer from what the first question of the block finds: a request is not judged by two revisions of a plan."""
+        known = self._known
+        known.holds = True
+        try:
+            yield
+        finally:
+            known.holds = known.is_held = False
 
     def id_secret(self) -> bytes:
         """The secret of the stage's job ids, which whoever asks first makes. It comes with what is read of the plans.
@@ -90,6 +103,7 @@ class KnownPlans:
             with known.lock:
                 if known.is_old(self.clock):
                     self._refresh(known)
+        known.is_held = known.holds
         return known.plans
 
     def _refresh(self, known: _Known) -> None:
