@@ -176,7 +176,7 @@ CHOICES = (
         ),
     ),
     # Others move it by the length of the gap; in Amman we fire at one, which is when those cases begin to look.
-    Choice("`next_valid` is the first valid time after it", lambda case, _: case.name in OUT_OF_A_GAP),
+    Choice("`next_valid` fires at the first valid time after it", lambda case, _: case.name in OUT_OF_A_GAP),
     # How a cron is read.
     Choice(
         "As in Debian's cron a day must match both day fields when one of them begins with a star, and either of them otherwise",
@@ -184,28 +184,28 @@ CHOICES = (
     ),
     Choice("A range of one, such as `23-23/24`, is that number.", taken(r"\b(\w+)-\1\b")),
     Choice(
-        "a range that runs backwards goes on over the end of its field, and its step with it",
+        "a range that runs backwards wraps around the end of its field, with its step",
         taken(r"apr-mar/2|thu-tue/2|\b5-3$|fri-tue|^18-13 "),
     ),
     Choice("all, one, a range, a list of all that is in this table", taken(r"1,2W")),
     Choice("names; in numbers 1 is January, and Sunday is 0 and 7", taken("SUNDAY")),
     Choice(
-        "A step that is larger than its range, such as `15-23/24`, leaves the first number alone.",
+        "A step that is larger than its range, such as `15-23/24`, means the first number alone.",
         taken(r"\*/31 |4-6/3 "),
     ),
     Choice(
-        "`end`: no fire from then on", lambda case, outcome: "end" in case.definition and outcome.schedule is not None
+        "`end`: no fire at or after it", lambda case, outcome: "end" in case.definition and outcome.schedule is not None
     ),
     # What is refused.
     Choice("A cron fires on the minute: other seconds than 0 are refused", says("is an expression with seconds")),
     Choice(
-        "What has no exact translation is refused with what cannot be expressed.",
+        "Where there is no exact translation, the answer says what cannot be expressed.",
         says("is a cron with a sixth field after it"),
     ),
-    Choice("What has no exact translation is refused with what cannot be expressed.", says("is Jenkins' H")),
+    Choice("Where there is no exact translation, the answer says what cannot be expressed.", says("is Jenkins' H")),
     Choice("the same as `*`", lambda case, _: case.cron.startswith("?")),
     Choice(
-        "Names are short or whole: `tues` is neither.",
+        "Names are three letters or the full name: `tues` is neither.",
         lambda case, outcome: not outcome.schedule and "thurs" in case.cron,
     ),
     # Intervals and recurrence rules.
@@ -215,20 +215,20 @@ CHOICES = (
     ),
     Choice("for seconds use `every`", says("FREQ=SECONDLY is not one of")),
     Choice('"N/A" in the table of section 3.3.10, are refused', says("has no meaning with FREQ=")),
-    Choice("So are numbered days such as `2TU` with another one than `MONTHLY`", says("numbered days, such as")),
+    Choice("So are numbered days such as `2TU` with any frequency but `MONTHLY`", says("numbered days, such as")),
     Choice("A rule names at most 1,440 times of a day.", says("times of a day, more than 1440")),
     Choice("`starts_at` its DTSTART: a local time in whole seconds", says("must be a local time such as")),
     Choice(
         "`starts_at` its DTSTART: a local time in whole seconds",
         lambda case, _: case.name == "libical icalrecur_test:400",
     ),
-    Choice("`BYMONTHDAY` without `BYMONTH` is of every month.", lambda case, _: "YEARLY;BYMONTHDAY=" in case.rule),
+    Choice("`BYMONTHDAY` without `BYMONTH` applies to every month.", lambda case, _: "YEARLY;BYMONTHDAY=" in case.rule),
     Choice(
         "`BYWEEKNO` without `BYDAY` takes the weekday of `starts_at`",
         lambda case, _: case.rule.endswith("COUNT=3;BYWEEKNO=20"),
     ),
     Choice(
-        "with it years are those of ISO 8601, and `INTERVAL` counts those",
+        "With `BYWEEKNO` years are ISO 8601 years, and `INTERVAL` counts them",
         lambda case, _: "BYWEEKNO" in case.rule and "INTERVAL" in case.rule,
     ),
 )
