@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import cast
 
@@ -23,12 +22,10 @@ from infra.ready_queues import ReadyQueues
 from infra.stage import Stage
 from infra.storage import StorageStack
 
-_VERB = re.compile(r"(?<=}):[\w-]+$")
-
 
 def gateway_route(route: Route) -> tuple[str, str]:
     """A route's method and path, as the gateway can tell it: there a variable is a whole segment, with the verb in it."""
-    return route.method, _VERB.sub("", route.path)
+    return route.method, route.whole_path
 
 
 GATEWAY_ROUTES = tuple(dict.fromkeys(map(gateway_route, ROUTES)))

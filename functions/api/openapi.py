@@ -39,7 +39,7 @@ MODELS = tuple(route.body for route in ROUTES if isinstance(route.body, type))
 SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, tenants, stage))
 """What answers hold."""
 
-_BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing")
+_BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing", "_From")
 """Shapes that are only what others begin with."""
 
 METHODS = {"get", "put", "post", "patch", "delete"}

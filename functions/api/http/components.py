@@ -38,7 +38,7 @@ def shapes_of(modules: Iterable[ModuleType]) -> dict[str, Any]:
 
 
 def schemas_of(models: Iterable[type[BaseModel]], shapes: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema by each name; a shape that begins with `_` is only what others begin with."""
+    """A schema by each name."""
     for shape in shapes.values():
         shape.__pydantic_config__ = _DOCUMENTED
     described = [*models, *shapes.values()]
@@ -53,7 +53,7 @@ def schemas_of(models: Iterable[type[BaseModel]], shapes: Mapping[str, Any]) -> 
         for base in get_original_bases(shape):
             if base.__name__ in shapes:
                 schemas[name]["properties"] |= schemas[base.__name__]["properties"]
-    return {name: schema for name, schema in schemas.items() if not name.startswith("_")}
+    return schemas
 
 
 def describe_defaults(schemas: Mapping[str, Any]) -> None:

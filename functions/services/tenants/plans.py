@@ -65,7 +65,11 @@ class KnownPlans:
 
     @contextmanager
     def one_revision(self) -> Iterator[None]:
-        """Answer from what the first question of the block finds: a request is not judged by two revisions of a plan."""
+        """Answer from what the first question of the block finds: a request is not judged by two revisions of a plan.
+
+        For blocks that end within seconds: KNOWN_FOR and the longest of them must be less than the minute in which a change
+        takes effect.
+        """
         known = self._known
         known.holds = True
         try:
