@@ -17,7 +17,6 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.ports.clock import Clock
-from functions.ports.dead_letters import DeadLetters
 from functions.ports.ledger import Ledger
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed
@@ -31,12 +30,12 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadMessageHandler:
-    """Buries messages. token: a fresh owner token."""
+    """Buries messages. foreign: keeps what is no message of Tickwheel's. token: a fresh owner token."""
 
     clock: Clock
     skew: timedelta
     ledger: Ledger
-    dead_letters: DeadLetters
+    foreign: Keeper
     placer: Placer
     ends: Ends
     journal: Journal
@@ -51,8 +50,7 @@ class DeadMessageHandler:
         try:
             timers = decode_envelope(body)
         except Undecodable as error:
-            keeper = Keeper(dead_letters=self.dead_letters, journal=self.journal)
-            keeper.keep(body, message_id=message_id, seen_at=seen_at, error=error)
+            self.foreign.keep(body, message_id=message_id, seen_at=seen_at, error=error)
             return True
         error = f"its message was received {receive_count} times without an end: its workers died"
         kept = [self._bury(timer, error=error, dead_at=seen_at) for timer in timers]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from functions.services.jobs.foreign_messages import Keeper
 from functions.worker.attempt import Attempts
 from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
@@ -16,7 +15,6 @@ PARTS: Mapping[str, type] = MappingProxyType(
     {
         "attempts": Attempts,
         "claimer": Claimer,
-        "foreign": Keeper,
         "invoker": Invoker,
         "preconditions": Preconditions,
         "starts": Starts,
