@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from functions.domain.targets.targets import Kind
+from functions.domain.targets.kinds import SERVICES, Kind
 from infra.acknowledge import acknowledge
 from infra.package import Function
 from infra.stage import Stage
-
-ACTIONS = {
-    Kind.LAMBDA: ("lambda:InvokeFunction",),
-    Kind.SQS: ("sqs:SendMessage", "sqs:GetQueueUrl"),
-    Kind.SNS: ("sns:Publish",),
-    Kind.EVENTS: ("events:PutEvents",),
-    Kind.STATES: ("states:StartExecution",),
-}
 
 _WITH_QUALIFIER = 8
 """Parts of the ARN of a version or an alias."""
@@ -21,11 +13,11 @@ _WITH_QUALIFIER = 8
 
 def grant_targets(function: Function, *, stage: Stage) -> None:
     """Allow the function to call what the patterns of the stage name, each service by its own actions."""
-    for kind, actions in ACTIONS.items():
+    for kind, service in SERVICES.items():
         resources = [arn for pattern in stage.allowed_targets.arns(kind) for arn in granted_arns(kind, pattern)]
         if not resources:
             continue
-        function.grant(*actions, on=resources)
+        function.grant(service.calls, *service.looks_up, on=resources)
         for resource in resources:
             if "*" in resource:
                 acknowledge(
@@ -37,5 +29,5 @@ def grant_targets(function: Function, *, stage: Stage) -> None:
 
 def granted_arns(kind: Kind, pattern: str) -> list[str]:
     """The ARNs that a pattern stands for: a function's or a state machine's versions and aliases are called by theirs."""
-    has_qualifiers = kind in (Kind.LAMBDA, Kind.STATES) and len(pattern.split(":")) < _WITH_QUALIFIER
+    has_qualifiers = SERVICES[kind].is_qualified and len(pattern.split(":")) < _WITH_QUALIFIER
     return [pattern, f"{pattern}:*"] if has_qualifiers else [pattern]

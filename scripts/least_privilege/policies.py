@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from functions.domain.targets.targets import Kind
+from functions.domain.targets.kinds import Kind
 from infra.targets import granted_arns
 from scripts.least_privilege.calls import Call
 from scripts.least_privilege.recording import NAMES_A_RESOURCE, TARGETS

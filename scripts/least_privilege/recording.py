@@ -18,6 +18,8 @@ from typing import Any
 
 import botocore.handlers
 
+from functions.domain.targets.kinds import SERVICES
+
 Params = Mapping[str, Any]
 Needs = Iterable[tuple[str, str]]
 """IAM actions, each with what it is on: a name, an address or an ARN; of objects `{bucket}/{key}`."""
@@ -105,16 +107,7 @@ OPERATIONS: Mapping[str, Callable[[Params], Needs]] = {
 }
 """What each operation needs, from AWS's service authorization reference and, of transactions, DynamoDB's own guide."""
 
-CALLS_OF_TARGETS = frozenset(
-    {
-        "events:PutEvents",
-        "lambda:InvokeFunction",
-        "sns:Publish",
-        "sqs:GetQueueUrl",
-        "sqs:SendMessage",
-        "states:StartExecution",
-    }
-)
+CALLS_OF_TARGETS = frozenset(action for service in SERVICES.values() for action in (service.calls, *service.looks_up))
 
 
 def needs(operation: str, params: Params) -> Needs:

@@ -1,7 +1,8 @@
 import pytest
 
 from functions.domain.errors import InvalidJob, InvalidPattern
-from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets, Kind, check_target, parse_target
+from functions.domain.targets.kinds import Kind
+from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets, check_target, parse_target
 
 BILLING = "arn:aws:sqs:*:123456789012:billing-*"
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"

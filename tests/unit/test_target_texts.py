@@ -1,9 +1,13 @@
+from pathlib import Path
+
 import pytest
 
 from functions.domain.errors import InvalidJob
-from functions.domain.targets.targets import AllowedTargets, Kind, check_asynchronous, check_target, parse_target
+from functions.domain.targets.kinds import SERVICES, Kind
+from functions.domain.targets.targets import AllowedTargets, check_asynchronous, check_target, parse_target
 
 ANYTHING = AllowedTargets(("https://*", "http://*", "handler:*", "arn:aws:sqs:*:*:*"))
+PAGE = Path(__file__).parents[2] / "docs" / "targets.md"
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
 
 
@@ -159,3 +163,11 @@ def test_only_a_function_is_called_asynchronously():
     with pytest.raises(InvalidJob, match="is for Lambda functions only: leave it out") as refused:
         check_asynchronous(True, target="https://example.com")  # noqa: FBT003
     assert refused.value.field == "asynchronous"
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+def test_the_page_says_how_a_service_is_named_and_what_the_worker_may_do(kind: Kind):
+    page, service = PAGE.read_text(), SERVICES[kind]
+
+    assert f"`arn:aws:{kind}:REGION:ACCOUNT:{service.prefix}NAME" in page
+    assert ", ".join(f"`{action}`" for action in (service.calls, *service.looks_up)) in page

@@ -31,20 +31,10 @@ from functions.adapters import clients
 from functions.adapters.targets.calls import TIMEOUT, Call
 from functions.domain.instants import format_instant
 from functions.domain.targets.http_answers import ACCEPTED, is_pending, result_of
+from functions.domain.targets.kinds import SERVICES, Kind
 from functions.domain.targets.options import TargetOptions
-from functions.domain.targets.targets import Kind, Target, parse_target
+from functions.domain.targets.targets import Target, parse_target
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
-
-ACTIONS = {
-    Kind.LAMBDA: "lambda:InvokeFunction",
-    Kind.SQS: "sqs:SendMessage",
-    Kind.SNS: "sns:Publish",
-    Kind.EVENTS: "events:PutEvents",
-    Kind.STATES: "states:StartExecution",
-}
-
-_SERVICES = {Kind.STATES: "stepfunctions"}
-"""What boto3 calls a service that has another name in ARNs."""
 
 _CLIENTS = 64
 _QUEUES = 1_024
@@ -102,7 +92,7 @@ class AwsCaller:
         # in time by itself.
         rounded = 2 ** math.ceil(math.log2(max(1.0, seconds)))
         with self._lock:  # clients may be used side by side, but not made
-            return self._client_of(_SERVICES.get(target.kind, target.kind.value), target.region, seconds=rounded)
+            return self._client_of(SERVICES[target.kind].client or target.kind.value, target.region, seconds=rounded)
 
     def _send_message(self, sending: _Sending) -> Outcome:
         url = self._urls(sending.client, sending.target.name, sending.target.account)
@@ -280,7 +270,7 @@ def _refusal(code: str, status: int, target: Target, *, size: int) -> Failed:
 
 def _denied(code: str, target: Target) -> Failed:
     return Failed(
-        f"{code}: the worker may not call {ACTIONS[target.kind]} on {target.text}: add it to the stage's `targets` in "
+        f"{code}: the worker may not call {SERVICES[target.kind].calls} on {target.text}: add it to the stage's `targets` in "
         "infra/stage.py and deploy; when it is there, its own policy or its key refuses the worker's role",
         error_class="access_denied",
         is_permanent=True,

@@ -28,11 +28,11 @@ from functions.domain.jobs.job import MAX_TAGS, TENANT, Delivery, Precision, Pri
 from functions.domain.jobs.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
 from functions.domain.jobs.submission import PAST_GRACE, Submission
 from functions.domain.schedules.defaults import REQUESTED
+from functions.domain.targets.kinds import Kind
 from functions.domain.targets.options import MAX_HEADERS, STATUS_CODES, Method, TargetOptions
 from functions.domain.targets.targets import (
     DEFAULT_TARGETS,
     AllowedTargets,
-    Kind,
     check_asynchronous,
     check_target,
     parse_target,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from fnmatch import translate
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import urlsplit
 
 from functions.domain.errors import InvalidJob, InvalidPattern
+from functions.domain.targets.kinds import QUALIFIER, QUALIFIER_LETTERS, SERVICES, Kind, Service
 
 MAX_TARGET_LENGTH = 2_048
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
@@ -46,18 +46,6 @@ _URL_PATTERN = re.compile(
 )
 
 
-class Kind(StrEnum):
-    """What is called; ARNs have the name of their service."""
-
-    HTTP = "http"
-    HANDLER = "handler"
-    LAMBDA = "lambda"
-    SQS = "sqs"
-    SNS = "sns"
-    EVENTS = "events"
-    STATES = "states"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A target taken apart.
@@ -82,40 +70,7 @@ class Target:
         return self.kind in (Kind.SQS, Kind.SNS) and self.name.endswith(".fifo")
 
 
-@dataclass(frozen=True, slots=True)
-class _Resource:
-    """How an ARN of a service goes on behind the account: prefix, name, and a version or alias where it may have one.
-
-    letters: of a name with wildcards.
-    """
-
-    prefix: str
-    name: re.Pattern[str]
-    letters: re.Pattern[str]
-    is_qualified: bool = False
-
-
-_QUALIFIER = re.compile(r"\$LATEST|[A-Za-z0-9_-]{1,128}", re.ASCII)
-_QUALIFIER_LETTERS = re.compile(r"[$A-Za-z0-9_*?-]+", re.ASCII)
-_FIFO_LETTERS = re.compile(r"[A-Za-z0-9_*?-]*(\.[fio*?]*)?", re.ASCII)
-_DOTTED_LETTERS = re.compile(r"[A-Za-z0-9_.*?-]+", re.ASCII)
-
-_RESOURCES = {
-    Kind.LAMBDA: _Resource(
-        "function:",
-        re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII),
-        re.compile(r"[A-Za-z0-9_*?-]+", re.ASCII),
-        is_qualified=True,
-    ),
-    Kind.SQS: _Resource("", re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo", re.ASCII), _FIFO_LETTERS),
-    Kind.SNS: _Resource("", re.compile(r"[A-Za-z0-9_-]{1,256}|[A-Za-z0-9_-]{1,251}\.fifo", re.ASCII), _FIFO_LETTERS),
-    Kind.EVENTS: _Resource("event-bus/", re.compile(r"[A-Za-z0-9_.-]{1,256}", re.ASCII), _DOTTED_LETTERS),
-    Kind.STATES: _Resource(
-        "stateMachine:", re.compile(r"[A-Za-z0-9_.-]{1,80}", re.ASCII), _DOTTED_LETTERS, is_qualified=True
-    ),
-}
-
-_SERVICES = ", ".join(_RESOURCES)
+_SERVICES = ", ".join(SERVICES)
 
 
 def parse_target(text: str) -> Target:
@@ -221,26 +176,26 @@ def _parse_arn(text: str) -> Target:
     if kind is None:
         raise _refused(f"has an ARN of a service that Tickwheel does not call: known are {_SERVICES}", text)
     _, partition, _, region, account, behind = parts
-    resource = _RESOURCES[kind]
-    name, _, qualifier = behind.removeprefix(resource.prefix).partition(":")
+    service = SERVICES[kind]
+    name, _, qualifier = behind.removeprefix(service.prefix).partition(":")
     is_whole = (
         partition in PARTITIONS
         and _REGION.fullmatch(region)
         and (account.isascii() and account.isdigit() and len(account) == _ACCOUNT_LENGTH)
-        and behind.startswith(resource.prefix)
-        and resource.name.fullmatch(name)
+        and behind.startswith(service.prefix)
+        and service.name.fullmatch(name)
     )
-    if not is_whole or not _is_qualifier(behind, name, qualifier, resource):
+    if not is_whole or not _is_qualifier(behind, name, qualifier, service):
         raise _refused(f"is not an ARN of {kind}: it looks like {_example(kind)}", text)
     destination = text.removesuffix(f":{qualifier}") if qualifier else text
     return Target(kind=kind, text=text, destination=destination, region=region, account=account, name=name)
 
 
-def _is_qualifier(behind: str, name: str, qualifier: str, resource: _Resource) -> bool:
+def _is_qualifier(behind: str, name: str, qualifier: str, service: Service) -> bool:
     """Whether nothing follows the name, or a version or alias where there may be one."""
-    if behind == f"{resource.prefix}{name}":
+    if behind == f"{service.prefix}{name}":
         return True
-    return resource.is_qualified and _QUALIFIER.fullmatch(qualifier) is not None
+    return service.is_qualified and QUALIFIER.fullmatch(qualifier) is not None
 
 
 def _kind_of(arn: str) -> Kind | None:
@@ -248,16 +203,16 @@ def _kind_of(arn: str) -> Kind | None:
     parts = arn.split(":", 5)
     if parts[0] != "arn" or len(parts) < 6:  # noqa: PLR2004  arn, partition, service, region, account, resource
         return None
-    return next((kind for kind in _RESOURCES if kind == parts[2]), None)
+    return next((kind for kind in SERVICES if kind == parts[2]), None)
 
 
 def _example(kind: Kind) -> str:
-    resource = _RESOURCES[kind]
-    return f"arn:aws:{kind}:REGION:ACCOUNT:{resource.prefix}NAME{'[:ALIAS]' if resource.is_qualified else ''}"
+    service = SERVICES[kind]
+    return f"arn:aws:{kind}:REGION:ACCOUNT:{service.prefix}NAME{'[:ALIAS]' if service.is_qualified else ''}"
 
 
 def _is_own(target: Target) -> bool:
-    return target.kind in _RESOURCES and target.name.startswith(OWN_PREFIX)
+    return target.kind in SERVICES and target.name.startswith(OWN_PREFIX)
 
 
 def _matches(pattern: str, target: Target) -> bool:
@@ -324,17 +279,17 @@ def _check_arn_pattern(pattern: str) -> None:
     if kind is None:
         raise InvalidPattern(pattern, f"use a whole ARN of one of {_SERVICES}, such as {_example(Kind.SQS)}")
     _, partition, _, region, account, behind = pattern.split(":", 5)
-    resource = _RESOURCES[kind]
-    name, *qualifiers = behind.removeprefix(resource.prefix).split(":")
+    service = SERVICES[kind]
+    name, *qualifiers = behind.removeprefix(service.prefix).split(":")
     can_match = (
         any(_glob(partition).fullmatch(known) for known in PARTITIONS)
         and _may_be(region, _REGION, _REGION_LETTERS)
         and _may_be_account(account)
-        and behind.startswith(resource.prefix)
-        and _may_be(name, resource.name, resource.letters)
+        and behind.startswith(service.prefix)
+        and _may_be(name, service.name, service.letters)
         and not name.startswith(OWN_PREFIX)
-        and len(qualifiers) <= int(resource.is_qualified)
-        and all(_may_be(qualifier, _QUALIFIER, _QUALIFIER_LETTERS) for qualifier in qualifiers)
+        and len(qualifiers) <= int(service.is_qualified)
+        and all(_may_be(qualifier, QUALIFIER, QUALIFIER_LETTERS) for qualifier in qualifiers)
     )
     if not can_match:
         raise InvalidPattern(pattern, f"no target can match it: one looks like {_example(kind)}")
