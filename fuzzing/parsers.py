@@ -22,7 +22,7 @@ from functions.api.schedules import requests as schedule_requests
 from functions.api.schedules.bodies import read_schedule
 from functions.api.targets import requests as breaker_requests
 from functions.api.tenants import requests as tenant_requests
-from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 from functions.domain.errors import InvalidPattern, InvalidSchedule, MalformedWebhookSecret, TickwheelError, Undecodable
 from functions.domain.far_ring.cursor import decode_cursors
 from functions.domain.far_ring.timer_key import timer_key
@@ -230,7 +230,7 @@ TEXTS = (
         "FREQ=MONTHLY;BYDAY=-1FR;BYSETPOS=1", "FREQ=YEARLY;BYMONTH=1,2;BYMONTHDAY=-1;COUNT=5", "FREQ=DAILY;UNTIL=20270401T000000Z")),
     ("time zones", zone_of, ("Europe/Berlin", "UTC", "America/Argentina/Buenos_Aires")),
     ("job ids", parse_job_id, ("j1~acme~2e~tu0uc0~1~jh8r8a0w~x-1",)),
-    ("letter ids", parse_letter_id, ("d1~acme~jh8r8a0w~x-1", "d1~~jh8r8a0w~x")),
+    ("letter ids", parse_dead_letter_id, ("d1~acme~jh8r8a0w~x-1", "d1~~jh8r8a0w~x")),
     ("targets", parse_target, ("https://example.com:8443/a?b=c", "handler:echo", "arn:aws:sqs:eu-west-1:123456789012:q.fifo",
         "arn:aws:lambda:eu-west-1:123456789012:function:f:live")),
     ("allowed targets", lambda text: check_target(text, allowed=RULES.allowed, allow_plain_http=False), ("https://example.com", "handler:x")),

@@ -13,7 +13,7 @@ from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 from testkit.builders import LOCAL_WHEEL
 from verification.deployed import text_of
-from verification.history import Call, Cancel, Fires, History, Job, Letter, Row
+from verification.history import Call, Cancel, DeadLetterSeen, Fires, History, Job, Row
 
 LATENESS = timedelta(seconds=150)
 """A fire that came due no longer than this before its schedule was changed or stopped may not have run by then: ticks are
@@ -122,7 +122,7 @@ class Record:
         self,
         calls: Sequence[Call],
         rows: Mapping[str, Row],
-        letters: Sequence[Letter],
+        letters: Sequence[DeadLetterSeen],
         *,
         fires_until: datetime,
         jobs_until: datetime | None,

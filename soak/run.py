@@ -21,7 +21,7 @@ from testkit.deployment import FUNCTIONS, Deployment
 from tickwheel.client import Client
 from tickwheel.local import Stack
 from verification.checker import Invariant, Judgement, judge
-from verification.deployed import letters_of, row_of
+from verification.deployed import dead_letters_of, row_of
 from verification.history import History
 from verification.sink import Sink
 
@@ -150,7 +150,7 @@ class _Soak:
 
     def _history(self, *, fires_until: datetime, jobs_until: datetime | None = None) -> History:
         rows = {row.key: row for row in map(row_of, self._gauges.scan("Ledger"))}
-        letters = letters_of(self._gauges.scan("DeadLetters"))
+        letters = dead_letters_of(self._gauges.scan("DeadLetters"))
         calls = sorted([*self._sinks.usual.calls, *self._sinks.moody.calls], key=lambda call: call.called_at)
         return self._record.history(
             calls, rows, letters, fires_until=fires_until, jobs_until=jobs_until, now=datetime.now(UTC)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from functions.api.admission.admission import Admission
 from functions.api.admission.quota import Quota
-from functions.api.dead_letters.finder import LetterFinder
+from functions.api.dead_letters.finder import DeadLetterFinder
 from functions.api.jobs.known_ids import KnownIds
 from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.worker.parts import PARTS as WORKER_PARTS
@@ -17,7 +17,7 @@ PARTS: Mapping[str, type] = MappingProxyType(
         **SCANNER_PARTS,
         **WORKER_PARTS,
         "admission": Admission,
-        "finder": LetterFinder,
+        "finder": DeadLetterFinder,
         "known": KnownIds,
         "quota": Quota,
     }

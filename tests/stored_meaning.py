@@ -88,6 +88,10 @@ def left_open(text):
     gap, fold = domain("schedules.nominal_times", "nominals").clock_policy(schedule)
     return {"outside its windows": schedule.mode, "gap": gap, "fold": fold}
 
+def dead_letter_id(text):
+    found = domain("dead_letters.dead_letter_id", "letter_id")
+    return (getattr(found, "parse_dead_letter_id", None) or found.parse_letter_id)(text)
+
 READ = {
     "timer": lambda text: domain("far_ring.timer_record", "envelope").decode_timer(text, tenant="acme"),
     "alarm": lambda text: domain("far_ring.timer_record", "envelope").decode_alarm(text, tenant="acme"),
@@ -100,7 +104,7 @@ READ = {
     "conditions": lambda text: domain("stage.conditions", "conditions").decode_conditions(text),
     "deletion": lambda text: domain("tenants.deletion", "deletion").decode_deletion(text, tenant="acme"),
     "job id": lambda text: domain("jobs.job_id", "job_id").parse_job_id(text),
-    "dead letter id": lambda text: domain("dead_letters.letter_id", "letter_id").parse_letter_id(text),
+    "dead letter id": lambda text: dead_letter_id(text),
     "webhook keys": lambda text: domain("targets.webhooks", "webhooks").parse_master_keys(text),
     "timers row": lambda item: adapter("dynamodb.timers", "dynamodb_timers")._read(item),
     "ledger row": lambda item: reader(("read_row", "_read"), "dynamodb.ledger_row", "dynamodb_ledger")(item),

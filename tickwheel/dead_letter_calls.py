@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tickwheel.answers import read_answer
-from tickwheel.dead_letters import DeadLetter, LetterFilter, Matches, Part, Replay
+from tickwheel.dead_letters import DeadLetter, DeadLetterFilter, Matches, Part, Replay
 from tickwheel.fields import without_none
 from tickwheel.schedule_calls import Call
 
@@ -24,7 +24,7 @@ class DeadLetters:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def list(self, matching: LetterFilter, *, page_size: int = 50) -> Iterator[DeadLetter]:
+    def list(self, matching: DeadLetterFilter, *, page_size: int = 50) -> Iterator[DeadLetter]:
         """The letters that match, newest first; a request for each page, some of which may be empty."""
         after: str | None = ""
         while after is not None:
@@ -51,7 +51,7 @@ class DeadLetters:
         """Forgets the letter and the payload that it has kept. Once it is gone, purging it again is no error."""
         self._call("DELETE", _path_of(letter_id), repeatable=True)
 
-    def count(self, matching: LetterFilter) -> Matches:
+    def count(self, matching: DeadLetterFilter) -> Matches:
         """How many letters match, and the newest of them; nothing changes."""
         count, newest = 0, []
         for page in self._parts("purge", {**matching.as_json(), "dry_run": True}):
@@ -61,7 +61,7 @@ class DeadLetters:
 
     def replay_many(
         self,
-        matching: LetterFilter,
+        matching: DeadLetterFilter,
         *,
         rate: float | None = None,
         on_progress: Callable[[Part], None] | None = None,
@@ -73,7 +73,7 @@ class DeadLetters:
         """
         return self._work("replay", without_none({**matching.as_json(), "rate": rate}), on_progress)
 
-    def purge_many(self, matching: LetterFilter, *, on_progress: Callable[[Part], None] | None = None) -> Part:
+    def purge_many(self, matching: DeadLetterFilter, *, on_progress: Callable[[Part], None] | None = None) -> Part:
         """Forgets all that match; as `replay_many`."""
         return self._work("purge", matching.as_json(), on_progress)
 

@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.progress import TaskID
 
 from tickwheel.client import Client
-from tickwheel.dead_letter_tables import letter_table, letters_table
-from tickwheel.dead_letters import DeadLetter, LetterFilter, Matches, Part, Replay
+from tickwheel.dead_letter_tables import dead_letter_table, dead_letters_table
+from tickwheel.dead_letters import DeadLetter, DeadLetterFilter, Matches, Part, Replay
 from tickwheel.durations import parse_duration
 from tickwheel.errors import ApiProblem, InvalidRequest
 from tickwheel.instants import format_instant, parse_instant
@@ -73,7 +73,7 @@ def _said(
 
 @app.command("list")
 @_takes_filter
-def list_letters(
+def list_dead_letters(
     tenant: Annotated[str, typer.Option(help="Owner of the jobs; ? for what Tickwheel did not write.")],
     *,
     said: dict[str, Any],
@@ -89,7 +89,7 @@ def list_letters(
     if as_json:
         typer.echo(json.dumps({"dead_letters": [letter.body for letter in letters]}))
     else:
-        Console().print(letters_table(letters))
+        Console().print(dead_letters_table(letters))
 
 
 @app.command()
@@ -106,7 +106,7 @@ def show(
         typer.echo(json.dumps(letter.body))
         return
     console = Console()
-    console.print(letter_table(letter))
+    console.print(dead_letter_table(letter))
     if "payload" in letter.body:
         console.print("[bold]payload[/bold]")
         console.print_json(data=letter.payload)
@@ -182,16 +182,16 @@ def purge(
         _show_part(done, "purged", as_json=as_json)
 
 
-def _filter(tenant: str, said: dict[str, Any]) -> LetterFilter:
+def _filter(tenant: str, said: dict[str, Any]) -> DeadLetterFilter:
     try:
-        return LetterFilter(tenant=tenant, **said)
+        return DeadLetterFilter(tenant=tenant, **said)
     except InvalidRequest as invalid:
         usage(str(invalid))
 
 
 def _matching(
     letter_ids: list[str] | None, tenant: str | None, said: dict[str, Any], beside: dict[str, Any]
-) -> LetterFilter | None:
+) -> DeadLetterFilter | None:
     """The filter; None where letters are named. Both or neither is wrong usage."""
     if not letter_ids:
         if tenant is None:
@@ -259,7 +259,7 @@ def _show_matches(matches: Matches, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"matched": matches.matched, "dead_letters": [letter.body for letter in newest]}))
         return
-    Console().print(letters_table(newest))
+    Console().print(dead_letters_table(newest))
     more = f", of which these are the newest {len(newest)}" if matches.matched > len(newest) else ""
     typer.echo(f"{matches.matched} match{more}")
 

@@ -12,7 +12,7 @@ from tickwheel.instants import format_instant
 _MOST_SHOWN = 120
 
 
-def letters_table(letters: Iterable[DeadLetter]) -> Table:
+def dead_letters_table(letters: Iterable[DeadLetter]) -> Table:
     """A row a letter; what cannot be replayed is marked."""
     table = Table(box=None, pad_edge=False)
     for heading in ("dead at", "error class", "error", "target", "schedule"):
@@ -33,7 +33,7 @@ def letters_table(letters: Iterable[DeadLetter]) -> Table:
     return table
 
 
-def letter_table(letter: DeadLetter) -> Table:
+def dead_letter_table(letter: DeadLetter) -> Table:
     """All that is known of a letter, but for its payload."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")

@@ -11,7 +11,7 @@ from tickwheel.instants import format_instant, parse_instant
 
 
 @dataclass(frozen=True, kw_only=True)
-class LetterFilter:
+class DeadLetterFilter:
     """Selects dead letters of a tenant: all that match every filter that is set.
 
     tenant: or `?` for what Tickwheel did not write. since: 24 hours before until, where it is not said; at most 90 days
@@ -49,6 +49,10 @@ class LetterFilter:
                 "tag": self.tag,
             }
         )
+
+
+LetterFilter = DeadLetterFilter
+"""The name of `DeadLetterFilter` before, until 1.0."""
 
 
 @dataclass(frozen=True, kw_only=True)

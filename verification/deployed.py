@@ -14,7 +14,7 @@ from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
 from tickwheel.jobs import NewJob, Submitted
-from verification.history import Job, Letter, Row
+from verification.history import DeadLetterSeen, Job, Row
 
 _KIB = 1024
 
@@ -41,14 +41,14 @@ def row_of(item: dict[str, Any]) -> Row:
     )
 
 
-def letters_of(items: Iterable[dict[str, Any]]) -> list[Letter]:
+def dead_letters_of(items: Iterable[dict[str, Any]]) -> list[DeadLetterSeen]:
     """Those among the rows of the dead letters; the others mark the hours that have any."""
     return [_letter_of(item) for item in items if not item["p"]["S"].endswith(f"#{MARKS}")]
 
 
-def _letter_of(item: dict[str, Any]) -> Letter:
+def _letter_of(item: dict[str, Any]) -> DeadLetterSeen:
     tenant, identity = item["p"]["S"].rpartition("#")[0], item["s"]["S"].partition("#")[2]
-    return Letter(f"{tenant}#{identity}", item["c"]["S"])
+    return DeadLetterSeen(f"{tenant}#{identity}", item["c"]["S"])
 
 
 def job_of(asked: NewJob, answer: Submitted) -> Job:

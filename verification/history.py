@@ -115,7 +115,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetterSeen:
     """A dead letter."""
 
     key: str
@@ -154,7 +154,7 @@ class History:
     fires: Sequence[Fires]
     calls: Sequence[Call]
     rows: Mapping[str, Row]
-    letters: Sequence[Letter]
+    letters: Sequence[DeadLetterSeen]
     cancels: Sequence[Cancel]
     ended_at: datetime
     disturbed: frozenset[str] = field(default=frozenset())

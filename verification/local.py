@@ -37,7 +37,7 @@ from tickwheel.local.checkout import find_checkout
 from tickwheel.local.state import read_running
 from tickwheel.schedules import NewSchedule
 from verification.checker import Invariant, judge
-from verification.deployed import job_of, letters_of, processes_of, row_of, text_of
+from verification.deployed import dead_letters_of, job_of, processes_of, row_of, text_of
 from verification.episode import Outcome
 from verification.faults import Fault
 from verification.history import Cancel, Fires, History, Job
@@ -312,7 +312,7 @@ class _Run:
 
     def _history(self, *, fires_until: datetime | None) -> History:
         rows = {row.key: row for row in map(row_of, self._scan("Ledger")) if self._is_mine(row.key)}
-        letters = [letter for letter in letters_of(self._scan("DeadLetters")) if self._is_mine(letter.key)]
+        letters = [letter for letter in dead_letters_of(self._scan("DeadLetters")) if self._is_mine(letter.key)]
         return History(
             jobs=self.jobs,
             fires=[self._owed(name, fires_until) for name in self._put],

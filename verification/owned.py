@@ -11,7 +11,7 @@ from typing import Any
 from functions.api.dead_letters.replay import Replayer
 from functions.api.jobs.report_outcome import Finisher
 from functions.api.operations.operator import Asked
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import parse_job_id
@@ -66,7 +66,7 @@ class Owning(World):
             self.record.hastens_all(asked.tenant, asked.tag, asked_at=self.clock.instant)
         return super().ask_for(asked, conditions)
 
-    def replay(self, letter_id: LetterId, conditions: Conditions = SMOOTHLY) -> Process:
+    def replay(self, letter_id: DeadLetterId, conditions: Conditions = SMOOTHLY) -> Process:
         self.acts[Act.REPLAYS] += 1
         self.record.replays_letter(letter_id)
         process = self.process("replay", conditions, limit=REQUEST_LIMIT)
@@ -89,7 +89,7 @@ class Owning(World):
             self.replay(letter_id)
         return bool(left)
 
-    def _is_over(self, letter_id: LetterId) -> bool:
+    def _is_over(self, letter_id: DeadLetterId) -> bool:
         """Whether a letter is there whose job does not wait."""
         row = self.ledger.rows.get(f"{letter_id.tenant}#{letter_id.identity}")
         is_waiting = row is not None and not row.is_settled

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.api.jobs.submit import Accepted
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
@@ -96,7 +96,7 @@ class Recorder(Promises):
         self._moved_as: dict[str, _Moved] = {}
         self._hastened: dict[str, datetime] = {}
         self._all_hastened: list[tuple[str, str, datetime]] = []
-        self._in_doubt: dict[LetterId, None] = {}
+        self._in_doubt: dict[DeadLetterId, None] = {}
         self._pauses: dict[str, int] = {}
 
     def name_of(self, submission: Submission) -> str:
@@ -140,17 +140,17 @@ class Recorder(Promises):
         """An owner lets all jobs of a tenant run at once, or those with a tag."""
         self._all_hastened.append((tenant, tag, asked_at))
 
-    def replays_letter(self, letter_id: LetterId) -> None:
+    def replays_letter(self, letter_id: DeadLetterId) -> None:
         """An operator asks for a replay."""
         self.replays.append(Replay(f"{letter_id.tenant}#{letter_id.identity}", self._clock.instant))
 
-    def replay_was(self, letter_id: LetterId, *, is_told: bool) -> None:
+    def replay_was(self, letter_id: DeadLetterId, *, is_told: bool) -> None:
         """Whether the operator knows what has come of it."""
         self._in_doubt.pop(letter_id, None)
         if not is_told:
             self._in_doubt[letter_id] = None
 
-    def replays_in_doubt(self) -> list[LetterId]:
+    def replays_in_doubt(self) -> list[DeadLetterId]:
         """Of those that an operator does not know about."""
         return list(self._in_doubt)
 

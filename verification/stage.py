@@ -26,7 +26,7 @@ from testkit.world.process import SMOOTHLY, Conditions, Process
 from testkit.world.world import World
 from verification.acts import Act
 from verification.faults import Chaos, Fault
-from verification.history import History, Letter, Row
+from verification.history import DeadLetterSeen, History, Row
 from verification.lives import Life, Scheduling
 from verification.owned import Owning
 from verification.pace import MINUTES, Pace
@@ -176,7 +176,7 @@ class Stage(Scheduling, Owning, World):
                 for key, row in self._rows.items()
             },
             letters=[
-                Letter(f"{letter.tenant}#{letter.identity}", letter.error_class)
+                DeadLetterSeen(f"{letter.tenant}#{letter.identity}", letter.error_class)
                 for letter in self.dead_letters.letters.values()
             ],
             cancels=self.record.all_cancels(),

@@ -17,11 +17,11 @@ from pydantic import ValidationError
 from functions.api.admission.admission import Admission
 from functions.api.admission.gate import Gate
 from functions.api.admission.quota import Quota
-from functions.api.dead_letters.finder import LetterFinder
+from functions.api.dead_letters.finder import DeadLetterFinder
 from functions.api.dead_letters.purge import Purger
 from functions.api.dead_letters.replay import Replayer
-from functions.api.dead_letters.routes import LetterServices
-from functions.api.dead_letters.routes import routes as letter_routes
+from functions.api.dead_letters.routes import DeadLetterServices
+from functions.api.dead_letters.routes import routes as dead_letter_routes
 from functions.api.http.answers import problem_answer
 from functions.api.http.guard import Guard
 from functions.api.http.problems import CONTENT_TYPE, REQUESTS_FAILED, Misshapen, Refusals, problem
@@ -74,7 +74,7 @@ wiring = Wiring(
     parts={
         "admission": Admission,
         "asked": AskedFires,
-        "finder": LetterFinder,
+        "finder": DeadLetterFinder,
         "gate": Gate,
         "known": KnownIds,
         "purger": Purger,
@@ -122,7 +122,7 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
             rules=_rules,
         ),
     ),
-    (letter_routes, wiring.build(LetterServices)),
+    (dead_letter_routes, wiring.build(DeadLetterServices)),
     (breaker_routes, wiring.build(BreakerServices, breaker_store=wiring.breaker_store)),
     (operation_routes, OperationServices(manager=wiring.build(OperationManager, identity=identity))),
     (

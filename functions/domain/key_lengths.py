@@ -15,7 +15,7 @@ SCHEDULE_ID = 128
 IDENTITY = 200
 """Of a job that Tickwheel named."""
 
-LETTER_IDENTITY = SORT_KEY - len("2027-01-31T09:00:00.000Z#")
+DEAD_LETTER_IDENTITY = SORT_KEY - len("2027-01-31T09:00:00.000Z#")
 """Of a dead letter: what Tickwheel did not write may have any name, as long as its key has room for it."""
 
 DESTINATION = SORT_KEY - len("breaker#")

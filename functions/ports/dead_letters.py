@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.instants import EPOCH, MILLISECOND, from_ms
 from functions.domain.jobs.job import Timer
 
@@ -32,10 +32,10 @@ class DeadLetter:
     replayed_at: datetime | None = None
 
     @property
-    def letter_id(self) -> LetterId:
+    def letter_id(self) -> DeadLetterId:
         """Where it is kept: whole milliseconds, rounded down."""
         dead_at = from_ms((self.dead_at - EPOCH) // MILLISECOND)
-        return LetterId(tenant=self.tenant, dead_at=dead_at, identity=self.identity)
+        return DeadLetterId(tenant=self.tenant, dead_at=dead_at, identity=self.identity)
 
 
 class DeadLetters(Protocol):
@@ -45,26 +45,26 @@ class DeadLetters(Protocol):
         """Keep a dead letter."""
         ...
 
-    def get(self, letter_id: LetterId) -> DeadLetter | None:
-        """The letter, as of all writes before."""
+    def get(self, letter_id: DeadLetterId) -> DeadLetter | None:
+        """The dead letter, as of all writes before."""
         ...
 
     def hours(self, tenant: str, *, since: datetime, until: datetime, limit: int) -> tuple[list[datetime], bool]:
-        """Hours from `since` to `until`, both included, in which letters were kept, newest first; whether there may be more.
+        """Hours from `since` to `until`, both included, in which dead letters were kept, newest first; whether there may be more.
 
-        A mark of an hour stands before its first letter does, and stays when that is gone. Letters of a release before
+        A mark of an hour stands before its first letter does, and stays when that is gone. Dead letters of a release before
         have none.
         """
         ...
 
-    def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
-        """A tenant's letters of an hour that lie behind a place, newest first; whether there may be more."""
+    def page(self, hour: datetime, *, before: DeadLetterId, limit: int) -> tuple[list[DeadLetter], bool]:
+        """A tenant's dead letters of an hour that lie behind a place, newest first; whether there may be more."""
         ...
 
-    def mark(self, letter_id: LetterId, *, now: datetime) -> bool:
+    def mark(self, letter_id: DeadLetterId, *, now: datetime) -> bool:
         """Note that its replay begins, unless one has before; False when the letter is gone."""
         ...
 
-    def delete(self, letter_id: LetterId) -> None:
-        """Forget a letter; nothing happens when it is gone."""
+    def delete(self, letter_id: DeadLetterId) -> None:
+        """Forget a dead letter; nothing happens when it is gone."""
         ...

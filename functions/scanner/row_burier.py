@@ -9,7 +9,7 @@ from functions.domain.far_ring.timer_key import owner_of
 from functions.domain.jobs.claims import may_claim
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.key_lengths import LETTER_IDENTITY, cut
+from functions.domain.key_lengths import DEAD_LETTER_IDENTITY, cut
 from functions.domain.targets.error_classes import NOT_PROMOTED
 from functions.ports.clock import Clock
 from functions.ports.dead_letters import DeadLetter, DeadLetters
@@ -57,7 +57,7 @@ class RowBurier:
         letter = DeadLetter(
             tenant=tenant,
             # Of what Tickwheel did not write it is the whole key, and that of the letter needs room for more.
-            identity=cut(identity, LETTER_IDENTITY),
+            identity=cut(identity, DEAD_LETTER_IDENTITY),
             dead_at=self.clock.now(),
             error=error,
             error_class=NOT_PROMOTED,

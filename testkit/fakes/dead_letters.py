@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.ports.dead_letters import DeadLetter
 from testkit.fakes.kept import kept
@@ -19,7 +19,7 @@ class InMemoryDeadLetters:
         dead_at = letter.letter_id.dead_at
         self.letters[letter.tenant, dead_at, letter.identity] = replace(letter, dead_at=dead_at)
 
-    def get(self, letter_id: LetterId) -> DeadLetter | None:
+    def get(self, letter_id: DeadLetterId) -> DeadLetter | None:
         letter = self.letters.get(_key(letter_id))
         return _read(letter) if letter is not None else None
 
@@ -32,23 +32,23 @@ class InMemoryDeadLetters:
         found = sorted((hour for hour in hours if first <= hour <= until), reverse=True)
         return found[:limit], len(found) > limit
 
-    def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
+    def page(self, hour: datetime, *, before: DeadLetterId, limit: int) -> tuple[list[DeadLetter], bool]:
         keys = [key for key in self.letters if hour <= key[1] < hour + timedelta(hours=1) and key < _key(before)]
         found = sorted((key for key in keys if key[0] == before.tenant), reverse=True)
         return [_read(self.letters[key]) for key in found[:limit]], len(found) > limit
 
-    def mark(self, letter_id: LetterId, *, now: datetime) -> bool:
+    def mark(self, letter_id: DeadLetterId, *, now: datetime) -> bool:
         letter = self.letters.get(_key(letter_id))
         if letter is None:
             return False
         self.letters[_key(letter_id)] = replace(letter, replayed_at=letter.replayed_at or kept(now))
         return True
 
-    def delete(self, letter_id: LetterId) -> None:
+    def delete(self, letter_id: DeadLetterId) -> None:
         self.letters.pop(_key(letter_id), None)
 
 
-def _key(letter_id: LetterId) -> tuple[str, datetime, str]:
+def _key(letter_id: DeadLetterId) -> tuple[str, datetime, str]:
     return letter_id.tenant, letter_id.dead_at, letter_id.identity
 
 

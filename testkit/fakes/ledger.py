@@ -250,7 +250,7 @@ class InMemoryLedger:
     def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
         met = self.rows.get(job.key)
         is_running = met is not None and met.fence == fence and met.state is State.RUNNING
-        return self._end_with_letter(letter, job, Event.FAIL, met, may_end=is_running, owner=owner, now=now)
+        return self._end_with_dead_letter(letter, job, Event.FAIL, met, may_end=is_running, owner=owner, now=now)
 
     def bury(
         self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
@@ -258,7 +258,9 @@ class InMemoryLedger:
         met = self.rows.get(job.key)
         if row is not None and row.state not in sources(Event.BURY):
             return Refused(row)
-        return self._end_with_letter(letter, job, Event.BURY, met, may_end=is_unchanged(met, row), owner=owner, now=now)
+        return self._end_with_dead_letter(
+            letter, job, Event.BURY, met, may_end=is_unchanged(met, row), owner=owner, now=now
+        )
 
     def get(self, key: str) -> LedgerRow | None:
         return self.rows.get(key)
@@ -271,7 +273,7 @@ class InMemoryLedger:
         for key in [key for key, instant in self.expiry.items() if instant <= now]:
             del self.rows[key], self.expiry[key]
 
-    def _end_with_letter(
+    def _end_with_dead_letter(
         self,
         letter: DeadLetter,
         job: Job,

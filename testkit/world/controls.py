@@ -9,7 +9,7 @@ from typing import Any
 
 from functions.api.dead_letters.replay import Replayer
 from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import parse_job_id
@@ -72,7 +72,7 @@ class Controls(Host):
 
         return self._change("move", lambda rescheduler: rescheduler.change(parse_job_id(job_id), edit), conditions)
 
-    def replay(self, letter_id: LetterId, conditions: Conditions = SMOOTHLY) -> Process:
+    def replay(self, letter_id: DeadLetterId, conditions: Conditions = SMOOTHLY) -> Process:
         """An operator gives a job that has failed for good another budget."""
         process = self.process("replay", conditions, limit=REQUEST_LIMIT)
         replayer = self.build(Replayer, process)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from functions.api.jobs.submit import Accepted
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.far_ring.cursor import Cursors
 from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
@@ -143,7 +143,7 @@ class Promises:
         """A target reports that it has failed."""
         self._told_to_have_failed.add(parse_job_id(run.job_id).key)
 
-    def replayed(self, letter_id: LetterId) -> None:
+    def replayed(self, letter_id: DeadLetterId) -> None:
         """An operator asks for another budget of attempts."""
         key = f"{letter_id.tenant}#{letter_id.identity}"
         self._replays[key] += 1

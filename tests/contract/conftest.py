@@ -92,7 +92,7 @@ class LedgerSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterSubject:
+class DeadLetterSubject:
     """A store of dead letters, what it holds, when it lets its only one go, and a way to spoil that one's record.
 
     A spoiled record is one that a newer Tickwheel wrote. The fake never lets a letter go, and spoils none.
@@ -224,17 +224,17 @@ def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) 
 
 
 @pytest.fixture
-def letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[LetterSubject]:
+def dead_letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[DeadLetterSubject]:
     if dynamodb is None:
         fake = InMemoryDeadLetters()
-        yield LetterSubject(fake, lambda: list(fake.letters.values()))
+        yield DeadLetterSubject(fake, lambda: list(fake.letters.values()))
         return
     with _table(dynamodb, DEAD_LETTERS) as name:
 
         def only_row() -> Any:
             return _letter_rows(dynamodb, name)[0]
 
-        yield LetterSubject(
+        yield DeadLetterSubject(
             DynamoDBDeadLetters(dynamodb, name),
             lambda: _letters(dynamodb, name),
             lambda: from_seconds(int(only_row()["x"]["N"])),

@@ -339,7 +339,7 @@ def test_a_released_attempt_cannot_be_settled_by_the_worker_that_gave_it_back(le
     settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me")
 
     assert isinstance(settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me"), Refused)
-    assert isinstance(fail(ledger, a_letter(timer), timer.job, fence=1, owner="me"), Refused)
+    assert isinstance(fail(ledger, a_dead_letter(timer), timer.job, fence=1, owner="me"), Refused)
     assert row_of(ledger, timer.job).state is State.SCHEDULED
 
 
@@ -832,7 +832,7 @@ def test_a_skipped_row_lives_15_days_from_its_skip_and_its_due_time(ledger_subje
 def test_a_failed_job_and_its_dead_letter_come_about_together(ledger_subject: LedgerSubject):
     ledger, timer = ledger_subject.ledger, a_timer(attempt=3)
     claim(ledger, timer, owner="me")
-    letter = a_letter(timer)
+    letter = a_dead_letter(timer)
 
     answer = fail(ledger, letter, timer.job, fence=1, owner="me", now=NOON + SECOND)
 
@@ -848,7 +848,7 @@ def test_a_job_whose_dead_letter_cannot_be_kept_has_not_failed(ledger_subject: L
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="me")
     seen = row_of(ledger, timer.job)
-    longer_than_a_key_may_be = replace(a_letter(timer), identity="x" * 1_100)
+    longer_than_a_key_may_be = replace(a_dead_letter(timer), identity="x" * 1_100)
 
     with pytest.raises(ClientError):
         fail(ledger, longer_than_a_key_may_be, timer.job, fence=1, owner="me")
@@ -862,7 +862,7 @@ def test_a_job_whose_dead_letter_cannot_be_kept_has_not_failed(ledger_subject: L
 def test_a_failure_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubject):
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="me")
-    letter = a_letter(timer)
+    letter = a_dead_letter(timer)
     fail(ledger, letter, timer.job, fence=1, owner="me")
     row = row_of(ledger, timer.job)
 
@@ -871,34 +871,34 @@ def test_a_failure_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubj
     assert ledger_subject.letters() == [letter]
 
 
-def test_a_zombie_s_failure_is_refused_by_the_fence_and_leaves_no_letter(ledger_subject: LedgerSubject):
+def test_a_zombie_s_failure_is_refused_by_the_fence_and_leaves_no_dead_letter(ledger_subject: LedgerSubject):
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="zombie")
     rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
 
-    answer = fail(ledger, a_letter(timer), timer.job, fence=1, owner="zombie")
+    answer = fail(ledger, a_dead_letter(timer), timer.job, fence=1, owner="zombie")
 
     assert answer == Refused(ledger.get(timer.job.key))
     assert row_of(ledger, timer.job).owner == "rescuer"
     assert ledger_subject.letters() == []
 
 
-def test_a_failure_of_what_is_settled_is_refused_and_leaves_no_letter(ledger_subject: LedgerSubject):
+def test_a_failure_of_what_is_settled_is_refused_and_leaves_no_dead_letter(ledger_subject: LedgerSubject):
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="me")
     settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me")
 
-    answer = fail(ledger, a_letter(timer), timer.job, fence=1, owner="me")
+    answer = fail(ledger, a_dead_letter(timer), timer.job, fence=1, owner="me")
 
     assert answer == Refused(ledger.get(timer.job.key))
     assert row_of(ledger, timer.job).state is State.SUCCEEDED
     assert ledger_subject.letters() == []
 
 
-def test_a_failure_without_a_row_is_refused_with_none_and_leaves_no_letter(ledger_subject: LedgerSubject):
+def test_a_failure_without_a_row_is_refused_with_none_and_leaves_no_dead_letter(ledger_subject: LedgerSubject):
     timer = a_timer()
 
-    answer = fail(ledger_subject.ledger, a_letter(timer), timer.job, fence=1, owner="me")
+    answer = fail(ledger_subject.ledger, a_dead_letter(timer), timer.job, fence=1, owner="me")
 
     assert answer == Refused(None)
     assert ledger_subject.letters() == []
@@ -909,14 +909,16 @@ def test_a_job_whose_cancel_was_requested_may_fail(ledger: Ledger):
     claim(ledger, timer, owner="me")
     request_cancel(ledger, timer.job)
 
-    assert isinstance(fail(ledger, a_letter(timer), timer.job, fence=1, owner="me"), Applied)
+    assert isinstance(fail(ledger, a_dead_letter(timer), timer.job, fence=1, owner="me"), Applied)
     assert row_of(ledger, timer.job).state is State.FAILED
 
 
-def test_a_failed_row_keeps_the_first_400_characters_of_its_error_and_the_letter_more(ledger_subject: LedgerSubject):
+def test_a_failed_row_keeps_the_first_400_characters_of_its_error_and_the_dead_letter_more(
+    ledger_subject: LedgerSubject,
+):
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="me")
-    letter = replace(a_letter(timer), error="é" * 1_000)
+    letter = replace(a_dead_letter(timer), error="é" * 1_000)
 
     fail(ledger, letter, timer.job, fence=1, owner="me")
 
@@ -924,9 +926,9 @@ def test_a_failed_row_keeps_the_first_400_characters_of_its_error_and_the_letter
     assert ledger_subject.letters() == [letter]
 
 
-def test_a_burial_without_a_row_settles_the_job_as_failed_and_keeps_its_letter(ledger_subject: LedgerSubject):
+def test_a_burial_without_a_row_settles_the_job_as_failed_and_keeps_its_dead_letter(ledger_subject: LedgerSubject):
     ledger, timer = ledger_subject.ledger, a_timer()
-    letter = a_letter(timer)
+    letter = a_dead_letter(timer)
 
     answer = bury(ledger, letter, timer.job, row=None, owner="me")
 
@@ -951,7 +953,7 @@ def test_a_burial_keeps_the_attempt_and_the_fence_of_the_row_that_it_met(
     claim(ledger, timer, owner="dead")
     if event is not None:
         settle(ledger, timer.job, event, fence=1, owner="dead")
-    letter = a_letter(timer)
+    letter = a_dead_letter(timer)
 
     answer = bury(ledger, letter, timer.job, row=row_of(ledger, timer.job), owner="me")
 
@@ -966,7 +968,7 @@ def test_a_retry_that_is_buried_unclaimed_is_the_attempt_of_its_row(ledger: Ledg
     claim(ledger, timer, owner="worker")
     settle(ledger, timer.job, Event.RETRY, fence=1, owner="worker")
 
-    bury(ledger, a_letter(replace(timer, attempt=2)), timer.job, row=row_of(ledger, timer.job), owner="me")
+    bury(ledger, a_dead_letter(replace(timer, attempt=2)), timer.job, row=row_of(ledger, timer.job), owner="me")
 
     row = row_of(ledger, timer.job)
     assert (row.state, row.attempt, row.fence) == (State.FAILED, 2, 1)
@@ -977,17 +979,17 @@ def test_a_burial_of_a_registered_job_keeps_its_fingerprint(ledger: Ledger):
     timer = a_timer()
     register(ledger, timer.job, owner="api")
 
-    assert isinstance(bury(ledger, a_letter(timer), timer.job, row=row_of(ledger, timer.job), owner="me"), Applied)
+    assert isinstance(bury(ledger, a_dead_letter(timer), timer.job, row=row_of(ledger, timer.job), owner="me"), Applied)
     assert row_of(ledger, timer.job).fingerprint == "f1"
 
 
-def test_a_burial_is_refused_when_a_worker_has_claimed_the_job_since_and_leaves_no_letter(
+def test_a_burial_is_refused_when_a_worker_has_claimed_the_job_since_and_leaves_no_dead_letter(
     ledger_subject: LedgerSubject,
 ):
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="worker")
 
-    answer = bury(ledger, a_letter(timer), timer.job, row=None, owner="me")
+    answer = bury(ledger, a_dead_letter(timer), timer.job, row=None, owner="me")
 
     assert answer == Refused(ledger.get(timer.job.key))
     assert row_of(ledger, timer.job).state is State.RUNNING
@@ -1000,7 +1002,7 @@ def test_a_burial_is_refused_when_a_worker_has_claimed_the_registered_job_since(
     seen = row_of(ledger, timer.job)
     claim(ledger, timer, owner="worker")
 
-    assert isinstance(bury(ledger, a_letter(timer), timer.job, row=seen, owner="me"), Refused)
+    assert isinstance(bury(ledger, a_dead_letter(timer), timer.job, row=seen, owner="me"), Refused)
     assert row_of(ledger, timer.job).state is State.RUNNING
     assert ledger_subject.letters() == []
 
@@ -1011,18 +1013,18 @@ def test_a_burial_is_refused_when_the_attempt_was_rescued_since(ledger_subject: 
     seen = row_of(ledger, timer.job)
     rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
 
-    answer = bury(ledger, a_letter(timer), timer.job, row=seen, owner="me")
+    answer = bury(ledger, a_dead_letter(timer), timer.job, row=seen, owner="me")
 
     assert isinstance(answer, Refused)
     assert row_of(ledger, timer.job).owner == "rescuer"
     assert ledger_subject.letters() == []
 
 
-def test_a_burial_of_a_row_that_is_gone_is_refused_and_leaves_no_letter(ledger_subject: LedgerSubject):
+def test_a_burial_of_a_row_that_is_gone_is_refused_and_leaves_no_dead_letter(ledger_subject: LedgerSubject):
     timer = a_timer()
     seen = LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON)
 
-    assert bury(ledger_subject.ledger, a_letter(timer), timer.job, row=seen, owner="me") == Refused(None)
+    assert bury(ledger_subject.ledger, a_dead_letter(timer), timer.job, row=seen, owner="me") == Refused(None)
     assert ledger_subject.letters() == []
 
 
@@ -1030,7 +1032,7 @@ def test_a_burial_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubje
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="dead")
     seen = row_of(ledger, timer.job)
-    letter = a_letter(timer)
+    letter = a_dead_letter(timer)
     bury(ledger, letter, timer.job, row=seen, owner="me")
     buried = row_of(ledger, timer.job)
 
@@ -1039,11 +1041,11 @@ def test_a_burial_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubje
     assert ledger_subject.letters() == [letter]
 
 
-def test_two_burials_of_the_same_row_leave_the_letter_of_the_first(ledger_subject: LedgerSubject):
+def test_two_burials_of_the_same_row_leave_the_dead_letter_of_the_first(ledger_subject: LedgerSubject):
     ledger, timer = ledger_subject.ledger, a_timer()
     claim(ledger, timer, owner="dead")
     seen = row_of(ledger, timer.job)
-    first = a_letter(timer)
+    first = a_dead_letter(timer)
     bury(ledger, first, timer.job, row=seen, owner="first")
 
     answer = bury(ledger, replace(first, dead_at=NOON + SECOND), timer.job, row=seen, owner="second")
@@ -1125,7 +1127,7 @@ def test_a_failed_row_lives_15_days_from_its_end(ledger_subject: LedgerSubject):
     timer = a_timer()
     claim(ledger_subject.ledger, timer, owner="me")
 
-    fail(ledger_subject.ledger, a_letter(timer), timer.job, fence=1, owner="me", now=NOON + timedelta(days=2))
+    fail(ledger_subject.ledger, a_dead_letter(timer), timer.job, fence=1, owner="me", now=NOON + timedelta(days=2))
 
     assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=2))
 
@@ -1169,7 +1171,7 @@ def test_a_tombstone_outlives_the_next_attempt_that_it_stops(ledger_subject: Led
 def test_a_buried_row_lives_15_days_from_its_burial(ledger_subject: LedgerSubject):
     timer = a_timer()
 
-    bury(ledger_subject.ledger, a_letter(timer), timer.job, row=None, owner="me", now=NOON + timedelta(days=14))
+    bury(ledger_subject.ledger, a_dead_letter(timer), timer.job, row=None, owner="me", now=NOON + timedelta(days=14))
 
     assert lives_until(ledger_subject, timer.job, NOON + timedelta(days=14))
 
@@ -1181,7 +1183,7 @@ def test_a_buried_row_lives_15_days_longer_than_the_attempt_that_is_buried(ledge
     settle(ledger_subject.ledger, timer.job, Event.RETRY, fence=1, owner="me", due_at=following.due_at)
     seen = row_of(ledger_subject.ledger, timer.job)
 
-    bury(ledger_subject.ledger, a_letter(following), timer.job, row=seen, owner="me")
+    bury(ledger_subject.ledger, a_dead_letter(following), timer.job, row=seen, owner="me")
 
     assert lives_until(ledger_subject, timer.job, following.due_at)
 
@@ -1192,7 +1194,7 @@ def test_a_buried_row_outlives_every_message_of_the_next_attempt(ledger_subject:
     settle(ledger_subject.ledger, timer.job, Event.RETRY, fence=1, owner="me", due_at=NOON + MAX_BACKOFF)
     seen = row_of(ledger_subject.ledger, timer.job)
 
-    bury(ledger_subject.ledger, a_letter(timer), timer.job, row=seen, owner="me")
+    bury(ledger_subject.ledger, a_dead_letter(timer), timer.job, row=seen, owner="me")
 
     assert ledger_subject.expires_at(timer.job.key) > NOON + MAX_BACKOFF + MESSAGE_LIFE
 
@@ -1229,7 +1231,7 @@ def give_up(ledger: Ledger, job: Job, *, row: LedgerRow, owner: str, now: dateti
     return ledger.give_up(job_id_of(job), row=row, reason="abandoned", owner=owner, now=now)
 
 
-def a_letter(timer: Timer) -> DeadLetter:
+def a_dead_letter(timer: Timer) -> DeadLetter:
     return DeadLetter(
         tenant=timer.job.tenant,
         identity=timer.job.identity,

@@ -137,9 +137,9 @@ def test_of_two_requests_that_end_a_held_attempt_one_does(ledger: Ledger, event:
     assert row_of(ledger, timer).error == "one"
 
 
-def test_of_two_requests_that_fail_a_held_attempt_for_good_one_leaves_a_letter(ledger_subject: LedgerSubject):
+def test_of_two_requests_that_fail_a_held_attempt_for_good_one_leaves_a_dead_letter(ledger_subject: LedgerSubject):
     timer = a_held_timer(ledger_subject.ledger)
-    letters = [replace(a_letter(timer), dead_at=NOON + number * SECOND) for number in range(2)]
+    letters = [replace(a_dead_letter(timer), dead_at=NOON + number * SECOND) for number in range(2)]
 
     answers = [
         ledger_subject.ledger.fail(letter, timer.job, fence=1, owner=f"request {number}", now=NOON)
@@ -297,14 +297,14 @@ def a_failed_timer(ledger: Ledger) -> Timer:
 
 def fail(ledger: Ledger, timer: Timer) -> None:
     row = row_of(ledger, timer)
-    assert ledger.bury(a_letter(timer), timer.job, row=row, owner="me", now=NOON) == Applied()
+    assert ledger.bury(a_dead_letter(timer), timer.job, row=row, owner="me", now=NOON) == Applied()
 
 
 def replay(ledger: Ledger, timer: Timer, *, owner: str = "op") -> Applied | Refused:
     return ledger.replay(timer, far=timer, job_id=str(job_id_of(timer.job)), fence=0, owner=owner, now=NOON)
 
 
-def a_letter(timer: Timer) -> DeadLetter:
+def a_dead_letter(timer: Timer) -> DeadLetter:
     job = timer.job
     return DeadLetter(tenant=job.tenant, identity=job.identity, dead_at=NOON, error="it hurts", timer=timer)
 

@@ -97,7 +97,7 @@ def _settled(event: Event) -> Callable[[Ledger, Timer], None]:
 
 def _failed(ledger: Ledger, timer: Timer) -> None:
     _run_first_attempt(ledger, timer)
-    ledger.fail(_a_letter(timer), timer.job, fence=1, owner="arranger", now=NOON)
+    ledger.fail(_a_dead_letter(timer), timer.job, fence=1, owner="arranger", now=NOON)
 
 
 def _attempted(ledger: Ledger, timer: Timer) -> None:
@@ -170,16 +170,18 @@ def _give_up(ledger: Ledger, timer: Timer) -> Applied | Refused:
 
 def _bury(ledger: Ledger, timer: Timer) -> Applied | Refused:
     seen = ledger.get(timer.job.key)
-    return ledger.bury(_a_letter(timer, dead_at=LONG_AFTER), timer.job, row=seen, owner="performer", now=LONG_AFTER)
+    return ledger.bury(
+        _a_dead_letter(timer, dead_at=LONG_AFTER), timer.job, row=seen, owner="performer", now=LONG_AFTER
+    )
 
 
 def _fail(ledger: Ledger, timer: Timer) -> Applied | Refused:
     seen = ledger.get(timer.job.key) or LedgerRow(state=State.ABSENT)
-    letter = _a_letter(timer, dead_at=LONG_AFTER)
+    letter = _a_dead_letter(timer, dead_at=LONG_AFTER)
     return ledger.fail(letter, timer.job, fence=seen.fence, owner="performer", now=LONG_AFTER)
 
 
-def _a_letter(timer: Timer, *, dead_at: datetime = NOON) -> DeadLetter:
+def _a_dead_letter(timer: Timer, *, dead_at: datetime = NOON) -> DeadLetter:
     return DeadLetter(
         tenant=timer.job.tenant, identity=timer.job.identity, dead_at=dead_at, error="it hurts", timer=timer
     )

@@ -141,7 +141,7 @@ def test_what_has_gone_on_is_not_replayed_again(ledger: Ledger):
         assert answer.row.attempt == 5
 
 
-def test_a_replay_that_has_failed_again_is_not_replayed_by_the_letter_before_it(ledger: Ledger):
+def test_a_replay_that_has_failed_again_is_not_replayed_by_the_dead_letter_before_it(ledger: Ledger):
     timer = failed(ledger)
     replay(ledger, timer)
     second = timer.replayed(due_at=LATER)
@@ -201,7 +201,7 @@ def test_a_tombstone_is_not_lifted(ledger: Ledger):
     assert ledger.get(timer.job.key) == row
 
 
-def test_a_job_that_ends_with_a_letter_has_the_id_of_its_letter(ledger: Ledger):
+def test_a_job_that_ends_with_a_dead_letter_has_the_id_of_its_dead_letter(ledger: Ledger):
     timer = a_timer(attempt=3)
     asked_before = replace(timer.job, scheduled_at=NOON - SECOND)
     ledger.park(Timer(job=asked_before, due_at=NOON), until=LATER, now=NOON)
@@ -209,14 +209,14 @@ def test_a_job_that_ends_with_a_letter_has_the_id_of_its_letter(ledger: Ledger):
     row = ledger.get(timer.job.key)
     assert row is not None
     assert row.job_id == str(job_id_of(asked_before))
-    assert ledger.bury(a_letter(timer), timer.job, row=row, owner="scanner", now=NOON) == Applied()
+    assert ledger.bury(a_dead_letter(timer), timer.job, row=row, owner="scanner", now=NOON) == Applied()
 
     row = ledger.get(timer.job.key)
     assert row is not None
     assert row.job_id == str(job_id_of(timer.job))
 
 
-def test_a_row_that_begins_anew_goes_on_with_the_fences_that_the_letter_knows(ledger: Ledger):
+def test_a_row_that_begins_anew_goes_on_with_the_fences_that_the_dead_letter_knows(ledger: Ledger):
     known, unknown = a_timer(attempt=3), a_timer(attempt=3)
 
     replay(ledger, known, fence=7)
@@ -238,7 +238,7 @@ def test_a_replay_whose_fence_is_not_known_can_be_buried(ledger: Ledger):
     timer = a_timer(attempt=3)
     replay(ledger, timer, fence=0)
 
-    answer = ledger.bury(a_letter(timer), timer.job, row=ledger.get(timer.job.key), owner="scanner", now=LATER)
+    answer = ledger.bury(a_dead_letter(timer), timer.job, row=ledger.get(timer.job.key), owner="scanner", now=LATER)
 
     assert isinstance(answer, Applied)
 
@@ -277,11 +277,11 @@ def failed(ledger: Ledger) -> Timer:
 def fail(ledger: Ledger, timer: Timer) -> None:
     taken = claim(ledger, timer)
     assert isinstance(taken, Claimed)
-    answer = ledger.fail(a_letter(timer), timer.job, fence=taken.fence, owner="worker", now=timer.due_at)
+    answer = ledger.fail(a_dead_letter(timer), timer.job, fence=taken.fence, owner="worker", now=timer.due_at)
     assert isinstance(answer, Applied)
 
 
-def a_letter(timer: Timer) -> DeadLetter:
+def a_dead_letter(timer: Timer) -> DeadLetter:
     return DeadLetter(
         tenant=timer.job.tenant,
         identity=timer.job.identity,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import (
     decode_alarm,
@@ -163,7 +163,7 @@ WRITES_AGAIN: dict[str, Any] = {
     "conditions": lambda text: encode_conditions(decode_conditions(text)),
     "deletion": lambda text: encode_deletion(decode_deletion(text, tenant="acme")),
     "job id": lambda text: str(parse_job_id(text)),
-    "dead letter id": lambda text: str(parse_letter_id(text)),
+    "dead letter id": lambda text: str(parse_dead_letter_id(text)),
 }
 
 

@@ -48,7 +48,7 @@ def test_a_job_that_failed_for_good_is_found_inspected_and_replayed(stage: Stage
     assert (stage.get(accepted["id"])["attempt"], len(stage.letters())) == (3, 1)
 
 
-def test_a_purged_letter_is_gone_with_its_payload(stage: Stage):
+def test_a_purged_dead_letter_is_gone_with_its_payload(stage: Stage):
     letter = put(stage, large=True)
     assert call(stage, "GET", f"/{letter.letter_id}")[1]["payload"] == {"large": True}
 
@@ -63,7 +63,7 @@ def test_a_purged_letter_is_gone_with_its_payload(stage: Stage):
     assert call(stage, "GET", f"/{letter.letter_id}")[1]["code"] == "letter_not_found"
 
 
-def test_a_letter_whose_payload_is_gone_is_told_so_and_not_replayed(stage: Stage):
+def test_a_dead_letter_whose_payload_is_gone_is_told_so_and_not_replayed(stage: Stage):
     letter = put(stage, large=True)
     stage.s3.delete_object(Bucket=BUCKET, Key="jobs/acme/large")
 
@@ -122,7 +122,7 @@ def test_a_list_is_told_page_by_page_and_filtered(stage: Stage):
     assert [entry["id"] for entry in timeouts["dead_letters"]] == [found[1], found[3]]
 
 
-def test_however_far_back_a_list_reaches_it_is_two_queries_for_one_letter(
+def test_however_far_back_a_list_reaches_it_is_two_queries_for_one_dead_letter(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
     stage.submit(target="handler:none-of-this-name", retry=ONCE)
@@ -142,7 +142,7 @@ def test_however_far_back_a_list_reaches_it_is_two_queries_for_one_letter(
     assert (len(page["dead_letters"]), page["next"], queries) == (1, None, [DEAD_LETTERS.name] * 2)
 
 
-def test_letters_of_a_stage_of_the_release_before_are_found_as_well(stage: Stage):
+def test_dead_letters_of_a_stage_of_the_release_before_are_found_as_well(stage: Stage):
     letter = put(stage, minutes_ago=200)
     DynamoDBShardStore(stage.dynamodb, SHARDS.name).publish(Conditions(published_at=stage.now()))
     for row in stage.rows(DEAD_LETTERS.name):

@@ -38,7 +38,7 @@ def test_a_foreign_message_is_received_once_and_an_operator_finds_it(
     assert (line["message_id"], line["letter"]) == (sent["MessageId"], letter["id"])
 
 
-def test_the_same_message_again_because_its_worker_died_adds_no_letter(stage: Stage) -> None:
+def test_the_same_message_again_because_its_worker_died_adds_no_dead_letter(stage: Stage) -> None:
     stage.sqs.send_message(QueueUrl=stage.urls["normal"], MessageBody="hello")
     event = an_sqs_event(stage.receive(), queue="normal")
 
@@ -89,7 +89,7 @@ def test_a_job_whose_packed_payload_is_broken_fails_for_good_instead_of_going_ro
     assert (status, shown["is_payload_gone"]) == (200, True)
 
 
-def test_a_letter_that_cannot_be_written_sends_back_its_message_and_no_other(
+def test_a_dead_letter_that_cannot_be_written_sends_back_its_message_and_no_other(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for body in ("first", "second", "third"):

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from functions.api.http.requests import JobBody, Rules, compact_json, parse_body
-from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 from functions.domain.errors import (
+    InvalidDeadLetterId,
     InvalidInput,
     InvalidJob,
     InvalidJobId,
-    InvalidLetterId,
     InvalidPattern,
     InvalidWheel,
     Undecodable,
@@ -382,7 +382,7 @@ class TestJobIds:
             assert changed != text
 
 
-class TestLetterIds:
+class TestDeadLetterIds:
     @given(
         tenants | st.just(NO_TENANT),
         instants,
@@ -391,13 +391,13 @@ class TestLetterIds:
     def test_an_id_is_read_back_as_it_was_written(self, tenant: str, dead_at: datetime, identity: str):
         letter = DeadLetter(tenant=tenant, identity=identity, dead_at=dead_at, error="it hurts")
 
-        assert parse_letter_id(str(letter.letter_id)) == letter.letter_id
+        assert parse_dead_letter_id(str(letter.letter_id)) == letter.letter_id
 
     @given(st.text() | st.text("~d1j0azZ9-_+ ", max_size=60) | st.from_regex(r"\Ad1~[a-z?]{0,3}~-?[0-9a-z]{1,14}~.*\Z"))
     @example("d1~~0~x")
     def test_a_text_is_the_id_that_it_spells_or_is_refused(self, text: str):
-        with suppress(InvalidLetterId):
-            assert str(parse_letter_id(text)) == text
+        with suppress(InvalidDeadLetterId):
+            assert str(parse_dead_letter_id(text)) == text
 
 
 class TestEnvelopes:

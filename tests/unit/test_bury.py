@@ -198,7 +198,7 @@ def test_an_at_most_once_job_that_was_never_started_is_placed_again(world: World
     assert world.ledger.rows == {}
 
 
-def test_a_message_whose_row_keeps_changing_comes_back_and_leaves_no_letter(world: World):
+def test_a_message_whose_row_keeps_changing_comes_back_and_leaves_no_dead_letter(world: World):
     timer = a_timer()
 
     class Contested(InMemoryLedger):

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer
-from tests.unit.test_client_dead_letters import ID, PATH, letter_json, page_json, part_json
+from tests.unit.test_client_dead_letters import ID, PATH, dead_letter_json, page_json, part_json
 from tickwheel.cli import app
 from tickwheel.dead_letter_commands import parse_past
 
@@ -21,7 +21,7 @@ GONE = Answer(404, {"status": 404, "code": "letter_not_found", "title": "no", "d
 MANY_PURGED = Answer(
     200, {"matched": 2, "purged": 2, "failed": [], "examined_until": "2027-03-01T00:00:00Z", "next": None}
 )
-COUNTED = Answer(200, {**page_json(letter_json()), "matched": 2})
+COUNTED = Answer(200, {**page_json(dead_letter_json()), "matched": 2})
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +36,8 @@ def run(*arguments: str, server: ApiServer | None = None, typed: str | None = No
     return CliRunner().invoke(app, command, env=environment, input=typed, catch_exceptions=False)
 
 
-def test_letters_are_listed_with_every_option_of_the_filter() -> None:
-    with ApiServer(Answer(200, page_json(letter_json(schedule_id="nightly")))) as server:
+def test_dead_letters_are_listed_with_every_option_of_the_filter() -> None:
+    with ApiServer(Answer(200, page_json(dead_letter_json(schedule_id="nightly")))) as server:
         result = run(
             *["list", *ACME, "--since", "2027-03-01T00:00:00Z", "--until", "2027-03-02T00:00:00+01:00"],
             *["--target", "https://example.com", "--error-class", "timeout", "--schedule", "nightly", "--tag", "eu"],
@@ -55,7 +55,7 @@ def test_letters_are_listed_with_every_option_of_the_filter() -> None:
 
 
 def test_no_more_are_listed_than_are_asked_for() -> None:
-    letters = [letter_json(f"d1~{number}") for number in range(3)]
+    letters = [dead_letter_json(f"d1~{number}") for number in range(3)]
     with ApiServer(Answer(200, page_json(*letters, after="1~2~~x"))) as server:
         result = run("list", *ACME, "--limit", "2", "--json", server=server)
 
@@ -82,9 +82,9 @@ def test_any_other_time_is_refused(text: str) -> None:
         parse_past(text, now=NOON)
 
 
-def test_a_letter_is_shown_with_its_payload() -> None:
+def test_a_dead_letter_is_shown_with_its_payload() -> None:
     job = {"target": "https://example.com/hook", "retry": {"attempts": 3}}
-    with ApiServer(Answer(200, letter_json(payload={"invoice": [7]}, job=job))) as server:
+    with ApiServer(Answer(200, dead_letter_json(payload={"invoice": [7]}, job=job))) as server:
         result = run("show", ID, server=server)
 
     assert result.exit_code == 0, result.output
@@ -94,21 +94,21 @@ def test_a_letter_is_shown_with_its_payload() -> None:
 
 
 def test_what_tickwheel_did_not_write_is_shown_as_it_was_received() -> None:
-    with ApiServer(Answer(200, letter_json(raw="[hello]", is_replayable=False))) as server:
+    with ApiServer(Answer(200, dead_letter_json(raw="[hello]", is_replayable=False))) as server:
         result = run("show", ID, server=server)
 
     assert "[hello]" in result.stdout
     assert "payload" not in result.stdout
 
 
-def test_a_letter_is_shown_as_json() -> None:
-    with ApiServer(Answer(200, letter_json(payload=None))) as server:
+def test_a_dead_letter_is_shown_as_json() -> None:
+    with ApiServer(Answer(200, dead_letter_json(payload=None))) as server:
         result = run("show", ID, "--json", server=server)
 
-    assert json.loads(result.stdout) == letter_json(payload=None)
+    assert json.loads(result.stdout) == dead_letter_json(payload=None)
 
 
-def test_letters_are_replayed_by_their_ids() -> None:
+def test_dead_letters_are_replayed_by_their_ids() -> None:
     with ApiServer(REPLAYED, REPLAYED) as server:
         result = run("replay", ID, ID, server=server)
 
@@ -117,7 +117,7 @@ def test_letters_are_replayed_by_their_ids() -> None:
     assert result.stdout.splitlines() == [f"replayed {ID}: attempt 4 is due at 2027-03-01T12:00:00Z"] * 2
 
 
-def test_a_letter_that_was_replayed_before_is_told_so() -> None:
+def test_a_dead_letter_that_was_replayed_before_is_told_so() -> None:
     told = {"id": ID, "job_id": "j1~x", "outcome": "already_replayed", "state": "running"}
     with ApiServer(Answer(200, told)) as server:
         result = run("replay", ID, server=server)
@@ -135,7 +135,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
     assert [(each["id"], each["code"]) for each in told["problems"]] == [("d1~x", "letter_not_found")]
 
 
-def test_a_refusal_is_told_with_its_letter() -> None:
+def test_a_refusal_is_told_with_its_dead_letter() -> None:
     with ApiServer(GONE) as server:
         result = run("replay", "d1~x", server=server)
 
@@ -175,7 +175,7 @@ def test_a_dry_run_counts_and_shows_and_changes_nothing(verb: str) -> None:
     assert len(server.requests) == 2
     assert ID in people.stdout
     assert "2 match, of which these are the newest 1" in people.stdout
-    assert json.loads(script.stdout) == {"matched": 2, "dead_letters": [letter_json()]}
+    assert json.loads(script.stdout) == {"matched": 2, "dead_letters": [dead_letter_json()]}
 
 
 def test_a_purge_asks_first_and_tells_what_it_is_about() -> None:

@@ -7,15 +7,15 @@ import pytest
 
 from tests.api_server import LOST, Answer, ApiServer
 from tests.unit.test_client_schedules import a_client
-from tickwheel.dead_letters import DeadLetter, LetterFilter, NotDone, Part, Replay
+from tickwheel.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter, NotDone, Part, Replay
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
-ACME = LetterFilter(tenant="acme")
+ACME = DeadLetterFilter(tenant="acme")
 ID = "d1~acme~n0p8ww00~nightly:2027-03-01T12:00:00.000Z"
 PATH = "/v1/dead-letters/d1~acme~n0p8ww00~nightly%3A2027-03-01T12%3A00%3A00.000Z"
 
 
-def letter_json(letter_id: str = ID, **changes: Any) -> dict[str, Any]:
+def dead_letter_json(letter_id: str = ID, **changes: Any) -> dict[str, Any]:
     return {
         "id": letter_id,
         "tenant": "acme",
@@ -46,13 +46,13 @@ def part_json(*, after: str | None = None, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_letters_are_listed_page_by_page_with_empty_ones_between() -> None:
+def test_dead_letters_are_listed_page_by_page_with_empty_ones_between() -> None:
     pages = (
-        page_json(letter_json("d1~a"), after="1~2~~x"),
+        page_json(dead_letter_json("d1~a"), after="1~2~~x"),
         page_json(after="1~1~~"),
-        page_json(letter_json("d1~b")),
+        page_json(dead_letter_json("d1~b")),
     )
-    matching = LetterFilter(
+    matching = DeadLetterFilter(
         tenant="?",
         since=datetime(2027, 3, 1, tzinfo=UTC),
         until=datetime(2027, 3, 2, tzinfo=UTC),
@@ -76,9 +76,9 @@ def test_letters_are_listed_page_by_page_with_empty_ones_between() -> None:
     ]
 
 
-def test_all_that_is_told_of_a_letter_is_read() -> None:
+def test_all_that_is_told_of_a_dead_letter_is_read() -> None:
     job = {"target": "https://example.com/hook", "timeout": "PT30S"}
-    told = letter_json(schedule_id="nightly", tags=["eu"], payload={"n": 1}, job=job)
+    told = dead_letter_json(schedule_id="nightly", tags=["eu"], payload={"n": 1}, job=job)
     with ApiServer(Answer(200, told)) as server, a_client(server) as client:
         letter = client.dead_letters.get(ID)
 
@@ -103,7 +103,7 @@ def test_all_that_is_told_of_a_letter_is_read() -> None:
 
 
 def test_what_tickwheel_did_not_write_is_read() -> None:
-    told = letter_json(is_replayable=False, raw="hello", is_payload_gone=True)
+    told = dead_letter_json(is_replayable=False, raw="hello", is_payload_gone=True)
     del told["job_id"], told["target"]
     with ApiServer(Answer(200, told)) as server, a_client(server) as client:
         letter = client.dead_letters.get(ID)
@@ -171,7 +171,7 @@ def test_many_are_replayed_until_nothing_is_left() -> None:
 def test_many_are_purged() -> None:
     told = {"matched": 2, "purged": 2, "failed": [], "examined_until": "2027-03-01T00:00:00.000Z", "next": None}
     with ApiServer(Answer(200, told)) as server, a_client(server) as client:
-        done = client.dead_letters.purge_many(LetterFilter(tenant="acme", tag="eu"))
+        done = client.dead_letters.purge_many(DeadLetterFilter(tenant="acme", tag="eu"))
 
     (request,) = server.requests
     assert (request.path, request.json) == ("/v1/dead-letters:purge", {"tenant": "acme", "tag": "eu"})
@@ -180,8 +180,8 @@ def test_many_are_purged() -> None:
 
 def test_a_count_changes_nothing() -> None:
     answers = (
-        {**page_json(*(letter_json(f"d1~{number}") for number in range(10)), after="1~2~~x"), "matched": 5_000},
-        {**page_json(letter_json("d1~last")), "matched": 1},
+        {**page_json(*(dead_letter_json(f"d1~{number}") for number in range(10)), after="1~2~~x"), "matched": 5_000},
+        {**page_json(dead_letter_json("d1~last")), "matched": 1},
     )
     with ApiServer(*(Answer(200, answer) for answer in answers)) as server, a_client(server) as client:
         matches = client.dead_letters.count(ACME)
@@ -213,4 +213,8 @@ def test_what_was_replayed_before_a_refusal_stays_so_and_the_refusal_is_told() -
 )
 def test_a_filter_is_valid_from_birth(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
-        LetterFilter(**fields)
+        DeadLetterFilter(**fields)
+
+
+def test_the_filter_is_there_under_its_old_name_too() -> None:
+    assert LetterFilter is DeadLetterFilter

@@ -17,7 +17,7 @@ from functions.api.dead_letters.answers import (
     replay_body,
     replays_body,
 )
-from functions.api.dead_letters.finder import Bookmark, Found, Inspected
+from functions.api.dead_letters.finder import Bookmark, DeadLetterPage, Inspected
 from functions.api.dead_letters.purge import NotPurged, Purges
 from functions.api.dead_letters.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
 from functions.api.openapi import document
@@ -30,16 +30,16 @@ from functions.domain.lifecycle import State
 from functions.domain.targets.options import Method, TargetOptions
 from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_timer
-from tests.unit.test_replay import a_letter
+from tests.unit.test_replay import a_dead_letter
 
 FOREIGN = DeadLetter(
     tenant=NO_TENANT, identity="m", dead_at=NOON, error="undecodable", error_class="undecodable", raw="hello"
 )
 
 
-def test_a_letter_is_told_as_it_is_described():
+def test_a_dead_letter_is_told_as_it_is_described():
     fire = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON, index=7)
-    letter = a_letter(a_timer(attempt=3, tags=("eu",), occurrence=fire))
+    letter = a_dead_letter(a_timer(attempt=3, tags=("eu",), occurrence=fire))
 
     told = entry_body(letter)
 
@@ -58,12 +58,12 @@ def test_what_there_is_not_is_left_out():
 @pytest.mark.parametrize(
     "inspected",
     [
-        Inspected(letter=a_letter(a_timer()), payload='{"n":1}'),
-        Inspected(letter=a_letter(a_timer()), is_payload_gone=True),
+        Inspected(letter=a_dead_letter(a_timer()), payload='{"n":1}'),
+        Inspected(letter=a_dead_letter(a_timer()), is_payload_gone=True),
         Inspected(letter=FOREIGN),
     ],
 )
-def test_an_inspected_letter_is_told_as_it_is_described(inspected: Inspected):
+def test_an_inspected_dead_letter_is_told_as_it_is_described(inspected: Inspected):
     assert_described(inspected_body(inspected), "DeadLetter")
 
 
@@ -80,7 +80,7 @@ def test_a_job_is_told_as_it_was_asked_for_but_for_the_values_of_its_headers():
         retry=RetryPolicy(attempts=2, max_age=timedelta(hours=2)),
     )
 
-    told = inspected_body(Inspected(letter=a_letter(timer)))["job"]
+    told = inspected_body(Inspected(letter=a_dead_letter(timer)))["job"]
 
     assert told == {
         "target": "https://example.com/hook",
@@ -109,10 +109,10 @@ def test_a_job_is_told_as_it_was_asked_for_but_for_the_values_of_its_headers():
 
 
 def test_pages_and_results_are_told_as_they_are_described():
-    letters = [a_letter(a_timer()) for _ in range(MOST_SHOWN + 1)]
+    letters = [a_dead_letter(a_timer()) for _ in range(MOST_SHOWN + 1)]
     letter_id = letters[0].letter_id
     goes_on = Bookmark(since=NOON - timedelta(hours=1), before=letter_id)
-    found = Found(letters=letters, since=NOON - timedelta(hours=1), goes_on=goes_on)
+    found = DeadLetterPage(letters=letters, since=NOON - timedelta(hours=1), goes_on=goes_on)
     replayed = Replayed(letter_id=letter_id, job_id="j1~x", attempt=4, due_at=NOON)
     already = AlreadyReplayed(letter_id=letter_id, job_id="j1~x", state=State.RUNNING)
     refused = NotReplayed(letter_id=letter_id, error=PayloadGone(str(letter_id)))
@@ -133,7 +133,7 @@ def test_pages_and_results_are_told_as_they_are_described():
 
 
 def test_the_end_is_told_by_no_next():
-    found = Found(letters=[], since=NOON, goes_on=None)
+    found = DeadLetterPage(letters=[], since=NOON, goes_on=None)
 
     assert page_body(found) == {"dead_letters": [], "examined_until": "2027-03-01T12:00:00.000Z", "next": None}
 

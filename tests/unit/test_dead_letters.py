@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letters.finder import MOST_QUERIES, Bookmark, Found, LetterFilter, LetterFinder
-from functions.domain.dead_letters.letter_id import LETTER_LIFE, LetterId
-from functions.domain.errors import InvalidInput, LetterNotFound
+from functions.api.dead_letters.finder import MOST_QUERIES, Bookmark, DeadLetterFilter, DeadLetterFinder, DeadLetterPage
+from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE, DeadLetterId
+from functions.domain.errors import DeadLetterNotFound, InvalidInput
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import EPOCH, MILLISECOND
 from functions.domain.jobs.job import Payload
@@ -22,14 +22,14 @@ from testkit.fakes import InMemoryDeadLetters
 from testkit.scheduler import World
 
 HOUR = timedelta(hours=1)
-ACME = LetterFilter(tenant="acme")
+ACME = DeadLetterFilter(tenant="acme")
 
 
 def hour_of(instant: datetime) -> datetime:
     return instant.replace(minute=0, second=0, microsecond=0)
 
 
-class CountingLetters(InMemoryDeadLetters):
+class CountingDeadLetters(InMemoryDeadLetters):
     """Counts queries. largest_page: of letters, as a store cuts one whose rows are large. marked: as of a store with marks.
 
     asked: the hours that were read.
@@ -55,7 +55,7 @@ class CountingLetters(InMemoryDeadLetters):
         found = sorted((hour for hour in self.marked if hour_of(since) <= hour <= until), reverse=True)
         return found[:limit], len(found) > limit
 
-    def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
+    def page(self, hour: datetime, *, before: DeadLetterId, limit: int) -> tuple[list[DeadLetter], bool]:
         self.query_count += 1
         self.asked.append(hour)
         return super().page(hour, before=before, limit=min(limit, self.largest_page))
@@ -66,12 +66,12 @@ class Archive(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.letters = CountingLetters()
+        self.letters = CountingDeadLetters()
         self.marked_since: datetime | None = EPOCH
 
     @property
-    def letter_finder(self) -> LetterFinder:
-        return LetterFinder(
+    def dead_letter_finder(self) -> DeadLetterFinder:
+        return DeadLetterFinder(
             wheel=self.wheel,
             clock=self.clock,
             dead_letters=self.letters,
@@ -95,10 +95,12 @@ class Archive(World):
         self.letters.put(letter)
         return letter
 
-    def find(self, wanted: LetterFilter = ACME, *, after: str = "", limit: int = 50) -> Found:
-        return self.letter_finder.find(wanted, begin=self.letter_finder.begin(wanted, after=after), limit=limit)
+    def find(self, wanted: DeadLetterFilter = ACME, *, after: str = "", limit: int = 50) -> DeadLetterPage:
+        return self.dead_letter_finder.find(
+            wanted, begin=self.dead_letter_finder.begin(wanted, after=after), limit=limit
+        )
 
-    def find_all(self, wanted: LetterFilter = ACME, *, limit: int = 50) -> list[Found]:
+    def find_all(self, wanted: DeadLetterFilter = ACME, *, limit: int = 50) -> list[DeadLetterPage]:
         """Every page, as somebody reads who follows them."""
         pages = [self.find(wanted, limit=limit)]
         while (goes_on := pages[-1].goes_on) is not None:
@@ -111,7 +113,7 @@ def world() -> Archive:
     return Archive()
 
 
-def test_the_letters_of_the_last_day_are_found_newest_first(world: Archive):
+def test_the_dead_letters_of_the_last_day_are_found_newest_first(world: Archive):
     letters = [world.put(dead_at=NOON - age) for age in (timedelta(0), MILLISECOND, HOUR, 23 * HOUR, 24 * HOUR)]
     world.put(dead_at=NOON - 24 * HOUR - MILLISECOND)
     world.put(tenant="globex")
@@ -121,7 +123,7 @@ def test_the_letters_of_the_last_day_are_found_newest_first(world: Archive):
     assert (found.letters, found.goes_on, found.examined_until) == (letters, None, NOON - 24 * HOUR)
 
 
-def test_a_letter_by_a_clock_that_is_ahead_is_found_too(world: Archive):
+def test_a_dead_letter_by_a_clock_that_is_ahead_is_found_too(world: Archive):
     letter = world.put(dead_at=NOON + LOCAL_WHEEL.skew - MILLISECOND)
 
     assert world.find().letters == [letter]
@@ -145,27 +147,27 @@ def test_without_since_a_day_before_until_is_meant(world: Archive):
     assert world.find(replace(ACME, until=NOON - 24 * HOUR)).letters == []
 
 
-def test_nothing_is_looked_for_beyond_the_life_of_a_letter_or_in_the_future(world: Archive):
+def test_nothing_is_looked_for_beyond_the_life_of_a_dead_letter_or_in_the_future(world: Archive):
     world.marked_since = None
-    found = world.find_all(replace(ACME, since=NOON - 10 * LETTER_LIFE, until=NOON + 10 * LETTER_LIFE))
+    found = world.find_all(replace(ACME, since=NOON - 10 * DEAD_LETTER_LIFE, until=NOON + 10 * DEAD_LETTER_LIFE))
 
-    assert found[-1].examined_until == NOON - LETTER_LIFE
-    assert (max(world.letters.asked), min(world.letters.asked)) == (NOON, NOON - LETTER_LIFE)
-    assert world.find(replace(ACME, until=NOON - 2 * LETTER_LIFE)).goes_on is None
+    assert found[-1].examined_until == NOON - DEAD_LETTER_LIFE
+    assert (max(world.letters.asked), min(world.letters.asked)) == (NOON, NOON - DEAD_LETTER_LIFE)
+    assert world.find(replace(ACME, until=NOON - 2 * DEAD_LETTER_LIFE)).goes_on is None
 
 
-@pytest.mark.parametrize("since", [NOON - LETTER_LIFE, EPOCH])
-def test_however_far_back_a_page_reaches_only_hours_that_had_letters_are_read(world: Archive, since: datetime):
-    oldest = world.put(dead_at=NOON - LETTER_LIFE)
+@pytest.mark.parametrize("since", [NOON - DEAD_LETTER_LIFE, EPOCH])
+def test_however_far_back_a_page_reaches_only_hours_that_had_dead_letters_are_read(world: Archive, since: datetime):
+    oldest = world.put(dead_at=NOON - DEAD_LETTER_LIFE)
     newest = world.put(dead_at=NOON - timedelta(minutes=1))
 
     found = world.find(replace(ACME, since=since))
 
-    assert (found.letters, found.goes_on, found.examined_until) == ([newest, oldest], None, NOON - LETTER_LIFE)
+    assert (found.letters, found.goes_on, found.examined_until) == ([newest, oldest], None, NOON - DEAD_LETTER_LIFE)
     assert world.letters.query_count == 3
 
 
-def test_a_tenant_without_letters_costs_one_query_however_far_back_a_page_reaches(world: Archive):
+def test_a_tenant_without_dead_letters_costs_one_query_however_far_back_a_page_reaches(world: Archive):
     found = world.find(replace(ACME, since=EPOCH))
 
     assert (found.letters, found.goes_on, world.letters.query_count) == ([], None, 1)
@@ -173,7 +175,7 @@ def test_a_tenant_without_letters_costs_one_query_however_far_back_a_page_reache
 
 def test_a_page_is_at_most_20_queries_and_the_next_goes_on_behind_them(world: Archive):
     letters = [world.put(dead_at=NOON - number * 3 * HOUR) for number in range(100)]
-    pages: list[Found] = []
+    pages: list[DeadLetterPage] = []
     after = ""
     while not pages or pages[-1].goes_on is not None:
         world.letters.query_count = 0
@@ -185,11 +187,11 @@ def test_a_page_is_at_most_20_queries_and_the_next_goes_on_behind_them(world: Ar
     assert len(world.letters.asked) == len(set(world.letters.asked)) == 100
 
 
-def test_letters_of_a_release_that_marked_nothing_are_found_hour_by_hour(world: Archive):
+def test_dead_letters_of_a_release_that_marked_nothing_are_found_hour_by_hour(world: Archive):
     world.marked_since = NOON - 10 * HOUR
     letters = [world.put(dead_at=NOON - HOUR)]
     # Those of functions that were begun before the new release among them.
-    for age in (8.5 * HOUR, 9 * HOUR, 10 * HOUR, 11 * HOUR, 50 * HOUR, LETTER_LIFE):
+    for age in (8.5 * HOUR, 9 * HOUR, 10 * HOUR, 11 * HOUR, 50 * HOUR, DEAD_LETTER_LIFE):
         letters.append(replace(letters[0], dead_at=NOON - age))
         world.letters.put_unmarked(letters[-1])
 
@@ -211,7 +213,7 @@ def test_where_it_is_not_known_since_when_hours_are_marked_each_is_read(world: A
     assert len(world.letters.asked) == 25
 
 
-def test_every_letter_is_on_one_page_however_they_are_cut(world: Archive):
+def test_every_dead_letter_is_on_one_page_however_they_are_cut(world: Archive):
     letters = [world.put(dead_at=NOON - number * timedelta(minutes=17)) for number in range(60)]
     same_instant = [world.put(dead_at=NOON - 40 * HOUR, identity=f"same-{number}") for number in range(5)]
     expected = [*letters, *same_instant[::-1]]
@@ -222,7 +224,7 @@ def test_every_letter_is_on_one_page_however_they_are_cut(world: Archive):
         assert all(len(page.letters) <= limit for page in pages)
 
 
-def test_an_hour_with_more_letters_than_a_query_gives_is_read_to_its_end(world: Archive):
+def test_an_hour_with_more_dead_letters_than_a_query_gives_is_read_to_its_end(world: Archive):
     letters = [world.put(dead_at=NOON - number * timedelta(seconds=1)) for number in range(1, 251)]
 
     assert world.find(limit=500).letters == letters
@@ -239,7 +241,7 @@ def test_an_hour_that_is_too_busy_for_one_request_is_read_by_several(world: Arch
     assert [letter for page in pages for letter in page.letters] == letters
 
 
-def test_letters_that_come_while_somebody_reads_do_not_move_the_pages(world: Archive):
+def test_dead_letters_that_come_while_somebody_reads_do_not_move_the_pages(world: Archive):
     old = [world.put(dead_at=NOON - number * HOUR) for number in (1, 2)]
     first = world.find(limit=1)
     world.put(dead_at=NOON)
@@ -270,7 +272,7 @@ def test_the_whole_range_is_that_of_the_first_request(world: Archive):
         {"target": "https://example.com/a", "error_class": "http_500", "schedule_id": "nightly", "tag": "eu"},
     ],
 )
-def test_letters_are_found_by_what_is_known_of_their_jobs(world: Archive, wanted: dict[str, str]):
+def test_dead_letters_are_found_by_what_is_known_of_their_jobs(world: Archive, wanted: dict[str, str]):
     fire = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON)
     tags = ("team:billing", "eu")
     letter = world.put(target="https://example.com/a", error_class="http_500", occurrence=fire, tags=tags)
@@ -294,8 +296,8 @@ def test_what_tickwheel_did_not_write_is_found_by_its_own_sign_and_error_class(w
     world.letters.put(foreign)
 
     assert world.find().letters == []
-    assert world.find(LetterFilter(tenant=NO_TENANT, error_class="undecodable")).letters == [foreign]
-    assert world.find(LetterFilter(tenant=NO_TENANT, tag="x")).letters == []
+    assert world.find(DeadLetterFilter(tenant=NO_TENANT, error_class="undecodable")).letters == [foreign]
+    assert world.find(DeadLetterFilter(tenant=NO_TENANT, tag="x")).letters == []
 
 
 def test_a_range_that_runs_backwards_is_refused(world: Archive):
@@ -310,18 +312,18 @@ def test_an_after_that_was_made_up_is_refused(world: Archive, after: str):
 
 
 def test_an_after_that_was_made_up_reads_no_more_than_there_can_be(world: Archive):
-    far_ahead = LetterId(tenant="acme", dead_at=NOON + 100 * LETTER_LIFE, identity="x")
-    made_up = Bookmark(since=NOON - 100 * LETTER_LIFE, before=far_ahead)
+    far_ahead = DeadLetterId(tenant="acme", dead_at=NOON + 100 * DEAD_LETTER_LIFE, identity="x")
+    made_up = Bookmark(since=NOON - 100 * DEAD_LETTER_LIFE, before=far_ahead)
 
     world.find(after=str(made_up))
 
-    assert world.letter_finder.begin(ACME, after=str(made_up)).since == NOON - LETTER_LIFE
+    assert world.dead_letter_finder.begin(ACME, after=str(made_up)).since == NOON - DEAD_LETTER_LIFE
     assert world.letters.query_count <= MOST_QUERIES
 
 
-def test_a_letter_is_inspected_with_the_payload_that_its_target_is_given(world: Archive):
+def test_a_dead_letter_is_inspected_with_the_payload_that_its_target_is_given(world: Archive):
     payload = Payload(text='{"n":1}')
-    inspected = world.letter_finder.inspect(world.put(payload=payload).letter_id)
+    inspected = world.dead_letter_finder.inspect(world.put(payload=payload).letter_id)
 
     assert (inspected.payload, inspected.is_payload_gone) == ('{"n":1}', False)
 
@@ -330,25 +332,25 @@ def test_the_payload_of_a_fire_is_filled_in(world: Archive):
     schedule = a_schedule(job=a_template(payload=Payload(text='{"at":"{{tickwheel.fire_time}}"}')))
     letter = world.put(timer=an_occurrence_timer(schedule))
 
-    assert world.letter_finder.inspect(letter.letter_id).payload == '{"at":"2027-03-01T12:00:00.000Z"}'
+    assert world.dead_letter_finder.inspect(letter.letter_id).payload == '{"at":"2027-03-01T12:00:00.000Z"}'
 
 
 def test_a_large_payload_is_fetched_and_missed_when_it_is_gone(world: Archive):
     world.payloads.objects["jobs/acme/x"] = '"large"'
     letter = world.put(payload=Payload(pointer="jobs/acme/x"))
 
-    assert world.letter_finder.inspect(letter.letter_id).payload == '"large"'
+    assert world.dead_letter_finder.inspect(letter.letter_id).payload == '"large"'
     world.payloads.delete("jobs/acme/x")
-    inspected = world.letter_finder.inspect(letter.letter_id)
+    inspected = world.dead_letter_finder.inspect(letter.letter_id)
     assert (inspected.payload, inspected.is_payload_gone) == (None, True)
 
 
 def test_a_job_without_a_payload_misses_none(world: Archive):
-    inspected = world.letter_finder.inspect(world.put(payload=Payload()).letter_id)
+    inspected = world.dead_letter_finder.inspect(world.put(payload=Payload()).letter_id)
 
     assert (inspected.payload, inspected.is_payload_gone) == (None, False)
 
 
-def test_a_letter_that_is_not_there_cannot_be_inspected(world: Archive):
-    with pytest.raises(LetterNotFound, match="there is no dead letter d1~acme~"):
-        world.letter_finder.inspect(LetterId(tenant="acme", dead_at=NOON, identity="x"))
+def test_a_dead_letter_that_is_not_there_cannot_be_inspected(world: Archive):
+    with pytest.raises(DeadLetterNotFound, match="there is no dead letter d1~acme~"):
+        world.dead_letter_finder.inspect(DeadLetterId(tenant="acme", dead_at=NOON, identity="x"))

@@ -14,9 +14,9 @@ from functions.api.dead_letters import finder as dead_letters
 from functions.api.dead_letters import replay
 from functions.api.dead_letters.requests import ListQuery, ReplayBody
 from functions.api.http.problems import TABLE
-from functions.domain.dead_letters.letter_id import LETTER_LIFE
+from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from tests.api_server import Answer, ApiServer, Request
-from tests.unit.test_client_dead_letters import ID, letter_json, page_json, part_json
+from tests.unit.test_client_dead_letters import ID, dead_letter_json, page_json, part_json
 from tickwheel.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "dead-letters.md").read_text()
@@ -34,11 +34,11 @@ def commands() -> list[str]:
 def answer(request: Request) -> Answer:
     if request.path.endswith((":replay", ":purge")) and "~" not in request.path:
         is_dry_run = request.json.get("dry_run", False)
-        counted = {**page_json(letter_json()), "matched": 1}
+        counted = {**page_json(dead_letter_json()), "matched": 1}
         return Answer(200, counted if is_dry_run else part_json())
     if request.path.endswith(":replay"):
         return Answer(200, {"id": ID, "job_id": "j1~x", "outcome": "already_replayed", "state": "running"})
-    return Answer(200, letter_json() if "~" in request.path else page_json(letter_json()))
+    return Answer(200, dead_letter_json() if "~" in request.path else page_json(dead_letter_json()))
 
 
 @pytest.mark.parametrize("command", commands())
@@ -75,10 +75,10 @@ def test_every_code_of_a_replay_is_one_that_the_api_answers():
 
 
 def test_its_numbers_are_those_of_the_code():
-    assert f"for {LETTER_LIFE.days} days" in WORDS
+    assert f"for {DEAD_LETTER_LIFE.days} days" in WORDS
     assert f"makes at most {dead_letters.MOST_QUERIES} queries" in WORDS
     assert f"the last {dead_letters.USUAL_REACH.total_seconds() / 3_600:g} hours" in WORDS
-    assert f"at most {replay.MOST_LETTERS} letters" in WORDS
+    assert f"at most {replay.MOST_DEAD_LETTERS} letters" in WORDS
     assert f"marked {replay.ROW_IS_SURE.days} days ago" in WORDS
     assert f"that failed within {replay.ROW_IS_SURE.days} days" in WORDS
     assert f"at most {replay.FARTHEST.total_seconds() / 3_600:g} hours ahead" in WORDS

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
-from functions.domain.dead_letters.letter_id import LETTER_LIFE
+from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from functions.domain.instants import to_seconds
 from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON
@@ -54,14 +54,14 @@ def test_the_hour_is_marked_before_its_first_letter_once_in_a_process():
     ]
 
 
-def test_a_mark_outlives_every_letter_of_its_hour():
+def test_a_mark_outlives_every_dead_letter_of_its_hour():
     client: Any = Client()
     DynamoDBDeadLetters(client, "letters").put(LETTER)
 
-    assert int(client.puts[0]["x"]["N"]) > to_seconds(NOON + timedelta(hours=1) + LETTER_LIFE)
+    assert int(client.puts[0]["x"]["N"]) > to_seconds(NOON + timedelta(hours=1) + DEAD_LETTER_LIFE)
 
 
-def test_a_letter_is_not_kept_without_its_mark_and_a_mark_that_failed_is_put_again():
+def test_a_dead_letter_is_not_kept_without_its_mark_and_a_mark_that_failed_is_put_again():
     client: Any = Client(fails_at=1)
     store = DynamoDBDeadLetters(client, "letters")
 

@@ -296,7 +296,7 @@ class TestClaims:
         assert [letter.fence for letter in world.buried] == [a_row_running().fence]
         assert world.journal.counts == {"dead_lettered": 1, "failed": 1}
 
-    def test_an_attempt_whose_row_changes_before_it_is_buried_comes_back_and_leaves_no_letter(self, world: World):
+    def test_an_attempt_whose_row_changes_before_it_is_buried_comes_back_and_leaves_no_dead_letter(self, world: World):
         timer = a_timer()
         world.ledger.rows[timer.job.key] = a_row_running(rescue_count=MAX_RESCUES)
 

@@ -2,9 +2,9 @@ import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.domain.key_lengths import (
+    DEAD_LETTER_IDENTITY,
     DESTINATION,
     IDENTITY,
-    LETTER_IDENTITY,
     SCHEDULE_ID,
     SORT_KEY,
     TENANT,
@@ -24,7 +24,7 @@ VERSION = len(str(2**63))
 
 PARTITIONS = {
     "timers": BUCKET + 1 + SHARD,
-    "ledger": TENANT + 1 + max(IDENTITY, LETTER_IDENTITY),
+    "ledger": TENANT + 1 + max(IDENTITY, DEAD_LETTER_IDENTITY),
     "schedules": TENANT,
     "schedule_state": TENANT + 1 + SCHEDULE_ID,
     "tenants": max(TENANT, len("~busy#0000000000")),
@@ -35,7 +35,7 @@ SORTS = {
     "timers": 1 + 1 + TENANT + 1 + MS + 1 + max(IDENTITY, SCHEDULE_ID + 1 + VERSION),
     "schedules": SCHEDULE_ID,
     "tenants": len("breaker#") + DESTINATION,
-    "dead_letters": INSTANT + 1 + LETTER_IDENTITY,
+    "dead_letters": INSTANT + 1 + DEAD_LETTER_IDENTITY,
 }
 
 

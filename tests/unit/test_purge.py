@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letters.finder import LetterFilter, LetterFinder
+from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder
 from functions.api.dead_letters.purge import Purger
-from functions.api.dead_letters.replay import MOST_LETTERS
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.api.dead_letters.replay import MOST_DEAD_LETTERS
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.instants import EPOCH
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Payload
@@ -23,10 +23,10 @@ from testkit.builders import NOON, a_timer
 from testkit.observed import DeathError, Watched
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
-from tests.unit.test_replay import a_letter
+from tests.unit.test_replay import a_dead_letter
 
 SECOND = timedelta(seconds=1)
-ACME = LetterFilter(tenant="acme")
+ACME = DeadLetterFilter(tenant="acme")
 POINTER = "jobs/acme/x"
 LARGE = Payload(pointer=POINTER)
 
@@ -48,7 +48,7 @@ class Operator(World):
             return Watched(port, name, before, after)
 
         letters: Any = watched(self.letters, "letters")
-        finder = LetterFinder(
+        finder = DeadLetterFinder(
             wheel=self.wheel,
             clock=self.clock,
             dead_letters=letters,
@@ -71,7 +71,7 @@ class Operator(World):
 
     def put(self, *, row: LedgerRow | None = None, dead_at: Any = NOON, **job: Any) -> DeadLetter:
         timer = a_timer(attempt=3, **job)
-        letter = a_letter(timer, dead_at=dead_at)
+        letter = a_dead_letter(timer, dead_at=dead_at)
         self.letters.put(letter)
         if row is not None:
             self.ledger.rows[timer.job.key] = row
@@ -103,7 +103,7 @@ FAILED = LedgerRow(state=State.FAILED, attempt=3)
 
 
 @pytest.mark.parametrize("row", [FAILED, LedgerRow(state=State.FAILED, attempt=0), None])
-def test_a_letter_is_gone_with_its_payload(world: Operator, row: LedgerRow | None):
+def test_a_dead_letter_is_gone_with_its_payload(world: Operator, row: LedgerRow | None):
     other = world.put()
 
     world.purge(world.put(row=row, payload=LARGE))
@@ -162,7 +162,7 @@ def test_the_payload_of_a_job_without_a_row_that_was_replayed_stays_for_it(world
     assert (world.buried, set(world.payloads.objects)) == ([], {POINTER})
 
 
-def test_a_replay_that_was_not_finished_is_stopped_with_its_letter(world: Operator):
+def test_a_replay_that_was_not_finished_is_stopped_with_its_dead_letter(world: Operator):
     letter = world.put_half_replayed(payload=LARGE)
     assert letter.timer is not None
 
@@ -172,7 +172,7 @@ def test_a_replay_that_was_not_finished_is_stopped_with_its_letter(world: Operat
     assert (world.buried, world.payloads.objects) == ([], {})
 
 
-def test_the_message_of_a_replay_whose_letter_was_purged_is_dropped(world: Operator):
+def test_the_message_of_a_replay_whose_dead_letter_was_purged_is_dropped(world: Operator):
     letter = world.put_half_replayed()
     assert letter.timer is not None
     world.purge(letter)
@@ -215,7 +215,7 @@ def test_whenever_the_purge_of_a_replay_dies_it_can_be_repeated(world: Operator,
     assert (world.buried, world.payloads.objects) == ([], {})
 
 
-def test_a_replay_that_begins_to_run_while_its_letter_is_purged_goes_on(world: Operator):
+def test_a_replay_that_begins_to_run_while_its_dead_letter_is_purged_goes_on(world: Operator):
     letter = world.put_half_replayed(payload=LARGE)
     assert letter.timer is not None
     timer = letter.timer.replayed(due_at=NOON)
@@ -261,7 +261,7 @@ def test_a_purge_that_dies_can_be_repeated(world: Operator):
 
 
 def test_many_are_purged_by_a_filter_and_the_others_stay(world: Operator):
-    for number in range(MOST_LETTERS + 5):
+    for number in range(MOST_DEAD_LETTERS + 5):
         world.put(tags=("eu",), dead_at=NOON - number * SECOND)
     other = world.put(tags=("us",))
     wanted = replace(ACME, tag="eu")
@@ -270,12 +270,12 @@ def test_many_are_purged_by_a_filter_and_the_others_stay(world: Operator):
     assert first.found.goes_on is not None
     second = world.purger().purge_part(wanted, after=str(first.found.goes_on), caller="ann")
 
-    assert [len(part.found.letters) for part in (first, second)] == [MOST_LETTERS, 5]
+    assert [len(part.found.letters) for part in (first, second)] == [MOST_DEAD_LETTERS, 5]
     assert (second.found.goes_on, world.buried) == (None, [other])
-    assert world.journal.counts["dead_letters_purged"] == MOST_LETTERS + 5
+    assert world.journal.counts["dead_letters_purged"] == MOST_DEAD_LETTERS + 5
 
 
-def test_a_letter_that_could_not_be_purged_is_told_and_does_not_hold_up_the_others(world: Operator):
+def test_a_dead_letter_that_could_not_be_purged_is_told_and_does_not_hold_up_the_others(world: Operator):
     first, last = world.put(), world.put(dead_at=NOON - SECOND)
     calls: list[str] = []
 
@@ -319,7 +319,7 @@ def test_each_purge_leaves_one_line_with_who_and_what(world: Operator):
     ]
 
 
-def test_a_letter_that_never_was_is_purged_like_any_other(world: Operator):
-    world.purger().purge(LetterId(tenant="acme", dead_at=NOON, identity="x"), caller="ann")
+def test_a_dead_letter_that_never_was_is_purged_like_any_other(world: Operator):
+    world.purger().purge(DeadLetterId(tenant="acme", dead_at=NOON, identity="x"), caller="ann")
 
     assert world.audit[0]["purged"] == 0

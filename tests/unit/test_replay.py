@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letters.finder import LetterFilter, LetterFinder
+from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder
 from functions.api.dead_letters.replay import (
     FARTHEST,
-    MOST_LETTERS,
+    MOST_DEAD_LETTERS,
     ROW_IS_SURE,
     AlreadyReplayed,
     NotReplayed,
@@ -20,11 +20,11 @@ from functions.api.dead_letters.replay import (
     Replayer,
     Replays,
 )
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import (
+    DeadLetterNotFound,
     InvalidInput,
     JobNotFailed,
-    LetterNotFound,
     NotPlaced,
     NotReplayable,
     PayloadGone,
@@ -54,7 +54,7 @@ from tests.unit.test_execute import a_message
 SECOND = timedelta(seconds=1)
 ONCE = RetryPolicy(strategy=Strategy.FIXED, attempts=1, base=timedelta(seconds=10))
 TWICE = replace(ONCE, attempts=2)
-ACME = LetterFilter(tenant="acme")
+ACME = DeadLetterFilter(tenant="acme")
 STEPS = ("letters.mark", "ledger.replay", "ready.send", "letters.delete")
 DEATHS = [(step, when) for step in STEPS for when in ("before", "after")]
 ALL_DEATHS = [*DEATHS, ("timers.delete", "before"), ("timers.delete", "after")]
@@ -81,7 +81,7 @@ class Operator(World):
             watch("ready", self.ready),
             watch("timers", self.timers),
         )
-        finder = LetterFinder(
+        finder = DeadLetterFinder(
             wheel=self.wheel,
             clock=self.clock,
             dead_letters=letters,
@@ -143,10 +143,10 @@ class Operator(World):
     def replay(self, letter: DeadLetter) -> Replayed | AlreadyReplayed:
         return self.replayer().replay(letter.letter_id, caller="arn:aws:iam::1:user/ann")
 
-    def replay_part(self, wanted: LetterFilter = ACME, *, after: str = "", rate: float | None = None) -> Replays:
+    def replay_part(self, wanted: DeadLetterFilter = ACME, *, after: str = "", rate: float | None = None) -> Replays:
         return self.replayer().replay_part(wanted, after=after, rate=rate, caller="ann")
 
-    def replay_all(self, wanted: LetterFilter = ACME, *, rate: float | None = None) -> list[Replays]:
+    def replay_all(self, wanted: DeadLetterFilter = ACME, *, rate: float | None = None) -> list[Replays]:
         """As the client goes on until nothing is left."""
         parts = [self.replay_part(wanted, rate=rate)]
         while (goes_on := parts[-1].found.goes_on) is not None:
@@ -167,7 +167,7 @@ def world() -> Operator:
     return Operator()
 
 
-def test_a_replayed_job_runs_again_and_its_letter_is_gone(world: Operator):
+def test_a_replayed_job_runs_again_and_its_dead_letter_is_gone(world: Operator):
     job = a_job(retry=TWICE)
     [letter] = world.fail(job)
     world.is_mended = True
@@ -228,7 +228,7 @@ def test_until_its_next_attempt_a_replayed_job_is_retrying(world: Operator):
     assert (world.row(job).state, world.row(job).due_at) == (State.RETRYING, world.clock.now())
 
 
-def test_a_replayed_job_has_a_budget_of_its_own_and_then_another_letter(world: Operator):
+def test_a_replayed_job_has_a_budget_of_its_own_and_then_another_dead_letter(world: Operator):
     job = a_job(retry=TWICE)
     [letter] = world.fail(job)
 
@@ -305,7 +305,7 @@ def test_a_target_that_remembers_the_highest_fence_takes_the_replay_of_a_job_who
 
 
 @pytest.mark.parametrize("step", ["ledger.replay", "letters.delete"])
-def test_a_letter_that_outlives_the_row_of_its_replay_stays_and_runs_nothing_twice(world: Operator, step: str):
+def test_a_dead_letter_that_outlives_the_row_of_its_replay_stays_and_runs_nothing_twice(world: Operator, step: str):
     [letter] = world.fail(a_job(retry=ONCE))
     world.is_mended = True
     with pytest.raises(DeathError):
@@ -325,7 +325,7 @@ def test_a_letter_that_outlives_the_row_of_its_replay_stays_and_runs_nothing_twi
     assert (len(world.calls), world.buried, world.ledger.rows) == (calls, marked, {})
 
 
-def test_a_letter_whose_payload_went_with_its_replay_is_forgotten_however_long_ago_that_was(world: Operator):
+def test_a_dead_letter_whose_payload_went_with_its_replay_is_forgotten_however_long_ago_that_was(world: Operator):
     world.payloads.objects["acme/x"] = '"large"'
     [letter] = world.fail(a_job(retry=ONCE, payload=Payload(pointer="acme/x")))
     world.is_mended = True
@@ -348,7 +348,9 @@ ANOTHER_LIFE = [
 
 
 @pytest.mark.parametrize("row", ANOTHER_LIFE, ids=lambda row: f"{row.state}-{row.attempt}")
-def test_the_letter_of_a_key_that_was_used_again_stays_and_leaves_the_other_job_alone(world: Operator, row: LedgerRow):
+def test_the_dead_letter_of_a_key_that_was_used_again_stays_and_leaves_the_other_job_alone(
+    world: Operator, row: LedgerRow
+):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
     world.expire()
@@ -369,7 +371,7 @@ def test_the_letter_of_a_key_that_was_used_again_stays_and_leaves_the_other_job_
 
 
 @pytest.mark.parametrize("state", [State.CANCELLED, State.SKIPPED, State.EXPIRED, State.SUCCEEDED])
-def test_a_row_that_knows_of_no_replay_takes_no_letter_away(world: Operator, state: State):
+def test_a_row_that_knows_of_no_replay_takes_no_dead_letter_away(world: Operator, state: State):
     job = a_job(retry=TWICE)
     [letter] = world.fail(job)
     world.expire()
@@ -398,7 +400,7 @@ def test_whenever_the_replay_of_a_job_without_a_row_dies_it_can_be_repeated(worl
     assert (world.row(job).state, world.buried) == (State.SUCCEEDED, [])
 
 
-def test_a_letter_that_is_purged_while_it_is_replayed_is_not_found(world: Operator):
+def test_a_dead_letter_that_is_purged_while_it_is_replayed_is_not_found(world: Operator):
     [letter] = world.fail(a_job(retry=ONCE))
     row = world.ledger.rows[letter.timer.job.key] if letter.timer else None
 
@@ -407,13 +409,13 @@ def test_a_letter_that_is_purged_while_it_is_replayed_is_not_found(world: Operat
             world.letters.delete(letter.letter_id)
 
     replayer = world.replayer(watch=lambda name, port: Watched(port, name, meanwhile, lambda _: None))
-    with pytest.raises(LetterNotFound):
+    with pytest.raises(DeadLetterNotFound):
         replayer.replay(letter.letter_id, caller="ann")
 
     assert (list(world.ledger.rows.values()), world.ready.messages) == ([row], {})
 
 
-def test_an_at_least_once_job_whose_letter_another_operator_has_replayed_is_not_replayed_again(world: Operator):
+def test_an_at_least_once_job_whose_dead_letter_another_operator_has_replayed_is_not_replayed_again(world: Operator):
     [letter] = world.fail(a_job(retry=ONCE, delivery=Delivery.AT_LEAST_ONCE))
 
     def meanwhile(call: str) -> None:
@@ -421,7 +423,7 @@ def test_an_at_least_once_job_whose_letter_another_operator_has_replayed_is_not_
             world.replay(letter)
 
     replayer = world.replayer(watch=lambda name, port: Watched(port, name, meanwhile, lambda _: None))
-    with pytest.raises(LetterNotFound):
+    with pytest.raises(DeadLetterNotFound):
         replayer.replay(letter.letter_id, caller="ann")
 
     assert len(world.ready.messages) == 1
@@ -677,7 +679,7 @@ def test_a_clock_that_may_write_no_far_rows_replays_nothing(world: Operator):
     assert isinstance(world.replay(other), Replayed)
 
 
-def test_a_letter_whose_job_has_succeeded_since_is_forgotten_and_the_answer_says_so(world: Operator):
+def test_a_dead_letter_whose_job_has_succeeded_since_is_forgotten_and_the_answer_says_so(world: Operator):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
     world.is_mended = True
@@ -691,7 +693,7 @@ def test_a_letter_whose_job_has_succeeded_since_is_forgotten_and_the_answer_says
     assert (world.buried, world.ready.messages) == ([], {})
 
 
-def test_a_letter_whose_job_has_failed_again_is_forgotten_and_the_next_one_stays(world: Operator):
+def test_a_dead_letter_whose_job_has_failed_again_is_forgotten_and_the_next_one_stays(world: Operator):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
     world.clock.tick(SECOND)
@@ -730,23 +732,23 @@ def test_asking_again_after_a_lost_answer_says_that_the_job_goes_on(world: Opera
     assert len(world.ready.messages) == 1
 
 
-def test_a_letter_that_was_purged_is_not_found(world: Operator):
+def test_a_dead_letter_that_was_purged_is_not_found(world: Operator):
     [letter] = world.fail(a_job(retry=ONCE))
     world.letters.delete(letter.letter_id)
 
-    with pytest.raises(LetterNotFound):
+    with pytest.raises(DeadLetterNotFound):
         world.replay(letter)
 
 
-def test_a_letter_that_never_was_is_not_found(world: Operator):
-    with pytest.raises(LetterNotFound):
-        world.replayer().replay(LetterId(tenant=NO_TENANT, dead_at=NOON, identity="x"), caller="ann")
+def test_a_dead_letter_that_never_was_is_not_found(world: Operator):
+    with pytest.raises(DeadLetterNotFound):
+        world.replayer().replay(DeadLetterId(tenant=NO_TENANT, dead_at=NOON, identity="x"), caller="ann")
 
 
 @pytest.mark.parametrize("state", [State.SCHEDULED, State.RUNNING, State.RETRYING])
 def test_a_job_that_is_under_way_by_another_submission_is_left_alone(world: Operator, state: State):
     timer = a_timer(attempt=3)
-    letter = a_letter(timer)
+    letter = a_dead_letter(timer)
     world.letters.put(letter)
     row = LedgerRow(state=state, attempt=1 if state is not State.SCHEDULED else 0, due_at=NOON)
     world.ledger.rows[timer.job.key] = row
@@ -807,7 +809,7 @@ def test_what_tickwheel_did_not_write_cannot_be_replayed(world: Operator):
 
 
 def test_an_at_most_once_job_is_never_tried_again(world: Operator):
-    letter = a_letter(a_timer(delivery=Delivery.AT_MOST_ONCE))
+    letter = a_dead_letter(a_timer(delivery=Delivery.AT_MOST_ONCE))
     world.letters.put(letter)
 
     with pytest.raises(NotReplayable, match="at_most_once"):
@@ -841,7 +843,7 @@ def test_whenever_the_replay_of_an_at_least_once_job_dies_it_runs_at_least_once(
 
 
 def test_an_at_least_once_job_without_its_payload_is_refused(world: Operator):
-    letter = a_letter(a_timer(delivery=Delivery.AT_LEAST_ONCE, payload=Payload(pointer="acme/x")))
+    letter = a_dead_letter(a_timer(delivery=Delivery.AT_LEAST_ONCE, payload=Payload(pointer="acme/x")))
     world.letters.put(letter)
 
     with pytest.raises(PayloadGone):
@@ -850,7 +852,7 @@ def test_an_at_least_once_job_without_its_payload_is_refused(world: Operator):
     assert (world.buried, world.ready.messages) == ([letter], {})
 
 
-def test_a_job_that_no_queue_takes_keeps_its_letter_and_can_be_replayed_later(world: Operator):
+def test_a_job_that_no_queue_takes_keeps_its_dead_letter_and_can_be_replayed_later(world: Operator):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
     world.is_mended = True
@@ -936,22 +938,22 @@ def test_many_are_replayed_by_a_filter_and_the_others_stay(world: Operator):
 
 
 def test_a_request_replays_a_bounded_number_and_the_next_goes_on(world: Operator):
-    letters = [a_letter(a_timer(), dead_at=NOON - number * SECOND) for number in range(MOST_LETTERS + 7)]
+    letters = [a_dead_letter(a_timer(), dead_at=NOON - number * SECOND) for number in range(MOST_DEAD_LETTERS + 7)]
     for letter in letters:
         world.letters.put(letter)
 
     parts = world.replay_all()
 
-    assert [len(part.outcomes) for part in parts] == [MOST_LETTERS, 7]
+    assert [len(part.outcomes) for part in parts] == [MOST_DEAD_LETTERS, 7]
     assert {outcome.letter_id for part in parts for outcome in part.outcomes} == {
         letter.letter_id for letter in letters
     }
-    assert (world.buried, len(world.ready.messages)) == ([], MOST_LETTERS + 7)
+    assert (world.buried, len(world.ready.messages)) == ([], MOST_DEAD_LETTERS + 7)
 
 
 def test_a_request_that_takes_long_ends_early_and_the_next_goes_on(world: Operator):
     for number in range(120):
-        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+        world.letters.put(a_dead_letter(a_timer(), dead_at=NOON - number * SECOND))
     world.ready.send_takes = timedelta(seconds=11)
 
     parts = world.replay_all()
@@ -1000,10 +1002,10 @@ def test_two_operators_at_once_replay_nothing_twice(world: Operator):
     assert world.buried == []
 
 
-def test_one_letter_that_cannot_be_replayed_does_not_hold_up_the_others(world: Operator):
+def test_one_dead_letter_that_cannot_be_replayed_does_not_hold_up_the_others(world: Operator):
     good = a_job(retry=ONCE)
     world.fail(good)
-    gone = a_letter(a_timer(payload=Payload(pointer="acme/gone")), dead_at=NOON - SECOND)
+    gone = a_dead_letter(a_timer(payload=Payload(pointer="acme/gone")), dead_at=NOON - SECOND)
     world.letters.put(gone)
 
     [part] = world.replay_all()
@@ -1012,8 +1014,8 @@ def test_one_letter_that_cannot_be_replayed_does_not_hold_up_the_others(world: O
     assert world.buried == [gone]
 
 
-def test_a_store_that_fails_is_told_of_the_letter_that_it_failed_for(world: Operator):
-    letter = a_letter(a_timer())
+def test_a_store_that_fails_is_told_of_the_dead_letter_that_it_failed_for(world: Operator):
+    letter = a_dead_letter(a_timer())
     world.letters.put(letter)
 
     def fail(call: str) -> None:
@@ -1029,7 +1031,7 @@ def test_a_store_that_fails_is_told_of_the_letter_that_it_failed_for(world: Oper
     assert world.buried == [replace(letter, replayed_at=NOON)]
 
 
-def test_a_letter_that_could_not_be_forgotten_has_been_replayed_all_the_same(world: Operator):
+def test_a_dead_letter_that_could_not_be_forgotten_has_been_replayed_all_the_same(world: Operator):
     [letter] = world.fail(a_job(retry=ONCE))
     world.is_mended = True
 
@@ -1046,9 +1048,9 @@ def test_a_letter_that_could_not_be_forgotten_has_been_replayed_all_the_same(wor
 
 
 def test_replays_are_staggered_over_all_the_requests_of_an_operation(world: Operator):
-    count = MOST_LETTERS + 50
+    count = MOST_DEAD_LETTERS + 50
     for number in range(count):
-        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+        world.letters.put(a_dead_letter(a_timer(), dead_at=NOON - number * SECOND))
     rate = 4.0
 
     parts = world.replay_all(rate=rate)
@@ -1070,8 +1072,8 @@ def test_a_staggered_replay_that_is_far_ahead_waits_in_the_far_ring(world: Opera
 
 
 def test_a_pause_between_two_requests_is_not_made_up_for(world: Operator):
-    for number in range(MOST_LETTERS + 1):
-        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+    for number in range(MOST_DEAD_LETTERS + 1):
+        world.letters.put(a_dead_letter(a_timer(), dead_at=NOON - number * SECOND))
     first = world.replay_part(rate=100)
     world.clock.tick(timedelta(hours=1))
 
@@ -1084,7 +1086,7 @@ def test_a_pause_between_two_requests_is_not_made_up_for(world: Operator):
 
 def test_nothing_is_replayed_further_ahead_than_twelve_hours(world: Operator):
     for number in range(30):
-        world.letters.put(a_letter(a_timer(), dead_at=NOON - number * SECOND))
+        world.letters.put(a_dead_letter(a_timer(), dead_at=NOON - number * SECOND))
     rate = 1 / 3_600
 
     first = world.replay_part(rate=rate)
@@ -1154,7 +1156,7 @@ def _newest_first(letter: DeadLetter) -> Any:
     return letter.dead_at, letter.identity
 
 
-def a_letter(timer: Timer, *, dead_at: Any = NOON) -> DeadLetter:
+def a_dead_letter(timer: Timer, *, dead_at: Any = NOON) -> DeadLetter:
     return DeadLetter(
         tenant=timer.job.tenant,
         identity=timer.job.identity,

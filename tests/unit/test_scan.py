@@ -4,14 +4,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 from functions.domain.far_ring.cursor import ClassCursor, Position, first_cursors
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Payload, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.key_lengths import LETTER_IDENTITY
+from functions.domain.key_lengths import DEAD_LETTER_IDENTITY
 from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import CronRule, Schedule
 from functions.ports.ready_queue import Rejected
@@ -274,15 +274,15 @@ def test_a_row_under_a_foreign_key_is_a_dead_letter_of_no_tenant(world: World):
     assert [(letter.tenant, letter.identity, letter.raw) for letter in world.buried] == [("?", "2#foreign", "hello")]
 
 
-def test_a_foreign_key_that_is_as_long_as_a_key_can_be_is_cut_in_the_key_of_its_letter(world: World):
+def test_a_foreign_key_that_is_as_long_as_a_key_can_be_is_cut_in_the_key_of_its_dead_letter(world: World):
     bucket = world.wheel.bucket_of(NOON)
     world.rows.rows[bucket, 0] = {"2#" + "f" * 1_022: "hello"}
 
     world.scan()
 
     (letter,) = world.buried
-    assert letter.identity == "2#" + "f" * (LETTER_IDENTITY - 2)
-    assert parse_letter_id(str(letter.letter_id)) == letter.letter_id
+    assert letter.identity == "2#" + "f" * (DEAD_LETTER_IDENTITY - 2)
+    assert parse_dead_letter_id(str(letter.letter_id)) == letter.letter_id
 
 
 def test_a_timer_that_the_queue_will_never_take_is_a_dead_letter_and_is_passed(world: World):

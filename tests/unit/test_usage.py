@@ -10,7 +10,7 @@ import pytest
 from bench.budgets import OCCURRENCES, UNITS, Path
 from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.timer_record import encode_envelope
-from functions.domain.far_ring.write_units import attempt_units, letter_units, row_units, submission_units
+from functions.domain.far_ring.write_units import attempt_units, dead_letter_units, row_units, submission_units
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.occurrence import Overlap
@@ -53,7 +53,7 @@ def test_a_row_costs_a_unit_for_each_kilobyte():
     ("delivery", "units"), [(Delivery.EXACTLY_ONCE, 3), (Delivery.AT_LEAST_ONCE, 1), (Delivery.AT_MOST_ONCE, 0)]
 )
 def test_a_dead_letter_costs_twice_in_a_transaction(delivery: Delivery, units: int):
-    assert letter_units(a_timer(delivery=delivery)) == units
+    assert dead_letter_units(a_timer(delivery=delivery)) == units
 
 
 def test_days_are_thirty_until_today_unless_it_is_said():
@@ -104,7 +104,7 @@ def test_a_far_job_counts_its_row_and_a_key_its_registration_once():
     assert used(world) == Usage(submitted=1, units=2, bytes=len((submission.payload or "").encode()))
 
 
-def test_a_job_that_fails_for_good_counts_its_attempts_and_its_letter():
+def test_a_job_that_fails_for_good_counts_its_attempts_and_its_dead_letter():
     world = World()
     world.targets.answer = lambda _, __: Failed("no")
     world.submit(a_submission(due_at=NOON, retry=replace(a_submission().retry, attempts=2)))

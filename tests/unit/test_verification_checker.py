@@ -14,7 +14,7 @@ from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import State
 from testkit.builders import NOON
 from verification.checker import Invariant, judge
-from verification.history import Answer, Call, Cancel, Fires, History, Job, Letter, Replay, Row
+from verification.history import Answer, Call, Cancel, DeadLetterSeen, Fires, History, Job, Replay, Row
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -69,7 +69,7 @@ def a_history(asked: Job | Fires, calls: Sequence[Call] = (), row: Row | None = 
 
 
 STUMBLE = a_call(1, Answer.FAILED)
-LETTER = Letter(KEY, "http_503")
+LETTER = DeadLetterSeen(KEY, "http_503")
 CANCELLED = Cancel(KEY, NOON + SECOND / 2, is_final=True)
 STOPPED = replace(CANCELLED, is_final=False)
 REPLAY = Replay(KEY, NOON + 4 * SECOND)
@@ -93,7 +93,7 @@ GOOD = {
     "kills its workers": a_history(
         a_job(), [a_call(1, Answer.NONE)], a_row(State.FAILED), letters=[LETTER], disturbed=frozenset({KEY})
     ),
-    "meets a breaker": a_history(a_job(), [], a_row(State.FAILED), letters=[Letter(KEY, "breaker_open")]),
+    "meets a breaker": a_history(a_job(), [], a_row(State.FAILED), letters=[DeadLetterSeen(KEY, "breaker_open")]),
     "expires": a_history(a_job(), [], a_row(State.EXPIRED)),
     "is cancelled": a_history(a_job(), [], a_row(State.CANCELLED), cancels=[CANCELLED]),
     "is asked to stop while it runs": a_history(a_job(), [a_call()], a_row(), cancels=[STOPPED]),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
-from functions.domain.dead_letters.letter_id import LETTER_LIFE, LetterId
+from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE, DeadLetterId
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import format_instant, from_ms, parse_instant, to_ms, to_seconds
@@ -30,7 +30,7 @@ _ERROR_LIMIT = 2_000
 
 
 class DynamoDBDeadLetters:
-    """The letters of a tenant and hour stand together.
+    """The dead letters of a tenant and hour stand together.
 
     Rows {p: tenant#hour, s: dead at#identity, e: error, c: error class, a: attempt, f: fence, i: job id, j: record,
     w: raw body, r: replayed at, x: ttl}; `r` in ms, the ttl in s. And marks {p: tenant#hours, s: hour, x: ttl}.
@@ -54,7 +54,7 @@ class DynamoDBDeadLetters:
         mark = letter.tenant, hour
         if mark in self._known:
             return
-        expires_at = letter.dead_at + LETTER_LIFE + _MARK_OUTLIVES
+        expires_at = letter.dead_at + DEAD_LETTER_LIFE + _MARK_OUTLIVES
         self._client.put_item(
             TableName=self._table,
             Item={
@@ -86,13 +86,13 @@ class DynamoDBDeadLetters:
         return found, "LastEvaluatedKey" in answer
 
     def put_request(self, letter: DeadLetter) -> Any:
-        """The letter as a part of a transaction; see `mark_hour`."""
+        """The dead letter as a part of a transaction; see `mark_hour`."""
         item: dict[str, Any] = {
             **_key(letter.letter_id),
             "e": {"S": letter.error[:_ERROR_LIMIT]},
             "c": {"S": letter.error_class},
             "a": {"N": str(letter.attempt)},
-            "x": {"N": str(to_seconds(letter.dead_at + LETTER_LIFE))},
+            "x": {"N": str(to_seconds(letter.dead_at + DEAD_LETTER_LIFE))},
         }
         if letter.fence:
             item["f"] = {"N": str(letter.fence)}
@@ -104,12 +104,12 @@ class DynamoDBDeadLetters:
             item["w"] = {"S": letter.raw[:RAW_LIMIT]}
         return {"TableName": self._table, "Item": item}
 
-    def get(self, letter_id: LetterId) -> DeadLetter | None:
+    def get(self, letter_id: DeadLetterId) -> DeadLetter | None:
         """One read unit for each 4 KB."""
         answer = self._client.get_item(TableName=self._table, Key=_key(letter_id), ConsistentRead=True)
         return _read(answer["Item"]) if "Item" in answer else None
 
-    def page(self, hour: datetime, *, before: LetterId, limit: int) -> tuple[list[DeadLetter], bool]:
+    def page(self, hour: datetime, *, before: DeadLetterId, limit: int) -> tuple[list[DeadLetter], bool]:
         """One Query: a read unit for each 4 KB, and one where there is nothing."""
         answer = self._client.query(
             TableName=self._table,
@@ -120,12 +120,12 @@ class DynamoDBDeadLetters:
             },
             ScanIndexForward=False,
             Limit=limit,
-            # A letter that was replayed a moment ago must not be read again: not all jobs have a ledger row that would show it.
+            # A dead letter that was just replayed must not be read again: not all jobs have a ledger row that would show it.
             ConsistentRead=True,
         )
         return [_read(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
 
-    def mark(self, letter_id: LetterId, *, now: datetime) -> bool:
+    def mark(self, letter_id: DeadLetterId, *, now: datetime) -> bool:
         """One write unit for each KB. The first mark stays: it shows how long the letter's ledger row has lived."""
         try:
             self._client.update_item(
@@ -141,12 +141,12 @@ class DynamoDBDeadLetters:
             return False
         return True
 
-    def delete(self, letter_id: LetterId) -> None:
+    def delete(self, letter_id: DeadLetterId) -> None:
         """One write unit for each KB."""
         self._client.delete_item(TableName=self._table, Key=_key(letter_id))
 
 
-def _key(letter_id: LetterId) -> dict[str, Any]:
+def _key(letter_id: DeadLetterId) -> dict[str, Any]:
     dead_at = format_instant(letter_id.dead_at)
     return {
         "p": {"S": _partition(letter_id.tenant, dead_at)},

@@ -77,7 +77,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
 
     def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
         """Four write units, for what fails for good."""
-        return self._end_with_letter(
+        return self._end_with_dead_letter(
             letter,
             job,
             condition="f = :fence AND s = :running",
@@ -94,7 +94,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         if row is not None and row.state not in sources(Event.BURY):
             return Refused(row)
         unchanged, seen = unchanged_since(row)
-        return self._end_with_letter(
+        return self._end_with_dead_letter(
             letter, job, condition=unchanged, event=Event.BURY, owner=owner, now=now, values=seen
         )
 
@@ -115,7 +115,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
             wanted = [*unprocessed.get("Keys", []), *wanted[_BATCH:]]
         return rows
 
-    def _end_with_letter(
+    def _end_with_dead_letter(
         self,
         letter: DeadLetter,
         job: Job,

@@ -15,7 +15,7 @@ from functions.adapters.dynamodb.breakers import INDEX
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS
 from functions.adapters.dynamodb.operations import OPEN
-from functions.domain.dead_letters.letter_id import LETTER_LIFE
+from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from functions.domain.far_ring.timer_key import owned_prefix
 from functions.domain.instants import EPOCH, format_instant, from_ms
 from functions.domain.jobs.job import Priority
@@ -162,7 +162,9 @@ class StoredRemains:
         """Hour by hour, from the oldest that may be there."""
         now = self._clock.now()
         hour = (
-            datetime.fromisoformat(after) if after else (now - LETTER_LIFE).replace(minute=0, second=0, microsecond=0)
+            datetime.fromisoformat(after)
+            if after
+            else (now - DEAD_LETTER_LIFE).replace(minute=0, second=0, microsecond=0)
         )
         deleted = 0
         for _ in range(_HOURS):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from functions.api.dead_letters.finder import Found, Inspected, obstacle_of
+from functions.api.dead_letters.finder import DeadLetterPage, Inspected, obstacle_of
 from functions.api.dead_letters.purge import NotPurged, Purges
 from functions.api.dead_letters.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
 from functions.api.http.answers import without_empty
 from functions.api.http.problems import problem_of
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.instants import format_instant
 from functions.domain.jobs.description import describe_job
 from functions.ports.dead_letters import DeadLetter
@@ -23,7 +23,7 @@ ALREADY_REPLAYED = "already_replayed"
 PURGED = "purged"
 
 MOST_SHOWN = 10
-"""Letters that a dry run tells."""
+"""Dead letters that a dry run tells."""
 
 
 def entry_body(letter: DeadLetter) -> shapes.DeadLetterEntry:
@@ -45,7 +45,7 @@ def entry_body(letter: DeadLetter) -> shapes.DeadLetterEntry:
     return without_empty(body, "job_id", "target", "schedule_id", "tags")
 
 
-def page_body(found: Found) -> shapes.DeadLetters:
+def page_body(found: DeadLetterPage) -> shapes.DeadLetters:
     """A page of a list."""
     return {"dead_letters": [entry_body(letter) for letter in found.letters], **_position(found)}
 
@@ -67,7 +67,7 @@ def inspected_body(inspected: Inspected) -> shapes.DeadLetter:
 
 
 def replay_body(outcome: Replayed | AlreadyReplayed) -> shapes.Replay:
-    """What came of the replay of one letter."""
+    """What came of the replay of one dead letter."""
     letter_id, job_id = str(outcome.letter_id), outcome.job_id
     if isinstance(outcome, AlreadyReplayed):
         return {"id": letter_id, "job_id": job_id, "outcome": ALREADY_REPLAYED, "state": outcome.state.value}
@@ -75,8 +75,8 @@ def replay_body(outcome: Replayed | AlreadyReplayed) -> shapes.Replay:
     return {"id": letter_id, "job_id": job_id, "outcome": REPLAYED, "attempt": outcome.attempt, "due_at": due_at}
 
 
-def purge_body(letter_id: LetterId) -> shapes.Purge:
-    """One letter that is not there (any more)."""
+def purge_body(letter_id: DeadLetterId) -> shapes.Purge:
+    """One dead letter that is not there (any more)."""
     return {"id": str(letter_id), "outcome": PURGED}
 
 
@@ -102,24 +102,24 @@ def purges_body(purges: Purges) -> shapes.Purges:
     }
 
 
-def dry_run_body(found: Found) -> shapes.Matches:
-    """What would be replayed or purged: how many letters, and the newest of them."""
+def dry_run_body(found: DeadLetterPage) -> shapes.Matches:
+    """What would be replayed or purged: how many dead letters, and the newest of them."""
     shown = [entry_body(letter) for letter in found.letters[:MOST_SHOWN]]
     return {"matched": len(found.letters), "dead_letters": shown, **_position(found)}
 
 
-def _position(found: Found) -> shapes.Position:
+def _position(found: DeadLetterPage) -> shapes.Position:
     return {
         "examined_until": format_instant(found.examined_until),
         "next": str(found.goes_on) if found.goes_on is not None else None,
     }
 
 
-def _not_replayed_body(outcome: NotReplayed) -> shapes.FailedLetter:
+def _not_replayed_body(outcome: NotReplayed) -> shapes.DeadLetterFailure:
     problem = problem_of(outcome.error)
     return {"id": str(outcome.letter_id), "code": problem["code"], "detail": problem["detail"]}
 
 
-def _not_purged_body(failed: NotPurged) -> shapes.FailedLetter:
+def _not_purged_body(failed: NotPurged) -> shapes.DeadLetterFailure:
     detail = f"a store failed ({failed.fault}): purge it again"
     return {"id": str(failed.letter_id), "code": "unavailable", "detail": detail}

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.domain.dead_letters.letter_id import LETTER_LIFE, SURELY_MARKED, LetterId
-from functions.domain.errors import InvalidInput, LetterNotFound, Undecodable
+from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE, SURELY_MARKED, DeadLetterId
+from functions.domain.errors import DeadLetterNotFound, InvalidInput, Undecodable
 from functions.domain.far_ring.timer_record import unpack
 from functions.domain.instants import LATEST, MILLISECOND, format_instant, from_ms, from_seconds, to_ms, to_seconds
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import base36, read_base36
 from functions.domain.jobs.occurrence import fill_references
-from functions.domain.key_lengths import LETTER_IDENTITY, fits
+from functions.domain.key_lengths import DEAD_LETTER_IDENTITY, fits
 from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
@@ -22,7 +22,7 @@ from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.payloads import PayloadStore
 
 MOST_QUERIES = 20
-"""Of one request: a query is a page of the hours in which a tenant had letters, or a page of the letters of an hour."""
+"""Of one request: a query is a page of the hours in which a tenant had dead letters, or a page of the letters of an hour."""
 
 USUAL_REACH = timedelta(hours=24)
 """How far back a request looks that does not say so."""
@@ -35,7 +35,7 @@ _NEVER = LATEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
+class DeadLetterFilter:
     """Which dead letters are meant: those of a tenant, from since up to until, that match all that is said.
 
     since, until: None for the last 24 hours. target: of the job, or what it shares with others: `https://host`.
@@ -50,7 +50,7 @@ class LetterFilter:
     tag: str = ""
 
     def matches(self, letter: DeadLetter) -> bool:
-        """Whether a letter of this tenant, of the right time, is meant."""
+        """Whether a dead letter of this tenant, of the right time, is meant."""
         if self.error_class and letter.error_class != self.error_class:
             return False
         if letter.timer is None:
@@ -84,7 +84,7 @@ class Bookmark:
     """
 
     since: datetime
-    before: LetterId
+    before: DeadLetterId
     due_at: datetime | None = None
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Bookmark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DeadLetterPage:
     """A part of the letters that are meant, newest first. goes_on: behind them, None at the end."""
 
     letters: Sequence[DeadLetter]
@@ -110,8 +110,8 @@ class Found:
         """How far back this part reaches."""
         return self.goes_on.before.dead_at if self.goes_on else self.since
 
-    def cut(self, count: int, *, due_at: datetime | None = None) -> Found:
-        """The first so many letters, and where to go on behind them. due_at: of the next replay."""
+    def cut(self, count: int, *, due_at: datetime | None = None) -> DeadLetterPage:
+        """The first so many dead letters, and where to go on behind them. due_at: of the next replay."""
         goes_on = self.goes_on
         if count < len(self.letters):
             goes_on = Bookmark(since=self.since, before=self.letters[count - 1].letter_id)
@@ -132,10 +132,10 @@ class Inspected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFinder:
+class DeadLetterFinder:
     """Looks dead letters up. side_by_side: maps a function over items at the same time, answers in order.
 
-    marked_since: since when it is noted which hours have letters; None where that is not known.
+    marked_since: since when it is noted which hours have dead letters; None where that is not known.
     """
 
     wheel: Wheel
@@ -145,11 +145,11 @@ class LetterFinder:
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
     marked_since: Callable[[], datetime | None]
 
-    def inspect(self, letter_id: LetterId) -> Inspected:
-        """A letter with its payload. Raises LetterNotFound."""
+    def inspect(self, letter_id: DeadLetterId) -> Inspected:
+        """A dead letter with its payload. Raises DeadLetterNotFound."""
         letter = self.dead_letters.get(letter_id)
         if letter is None:
-            raise LetterNotFound(str(letter_id))
+            raise DeadLetterNotFound(str(letter_id))
         if letter.timer is None:
             return Inspected(letter=letter)
         job = letter.timer.job
@@ -164,15 +164,15 @@ class LetterFinder:
             letter=letter, payload=fill_references(text, job.occurrence) if job.occurrence is not None else text
         )
 
-    def begin(self, wanted: LetterFilter, *, after: str = "") -> Bookmark:
+    def begin(self, wanted: DeadLetterFilter, *, after: str = "") -> Bookmark:
         """Where a request begins: where the one before it has left off, or at the newest. Raises InvalidInput."""
         now = self.clock.now()
-        # The clock of whoever wrote a letter may be ahead.
-        latest, earliest = _to_ms(now + self.wheel.skew), _to_ms(now - LETTER_LIFE)
+        # The clock of whoever wrote a dead letter may be ahead.
+        latest, earliest = _to_ms(now + self.wheel.skew), _to_ms(now - DEAD_LETTER_LIFE)
         if after:
             bookmark = _parse_bookmark(after, tenant=wanted.tenant)
-            newest = LetterId(tenant=wanted.tenant, dead_at=latest, identity="")
-            # Anybody may have made it up: what is read stays within the life of a letter.
+            newest = DeadLetterId(tenant=wanted.tenant, dead_at=latest, identity="")
+            # Anybody may have made it up: what is read stays within the life of a dead letter.
             return replace(
                 bookmark,
                 since=max(bookmark.since, earliest),
@@ -183,11 +183,11 @@ class LetterFinder:
             raise InvalidInput("since must be before until: it is the older end")
         return Bookmark(
             since=max(_to_ms(since), earliest),
-            before=LetterId(tenant=wanted.tenant, dead_at=min(_to_ms(wanted.until or latest), latest), identity=""),
+            before=DeadLetterId(tenant=wanted.tenant, dead_at=min(_to_ms(wanted.until or latest), latest), identity=""),
         )
 
-    def find(self, wanted: LetterFilter, *, begin: Bookmark, limit: int) -> Found:
-        """At most so many letters from a bookmark on; fewer, or none, where so much has to be read for them."""
+    def find(self, wanted: DeadLetterFilter, *, begin: Bookmark, limit: int) -> DeadLetterPage:
+        """At most so many dead letters from a bookmark on; fewer, or none, where so much has to be read for them."""
         letters: list[DeadLetter] = []
         before, since = begin.before, begin.since
         for letter, behind in self._read(before, since):
@@ -200,10 +200,10 @@ class LetterFinder:
                 if len(letters) == limit:
                     break
         reached = Bookmark(since=since, before=before, due_at=begin.due_at)
-        return Found(letters=letters, since=since, goes_on=None if reached.is_at_the_end else reached)
+        return DeadLetterPage(letters=letters, since=since, goes_on=None if reached.is_at_the_end else reached)
 
-    def _read(self, before: LetterId, since: datetime) -> Iterator[tuple[DeadLetter | None, LetterId]]:
-        """Letters, newest first, each with the place behind it; None at the end of an hour. It may end before `since`."""
+    def _read(self, before: DeadLetterId, since: datetime) -> Iterator[tuple[DeadLetter | None, DeadLetterId]]:
+        """Dead letters, newest first, each with the place behind it; None at the end of an hour. It may end before `since`."""
         hours, is_all, query_count = self._hours(before, since)
         while hours and query_count < MOST_QUERIES:
             count = min(_HOURS_AT_ONCE, MOST_QUERIES - query_count)
@@ -223,8 +223,8 @@ class LetterFinder:
         if is_all and not hours:
             yield None, replace(before, dead_at=since, identity="")
 
-    def _hours(self, before: LetterId, since: datetime) -> tuple[list[datetime], bool, int]:
-        """Hours that may have letters, from a place back, newest first; whether it is all; queries for them.
+    def _hours(self, before: DeadLetterId, since: datetime) -> tuple[list[datetime], bool, int]:
+        """Hours that may have dead letters, from a place back, newest first; whether it is all; queries for them.
 
         Where hours are marked, those; where they are not yet, each.
         """
@@ -251,7 +251,7 @@ class LetterFinder:
 
 
 def obstacle_of(letter: DeadLetter) -> str:
-    """Why a letter cannot be replayed, for people; empty when it can."""
+    """Why a dead letter cannot be replayed, for people; empty when it can."""
     if letter.timer is None:
         return "it holds no job that this version of Tickwheel can read"
     if letter.timer.job.delivery is Delivery.AT_MOST_ONCE:
@@ -268,11 +268,11 @@ def _parse_bookmark(text: str, *, tenant: str) -> Bookmark:
     problem = InvalidInput("after is not what an answer has told as `next`: leave it out to begin anew")
     try:
         since, before, due_at, identity = text.split("~", 3)
-        if identity and not fits(identity, LETTER_IDENTITY):
+        if identity and not fits(identity, DEAD_LETTER_IDENTITY):
             raise problem
         return Bookmark(
             since=from_ms(read_base36(since)),
-            before=LetterId(tenant=tenant, dead_at=from_ms(read_base36(before)), identity=identity),
+            before=DeadLetterId(tenant=tenant, dead_at=from_ms(read_base36(before)), identity=identity),
             due_at=from_ms(read_base36(due_at)) if due_at else None,
         )
     except (ValueError, OverflowError):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.api.dead_letters.finder import Found, LetterFilter, LetterFinder
-from functions.api.dead_letters.replay import MOST_LETTERS, chunks_of
+from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder, DeadLetterPage
+from functions.api.dead_letters.replay import MOST_DEAD_LETTERS, chunks_of
 from functions.domain.audit import Deed, Deeds
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.faults import fault_of
 from functions.domain.jobs.claims import LedgerRow, awaits_replay
 from functions.domain.jobs.job import Timer
@@ -25,9 +25,9 @@ from functions.services.jobs.ends import Ends
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotPurged:
-    """The letter stays: a store failed. fault: the kind of its error."""
+    """The dead letter stays: a store failed. fault: the kind of its error."""
 
-    letter_id: LetterId
+    letter_id: DeadLetterId
     fault: str
 
 
@@ -35,7 +35,7 @@ class NotPurged:
 class Purges:
     """What came of a part of the letters that are meant. found: that part, as far as it was worked through."""
 
-    found: Found
+    found: DeadLetterPage
     failed: Sequence[NotPurged]
 
 
@@ -47,7 +47,7 @@ class Purger:
     """
 
     clock: Clock
-    finder: LetterFinder
+    finder: DeadLetterFinder
     dead_letters: DeadLetters
     ledger: Ledger
     payloads: PayloadStore
@@ -57,17 +57,17 @@ class Purger:
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
     audit: Audit
 
-    def purge(self, letter_id: LetterId, *, caller: str) -> None:
-        """Forget one letter, whether it is there or not."""
+    def purge(self, letter_id: DeadLetterId, *, caller: str) -> None:
+        """Forget one dead letter, whether it is there or not."""
         letter = self.dead_letters.get(letter_id)
         if letter is not None:
             self._purge(letter)
         purged = [letter] if letter is not None else []
         self._note(purged, failed=[], tenant=letter_id.tenant, caller=caller, letter=str(letter_id))
 
-    def purge_part(self, wanted: LetterFilter, *, after: str, caller: str) -> Purges:
+    def purge_part(self, wanted: DeadLetterFilter, *, after: str, caller: str) -> Purges:
         """Forget a bounded part of the letters that are meant. Raises InvalidInput."""
-        found = self.finder.find(wanted, begin=self.finder.begin(wanted, after=after), limit=MOST_LETTERS)
+        found = self.finder.find(wanted, begin=self.finder.begin(wanted, after=after), limit=MOST_DEAD_LETTERS)
         errors: list[NotPurged | None] = []
         for letters in chunks_of(found.letters, clock=self.clock):
             errors += self.side_by_side(self._purge_safely, letters)
@@ -78,7 +78,7 @@ class Purger:
         return Purges(found=found, failed=failed)
 
     def _purge_safely(self, letter: DeadLetter) -> NotPurged | None:
-        """One letter's fault must not keep the others back."""
+        """One dead letter's fault must not keep the others back."""
         try:
             self._purge(letter)
         except Exception as error:  # noqa: BLE001  told to the one that it belongs to
@@ -87,7 +87,7 @@ class Purger:
         return None
 
     def _purge(self, letter: DeadLetter) -> None:
-        # The letter last: without it nobody would know of its payload, nor of a replay that was not finished.
+        # The dead letter last: without it nobody would know of its payload, nor of a replay that was not finished.
         if letter.timer is not None:
             is_needed = self._goes_on(letter, letter.timer)
             pointer, occurrence = letter.timer.job.payload.pointer, letter.timer.job.occurrence
@@ -137,4 +137,4 @@ class Purger:
             "letters": [str(letter.letter_id) for letter in purged],
         }
         self.journal.event("dead_letters_purged", caller=caller, tenant=tenant, **told)
-        self.audit.note(Deed(action=Deeds.LETTERS_PURGE, caller=caller, tenant=tenant, subject=letter, after=told))
+        self.audit.note(Deed(action=Deeds.DEAD_LETTERS_PURGE, caller=caller, tenant=tenant, subject=letter, after=told))

@@ -1,12 +1,12 @@
 """Give jobs that have failed for good another budget of attempts.
 
-The letter is marked; the ledger lets the job go on, and in the same transaction a far row of its attempt is put; the
-attempt is placed, its letter is forgotten, and the far row is taken back where it is not needed any more. So a death at
-any point leaves a job that has failed or one that goes on, by its far row at the latest, and a letter that can be
-replayed again: the ledger lets an attempt be claimed once, however often it was placed. A letter outlives its ledger
+The dead letter is marked; the ledger lets the job go on, and in the same transaction a far row of its attempt is put; the
+attempt is placed, its dead letter is forgotten, and the far row is taken back where it is not needed any more. So a death at
+any point leaves a job that has failed or one that goes on, by its far row at the latest, and a dead letter that can be
+replayed again: the ledger lets an attempt be claimed once, however often it was placed. A dead letter outlives its ledger
 row: one that was marked so long ago that the row may have expired is not replayed.
 
-A letter is forgotten only where its job is known to have gone on: its own row says so, by its id and a later attempt.
+A dead letter is forgotten only where its job is known to have gone on: its own row says so, by its id and a later attempt.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.api.admission.gate import OPEN, Entry
-from functions.api.dead_letters.finder import Found, LetterFilter, LetterFinder, obstacle_of
+from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder, DeadLetterPage, obstacle_of
 from functions.domain.audit import Deed, Deeds
-from functions.domain.dead_letters.letter_id import LetterId
+from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import (
+    DeadLetterNotFound,
     InvalidInput,
     JobBusy,
     JobNotFailed,
-    LetterNotFound,
     NotPlaced,
     NotReplayable,
     PayloadGone,
@@ -45,7 +45,7 @@ from functions.ports.recorder import Audit, Journal
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 
-MOST_LETTERS = 200
+MOST_DEAD_LETTERS = 200
 """That one request replays or purges."""
 
 WORKING_TIME = timedelta(seconds=10)
@@ -55,7 +55,7 @@ FARTHEST = timedelta(hours=12)
 """How far ahead a staggered replay may be due."""
 
 ROW_IS_SURE = ABSENT_IS_OVER - timedelta(days=1)
-"""How long after the mark of a letter the row of its replay is surely there, whatever the clocks say."""
+"""How long after the mark of a dead letter the row of its replay is surely there, whatever the clocks say."""
 
 _CHUNK = 50
 
@@ -64,7 +64,7 @@ _CHUNK = 50
 class Replayed:
     """The job goes on: its next attempt is due then."""
 
-    letter_id: LetterId
+    letter_id: DeadLetterId
     job_id: str
     attempt: int
     due_at: datetime
@@ -74,7 +74,7 @@ class Replayed:
 class AlreadyReplayed:
     """The job has gone on before, and is in this state by now; absent, where its ledger row has expired since."""
 
-    letter_id: LetterId
+    letter_id: DeadLetterId
     job_id: str
     state: State
 
@@ -83,7 +83,7 @@ class AlreadyReplayed:
 class NotReplayed:
     """Nothing follows, for this reason; the letter stays."""
 
-    letter_id: LetterId
+    letter_id: DeadLetterId
     error: TickwheelError
 
 
@@ -109,7 +109,7 @@ class _GoesOn:
 class Replays:
     """What came of a part of the letters that are meant. found: that part, as far as it was worked through."""
 
-    found: Found
+    found: DeadLetterPage
     outcomes: Sequence[Outcome]
 
 
@@ -122,7 +122,7 @@ class Replayer:
 
     wheel: Wheel
     clock: Clock
-    finder: LetterFinder
+    finder: DeadLetterFinder
     dead_letters: DeadLetters
     ledger: Ledger
     timers: TimerStore
@@ -134,10 +134,10 @@ class Replayer:
     gate: Entry = OPEN
     audit: Audit
 
-    def replay(self, letter_id: LetterId, *, caller: str) -> Replayed | AlreadyReplayed:
-        """Replay one letter, now.
+    def replay(self, letter_id: DeadLetterId, *, caller: str) -> Replayed | AlreadyReplayed:
+        """Replay one dead letter, now.
 
-        Raises LetterNotFound, NotReplayable, PayloadGone, JobNotFailed, NotPlaced, and what the gate does.
+        Raises DeadLetterNotFound, NotReplayable, PayloadGone, JobNotFailed, NotPlaced, and what the gate does.
         """
         letter = self.dead_letters.get(letter_id)
         if letter is None:
@@ -153,7 +153,7 @@ class Replayer:
             raise outcome.error
         return outcome
 
-    def replay_part(self, wanted: LetterFilter, *, after: str, rate: float | None, caller: str) -> Replays:
+    def replay_part(self, wanted: DeadLetterFilter, *, after: str, rate: float | None, caller: str) -> Replays:
         """Replay a bounded part of the letters that are meant; repeating it replays nothing twice.
 
         rate: jobs a second, None for all at once. Raises InvalidInput, also when none would be due soon enough, and what
@@ -167,7 +167,7 @@ class Replayer:
                 f"at this rate the next replay would be due in more than {FARTHEST // SECOND // 3_600} hours: ask again "
                 "later, or with a higher rate; what was replayed so far stays so"
             )
-        limit = min(MOST_LETTERS, (now + FARTHEST - first_due_at) // gap + 1) if gap else MOST_LETTERS
+        limit = min(MOST_DEAD_LETTERS, (now + FARTHEST - first_due_at) // gap + 1) if gap else MOST_DEAD_LETTERS
         found = self.finder.find(wanted, begin=begin, limit=limit)
         admitted = self.gate.admit(wanted.tenant, [first_due_at + gap * number for number in range(len(found.letters))])
         outcomes: list[Outcome] = []
@@ -179,7 +179,7 @@ class Replayer:
         return Replays(found=found, outcomes=outcomes)
 
     def _replay(self, letters: Sequence[tuple[DeadLetter, datetime]]) -> list[Outcome]:
-        """Each letter with the instant at which its job is due."""
+        """Each dead letter with the instant at which its job is due."""
         prepared = self.side_by_side(self._let_go_on_safely, letters)
         for tenant, due_ats in _begun(letters, prepared).items():
             self.gate.note(tenant, due_ats)
@@ -201,7 +201,7 @@ class Replayer:
         return outcomes
 
     def _let_go_on_safely(self, asked: tuple[DeadLetter, datetime]) -> _GoesOn | AlreadyReplayed | NotReplayed:
-        """One letter's fault must not keep the others back."""
+        """One dead letter's fault must not keep the others back."""
         letter, due_at = asked
         try:
             return self._let_go_on(letter, due_at)
@@ -223,7 +223,7 @@ class Replayer:
         if job.payload.pointer is not None and self.payloads.get(job.payload.pointer) is None:
             row = self.ledger.get(job.key) if job.is_ledgered else None
             if job.is_ledgered and (
-                # Of a letter that is kept only its replay takes the payload away.
+                # Of a dead letter that is kept only its replay takes the payload away.
                 may_have_expired
                 if row is None
                 else has_gone_on(row, failed_attempt=letter.timer.attempt, job_id=job_id)
@@ -282,12 +282,12 @@ class Replayer:
         except Exception as error:  # noqa: BLE001  as said
             self.journal.event("far_row_stays", job_id=str(job_id), error=type(error).__name__)
 
-    def _answer_again(self, letter_id: LetterId) -> AlreadyReplayed:
-        """A repeat, because the first answer was lost, meets no letter any more."""
+    def _answer_again(self, letter_id: DeadLetterId) -> AlreadyReplayed:
+        """A repeat, because the first answer was lost, meets no dead letter any more."""
         row = self.ledger.get(f"{letter_id.tenant}#{letter_id.identity}")
-        # A row that was never replayed had no letter, or has it still.
+        # A row that was never replayed had no dead letter, or has it still.
         if row is None or row.state is State.FAILED or row.counted_from is None:
-            raise LetterNotFound(str(letter_id))
+            raise DeadLetterNotFound(str(letter_id))
         return AlreadyReplayed(letter_id=letter_id, job_id=row.job_id, state=row.state)
 
     def _note(
@@ -308,7 +308,7 @@ class Replayer:
         self.journal.event("dead_letters_replayed", caller=caller, tenant=tenant, **told)
         self.audit.note(
             Deed(
-                action=Deeds.LETTERS_REPLAY,
+                action=Deeds.DEAD_LETTERS_REPLAY,
                 caller=caller,
                 tenant=tenant,
                 subject=letter,
@@ -318,7 +318,7 @@ class Replayer:
 
 
 def chunks_of(letters: Sequence[DeadLetter], *, clock: Clock) -> Iterator[Sequence[DeadLetter]]:
-    """The letters in chunks, as many as there is time for: at least one chunk."""
+    """The dead letters in chunks, as many as there is time for: at least one chunk."""
     started = clock.monotonic()
     for first in range(0, len(letters), _CHUNK):
         yield letters[first : first + _CHUNK]

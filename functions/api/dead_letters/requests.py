@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from functions.api.dead_letters.finder import LetterFilter
+from functions.api.dead_letters.finder import DeadLetterFilter
 from functions.api.http.requests import Instant, checked
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import check_tenant
@@ -45,10 +45,10 @@ class FilterQuery(BaseModel):
             raise PydanticCustomError("until", "must be after since")
         return value
 
-    def wanted(self) -> LetterFilter:
+    def wanted(self) -> DeadLetterFilter:
         """The filter of the rules."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in ("tenant", "since", "until", "target", "tag")}
-        return LetterFilter(**fields, error_class=self.error_class, schedule_id=self.schedule)
+        return DeadLetterFilter(**fields, error_class=self.error_class, schedule_id=self.schedule)
 
 
 class ListQuery(FilterQuery):

@@ -17,18 +17,18 @@ from functions.api.dead_letters.answers import (
     replay_body,
     replays_body,
 )
-from functions.api.dead_letters.finder import Found, LetterFinder
+from functions.api.dead_letters.finder import DeadLetterFinder, DeadLetterPage
 from functions.api.dead_letters.purge import Purger
 from functions.api.dead_letters.replay import Replayed, Replayer
 from functions.api.dead_letters.requests import FilterQuery, ListQuery, PurgeBody, ReplayBody
-from functions.api.http.access import BODY, LETTER, QUERY
+from functions.api.http.access import BODY, DEAD_LETTER, QUERY
 from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.route import Routes
-from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 
 MOST_COUNTED = 5_000
-"""Letters that one request of a dry run counts, if its queries go so far."""
+"""Dead letters that one request of a dry run counts, if its queries go so far."""
 
 
 _A_SEARCH = 20
@@ -38,17 +38,17 @@ routes = Routes("a dead letter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterServices:
+class DeadLetterServices:
     """What the routes of dead letters work with."""
 
     admission: Admission
-    finder: LetterFinder
+    finder: DeadLetterFinder
     replayer: Replayer
     purger: Purger
 
 
 @routes.route("GET /v1/dead-letters", access=QUERY, query=ListQuery, answers={200: "DeadLetters"}, reads=_A_SEARCH)
-def list_dead_letters(services: LetterServices, request: Request) -> Response[str]:
+def list_dead_letters(services: DeadLetterServices, request: Request) -> Response[str]:
     """Tell a tenant's dead letters, newest first, page by page."""
     query = request.query_as(ListQuery)
     return answer(HTTPStatus.OK, page_body(_find(services, query, limit=query.limit)))
@@ -61,7 +61,7 @@ def list_dead_letters(services: LetterServices, request: Request) -> Response[st
     answers={200: "Replays | Matches"},
     reads=_A_SEARCH,
 )
-def replay_dead_letters(services: LetterServices, request: Request) -> Response[str]:
+def replay_dead_letters(services: DeadLetterServices, request: Request) -> Response[str]:
     """Replay up to 200 dead letters that match a filter; or, with dry_run, count them."""
     body = request.body_as(ReplayBody)
     if body.dry_run:
@@ -74,7 +74,7 @@ def replay_dead_letters(services: LetterServices, request: Request) -> Response[
 @routes.route(
     "POST /v1/dead-letters:purge", access=BODY, body=PurgeBody, answers={200: "Purges | Matches"}, reads=_A_SEARCH
 )
-def purge_dead_letters(services: LetterServices, request: Request) -> Response[str]:
+def purge_dead_letters(services: DeadLetterServices, request: Request) -> Response[str]:
     """Forget up to 200 dead letters that match a filter; or, with dry_run, count them."""
     body = request.body_as(PurgeBody)
     if body.dry_run:
@@ -83,30 +83,30 @@ def purge_dead_letters(services: LetterServices, request: Request) -> Response[s
     return answer(HTTPStatus.OK, purges_body(purges))
 
 
-@routes.route("GET /v1/dead-letters/{id}", access=LETTER, answers={200: "DeadLetter"})
-def get_dead_letter(services: LetterServices, _: Request, letter_id: str) -> Response[str]:
+@routes.route("GET /v1/dead-letters/{id}", access=DEAD_LETTER, answers={200: "DeadLetter"})
+def get_dead_letter(services: DeadLetterServices, _: Request, letter_id: str) -> Response[str]:
     """Tell a dead letter with its payload."""
-    return answer(HTTPStatus.OK, inspected_body(services.finder.inspect(parse_letter_id(letter_id))))
+    return answer(HTTPStatus.OK, inspected_body(services.finder.inspect(parse_dead_letter_id(letter_id))))
 
 
-@routes.route("DELETE /v1/dead-letters/{id}", access=LETTER, answers={200: "Purge"})
-def purge_dead_letter(services: LetterServices, request: Request, letter_id: str) -> Response[str]:
+@routes.route("DELETE /v1/dead-letters/{id}", access=DEAD_LETTER, answers={200: "Purge"})
+def purge_dead_letter(services: DeadLetterServices, request: Request, letter_id: str) -> Response[str]:
     """Forget a dead letter."""
-    parsed = parse_letter_id(letter_id)
+    parsed = parse_dead_letter_id(letter_id)
     services.purger.purge(parsed, caller=request.caller)
     return answer(HTTPStatus.OK, purge_body(parsed))
 
 
-@routes.route("POST /v1/dead-letters/{id}:replay", access=LETTER, answers={200: "Replay", 202: "Replay"})
-def replay_dead_letter(services: LetterServices, request: Request, letter_id: str) -> Response[str]:
+@routes.route("POST /v1/dead-letters/{id}:replay", access=DEAD_LETTER, answers={200: "Replay", 202: "Replay"})
+def replay_dead_letter(services: DeadLetterServices, request: Request, letter_id: str) -> Response[str]:
     """Run a job that has failed for good again."""
-    parsed = parse_letter_id(letter_id)
+    parsed = parse_dead_letter_id(letter_id)
     services.admission.check_open(parsed.tenant)
     outcome = services.replayer.replay(parsed, caller=request.caller)
     status = HTTPStatus.ACCEPTED if isinstance(outcome, Replayed) else HTTPStatus.OK
     return answer(status, replay_body(outcome))
 
 
-def _find(services: LetterServices, query: FilterQuery, *, limit: int) -> Found:
+def _find(services: DeadLetterServices, query: FilterQuery, *, limit: int) -> DeadLetterPage:
     finder, wanted = services.finder, query.wanted()
     return finder.find(wanted, begin=finder.begin(wanted, after=query.after), limit=limit)

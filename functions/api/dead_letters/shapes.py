@@ -76,7 +76,7 @@ class DeadLetters(Position):
 
 
 class Replay(TypedDict):
-    """What came of the replay of one letter."""
+    """What came of the replay of one dead letter."""
 
     id: str
     job_id: str
@@ -89,14 +89,14 @@ class Replay(TypedDict):
 
 
 class Purge(TypedDict):
-    """A letter that is not there (any more)."""
+    """A dead letter that is not there (any more)."""
 
     id: str
     outcome: Annotated[str, one_of([PURGED])]
 
 
-class FailedLetter(TypedDict):
-    """A letter that stays, and why."""
+class DeadLetterFailure(TypedDict):
+    """A dead letter that stays, and why."""
 
     id: str
     code: str
@@ -109,8 +109,8 @@ class Replays(Position):
     matched: Count
     replayed: Count
     already_replayed: Count
-    failed: list[FailedLetter]
-    """whose letters stay, and why"""
+    failed: list[DeadLetterFailure]
+    """whose dead letters stay, and why"""
 
 
 class Purges(Position):
@@ -118,8 +118,8 @@ class Purges(Position):
 
     matched: Count
     purged: Count
-    failed: list[FailedLetter]
-    """whose letters stay, and why"""
+    failed: list[DeadLetterFailure]
+    """whose dead letters stay, and why"""
 
 
 class Matches(Position):

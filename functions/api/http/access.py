@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.api.http.reading import Request
-from functions.domain.dead_letters.letter_id import parse_letter_id
+from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import TENANT
@@ -52,10 +52,10 @@ def in_job_id(request: Request) -> Iterable[Any]:
         yield parse_job_id(request.arguments.get("id", "")).tenant
 
 
-def in_letter_id(request: Request) -> Iterable[Any]:
+def in_dead_letter_id(request: Request) -> Iterable[Any]:
     """The id of a dead letter, which names its tenant."""
     with suppress(InvalidInput):
-        yield parse_letter_id(request.arguments.get("id", "")).tenant
+        yield parse_dead_letter_id(request.arguments.get("id", "")).tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ OPERATORS = Access(for_operators=True)
 QUERY = Access((in_query,))
 BODY = Access((in_query, in_body))
 JOB = Access((in_job_id, in_query, in_body))
-LETTER = Access((in_letter_id, in_query, in_body))
+DEAD_LETTER = Access((in_dead_letter_id, in_query, in_body))
 PATH = Access((in_path, in_query, in_body))
 TENANT_ID = Access((in_tenant_id, in_query, in_body))
 

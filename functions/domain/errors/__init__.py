@@ -9,13 +9,13 @@ TickwheelError
 │   ├── InvalidSchedule     a schedule breaks a rule, or never fires
 │   │   └── TooCostly       its fires take more work to find than one caller may cause
 │   ├── InvalidJobId        a text is not a job id
-│   └── InvalidLetterId     a text is not the id of a dead letter
+│   └── InvalidDeadLetterId     a text is not the id of a dead letter
 ├── Undecodable             a stored or queued body was not written by Tickwheel
 │   └── NewerVersion        it was, but by a newer one
 ├── KeyReused               an idempotency key belongs to another job or operation
 ├── JobNotFound             nobody was given that id, or no trace of its job is left
 ├── ScheduleNotFound        a tenant has no such schedule
-├── LetterNotFound          there is no such dead letter (any more)
+├── DeadLetterNotFound          there is no such dead letter (any more)
 ├── OperationNotFound       a tenant has no such operation (any more)
 ├── TooManyOperations       a tenant has as many open operations as it may have
 ├── NotReplayable           a dead letter holds nothing that could be run again
@@ -52,9 +52,9 @@ Errors carry data; the API's table maps each type to a status.
 """
 
 from functions.domain.errors.dead_letters import (
-    InvalidLetterId,
+    DeadLetterNotFound,
+    InvalidDeadLetterId,
     JobNotFailed,
-    LetterNotFound,
     NotReplayable,
     PayloadGone,
 )
@@ -95,12 +95,13 @@ __all__ = [
     "BacklogExceeded",
     "Busy",
     "ClockSkewed",
+    "DeadLetterNotFound",
     "FiresExceeded",
     "Forbidden",
+    "InvalidDeadLetterId",
     "InvalidInput",
     "InvalidJob",
     "InvalidJobId",
-    "InvalidLetterId",
     "InvalidPattern",
     "InvalidSchedule",
     "InvalidWheel",
@@ -108,7 +109,6 @@ __all__ = [
     "JobNotFailed",
     "JobNotFound",
     "KeyReused",
-    "LetterNotFound",
     "MalformedWebhookSecret",
     "Moved",
     "NewerVersion",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functions.domain.errors.general import InvalidInput, TickwheelError
 
 
-class InvalidLetterId(InvalidInput):
+class InvalidDeadLetterId(InvalidInput):
     """A text is not the id of a dead letter."""
 
     def __init__(self, text: str) -> None:
@@ -13,7 +13,7 @@ class InvalidLetterId(InvalidInput):
         self.text = text
 
 
-class LetterNotFound(TickwheelError):
+class DeadLetterNotFound(TickwheelError):
     """There is no such dead letter: it was replayed or purged, or has expired."""
 
     def __init__(self, letter_id: str) -> None:

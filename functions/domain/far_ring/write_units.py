@@ -15,7 +15,7 @@ _KB = 1_024
 _REST_OF_ROW = 40
 """Bytes of a far row beside its sort key and its record: names, partition key and numbers."""
 
-_LETTER_ROW = 400
+_DEAD_LETTER_ROW = 400
 """Bytes of a dead letter beside its record, about: its key, the job's id and a short error."""
 
 
@@ -42,9 +42,9 @@ def fire_units(job: Job) -> int:
     return 2 + (job.occurrence.overlap is not Overlap.ALLOW)
 
 
-def letter_units(timer: Timer) -> int:
+def dead_letter_units(timer: Timer) -> int:
     """What a failure for good writes beside its settlement: the dead letter, in one transaction with it where there is one."""
-    letter = _units_of(len(encode_timer(timer).encode()) + _LETTER_ROW)
+    letter = _units_of(len(encode_timer(timer).encode()) + _DEAD_LETTER_ROW)
     match timer.job.delivery:
         case Delivery.AT_MOST_ONCE:
             return 0

@@ -2,7 +2,7 @@
 
 | reported to | what is reported |
 |---|---|
-| log | `job_settled`; `fire_skipped` of a skip; `dead_lettered` beside it where a letter is kept |
+| log | `job_settled`; `fire_skipped` of a skip; `dead_lettered` beside it where a dead letter is kept |
 | metrics | one more of the outcome; of the dead letters |
 | usage | one more that has succeeded or failed, and the write units of a dead letter |
 | pending | a job less waits, once for each time that somebody asked for it |
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from functions.domain.audit import Ending, told_again
-from functions.domain.far_ring.write_units import letter_units
+from functions.domain.far_ring.write_units import dead_letter_units
 from functions.domain.jobs.claims import LedgerRow, is_unchanged
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
@@ -93,7 +93,7 @@ class Ends:
         """Its last attempt, which runs under this fence, has failed for good: it is kept as a dead letter.
 
         Refused when somebody else has the attempt by now: then nothing has ended. An at_most_once job has ended with its
-        start; whoever chose that gets no second start, and so no letter to replay.
+        start; whoever chose that gets no second start, and so no dead letter to replay.
         """
         job = timer.job
         if self._pauses(timer) and job.delivery is Delivery.EXACTLY_ONCE:
@@ -172,7 +172,7 @@ class Ends:
         job = timer.job
         self.journal.count("dead_lettered")
         self.journal.event("dead_lettered", job_id=str(job_id_of(job)), tenant=job.tenant, error=failure.error_class)
-        self.usage.add(job.tenant, Usage(units=letter_units(timer)))
+        self.usage.add(job.tenant, Usage(units=dead_letter_units(timer)))
         self._ended(timer, State.FAILED, failure=failure, began_at=began_at, ended_at=ended_at)
 
     def _ended(

@@ -230,7 +230,7 @@ class Settler:
             self._note_refused(timer, claim, answer.row)
             return False
         if timer.job.delivery is Delivery.AT_MOST_ONCE:
-            self.forget_payload(timer)  # no letter keeps it
+            self.forget_payload(timer)  # no dead letter keeps it
         return True
 
     def _note_refused(self, timer: Timer, claim: Claim, row: LedgerRow | None) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.errors import InvalidInput, InvalidLetterId
+from functions.domain.errors import InvalidDeadLetterId, InvalidInput
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import LATEST, from_ms, to_ms
 from functions.domain.jobs.job import check_tenant
 from functions.domain.jobs.job_id import base36, read_base36
-from functions.domain.key_lengths import LETTER_IDENTITY, fits
+from functions.domain.key_lengths import DEAD_LETTER_IDENTITY, fits
 
-LETTER_LIFE = timedelta(days=90)
+DEAD_LETTER_LIFE = timedelta(days=90)
 """How long a dead letter is kept."""
 
 SURELY_MARKED = timedelta(hours=1)
@@ -26,10 +26,10 @@ VERSION = "d1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterId:
+class DeadLetterId:
     """Where the row of a dead letter is. dead_at: whole milliseconds, as it is stored.
 
-    With an empty identity it is a place between letters: everything that died before this instant lies behind it.
+    With an empty identity it is a place between dead letters: everything that died before this instant lies behind it.
     """
 
     tenant: str
@@ -41,22 +41,22 @@ class LetterId:
         return "~".join((VERSION, tenant, base36(to_ms(self.dead_at)), self.identity))
 
 
-def parse_letter_id(text: str) -> LetterId:
-    """The id that a text spells. Raises InvalidLetterId for any text that `str(letter_id)` does not write."""
+def parse_dead_letter_id(text: str) -> DeadLetterId:
+    """The id that a text spells. Raises InvalidDeadLetterId for any text that `str(letter_id)` does not write."""
     try:
         version, tenant, dead_at, identity = text.split("~", 3)
-        letter_id = LetterId(
+        letter_id = DeadLetterId(
             tenant=check_tenant(tenant) if tenant else NO_TENANT,
             dead_at=from_ms(read_base36(dead_at)),
             identity=identity,
         )
     except (ValueError, OverflowError, InvalidInput):
-        raise InvalidLetterId(text) from None
+        raise InvalidDeadLetterId(text) from None
     if (
         version != VERSION
-        or not fits(identity, LETTER_IDENTITY)
+        or not fits(identity, DEAD_LETTER_IDENTITY)
         or letter_id.dead_at > LATEST
         or str(letter_id) != text
     ):
-        raise InvalidLetterId(text)
+        raise InvalidDeadLetterId(text)
     return letter_id
