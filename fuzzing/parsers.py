@@ -14,8 +14,9 @@ from bench.nasty import NASTY
 from functions.api.dead_letters import requests as dead_letter_requests
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.reading import read_as
-from functions.api.http.requests import BatchBody, JobBody, Rules, check_key, parse_body
+from functions.api.http.requests import Rules, check_key, parse_body
 from functions.api.jobs import requests as job_requests
+from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.operations import requests as operation_requests
 from functions.api.schedules import fire_counts
 from functions.api.schedules import requests as schedule_requests

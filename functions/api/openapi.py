@@ -12,8 +12,8 @@ from functions.api.dead_letters import shapes as dead_letters
 from functions.api.http import shapes
 from functions.api.http.components import describe_defaults, schemas_of, shapes_of
 from functions.api.http.openapi_parts import REFERENCE, paths_of, refusals_of
-from functions.api.http.requests import JobBody
 from functions.api.jobs import shapes as jobs
+from functions.api.jobs.bodies import JobBody
 from functions.api.jobs.requests import CHANGEABLE
 from functions.api.operations import shapes as operations
 from functions.api.route_table import ROUTES

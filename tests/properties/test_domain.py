@@ -17,7 +17,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from functions.api.http.requests import JobBody, Rules, compact_json, parse_body
+from functions.api.http.requests import Rules, compact_json, parse_body
+from functions.api.jobs.bodies import JobBody
 from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 from functions.domain.errors import (
     InvalidDeadLetterId,

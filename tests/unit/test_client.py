@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from botocore.credentials import Credentials
 
-from functions.api.http.requests import HttpBody, JobBody, RetryBody
+from functions.api.http.call_body import HttpBody, RetryBody
+from functions.api.jobs.bodies import JobBody
 from tests.api_server import LOST, Answer, ApiServer, job_json
 from tickwheel.backoff import Backoff
 from tickwheel.client import Client

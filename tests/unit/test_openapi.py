@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from functions.api.dead_letters.requests import ListQuery
 from functions.api.http.answers import UNTRACKED, breaker_body
 from functions.api.http.problems import TABLE
-from functions.api.http.requests import JobBody
 from functions.api.jobs.answers import accepted_body, found_body
+from functions.api.jobs.bodies import JobBody
 from functions.api.jobs.find import Found
 from functions.api.jobs.submit import Accepted
 from functions.api.openapi import document

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 import functions.domain.errors as tree
 from functions.api.http.problems import TABLE, Misshapen, problem, problem_of
-from functions.api.http.requests import BatchBody, JobBody, Rules
+from functions.api.http.requests import Rules
+from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.schedules.requests import TenantQuery
 from functions.domain.errors import (
     AlreadySettled,

@@ -6,16 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from functions.api.http.problems import problem_of
-from functions.api.http.requests import (
-    BATCH_LIMIT,
-    MAX_DEPTH,
-    BatchBody,
-    JobBody,
-    Rules,
-    check_key,
-    compact_json,
-    parse_body,
-)
+from functions.api.http.requests import MAX_DEPTH, Rules, check_key, compact_json, parse_body
+from functions.api.jobs.bodies import BATCH_LIMIT, BatchBody, JobBody
 from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.jobs.job import Delivery, Precision, Priority

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from functions.api.http.call_body import CallBody
 from functions.api.http.merge_patch import merged
-from functions.api.http.requests import CallBody, Duration, JobBody, Rules, compact_json
+from functions.api.http.requests import Duration, Rules, compact_json
+from functions.api.jobs.bodies import JobBody
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import format_instant
 from functions.domain.jobs.job import Job

@@ -15,7 +15,7 @@ from functions.api.http.access import BODY, JOB
 from functions.api.http.answers import answer
 from functions.api.http.problems import Refusals
 from functions.api.http.reading import Request
-from functions.api.http.requests import BatchBody, JobBody, Rules
+from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, TEXT, TRACEPARENT, Routes
 from functions.api.jobs.answers import (
     accepted_body,
@@ -25,6 +25,7 @@ from functions.api.jobs.answers import (
     heartbeat_body,
     waiting_body,
 )
+from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake

@@ -7,8 +7,8 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from functions.api.http.requests import BATCH_LIMIT
 from functions.api.http.shapes import Instant, JobState, Problem, one_of
+from functions.api.jobs.bodies import BATCH_LIMIT
 from functions.domain.explanation.facts import Reason
 from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.lifecycle import State

@@ -19,8 +19,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from functions.api.http.call_body import CallBody
 from functions.api.http.problems import Misshapen
-from functions.api.http.requests import CallBody, Duration, Instant, Rules, checked, compact_json
+from functions.api.http.requests import Duration, Instant, Rules, checked, compact_json
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
 from functions.domain.jobs.job import Payload, Priority

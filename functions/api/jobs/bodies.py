@@ -1,0 +1,81 @@
+"""A job as the API takes it, by itself or as one of a batch."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from functions.api.http.call_body import CallBody
+from functions.api.http.requests import HORIZON, Duration, IdempotencyKey, Instant, NewTenant, compact_json, rules_of
+from functions.domain.instants import format_instant
+from functions.domain.jobs.job import Priority
+from functions.domain.jobs.submission import PAST_GRACE, Submission
+from functions.domain.trace import Trace
+
+BATCH_LIMIT = 500
+
+
+class JobBody(CallBody):
+    """A job: what to call, for whom, and when. Without run_at and delay: now."""
+
+    tenant: NewTenant
+    idempotency_key: IdempotencyKey | None = None
+    run_at: Instant | None = None
+    delay: Duration | None = None
+
+    @field_validator("run_at")
+    @classmethod
+    def _is_within_reach(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
+        now = rules_of(info).now
+        is_keyed = rules_of(info).has_key or info.data.get("idempotency_key") is not None
+        if value is not None and value < now - PAST_GRACE and not is_keyed:
+            raise PydanticCustomError(
+                "past",
+                "is in the past by more than {grace} s: it is now {now}",
+                {"grace": int(PAST_GRACE.total_seconds()), "now": format_instant(now)},
+            )
+        if value is not None and value > now + HORIZON:
+            raise PydanticCustomError("horizon", "is more than ten years ahead")
+        return value
+
+    @field_validator("delay")
+    @classmethod
+    def _is_the_one_time_asked_for(cls, value: timedelta | None, info: ValidationInfo) -> timedelta | None:
+        if value is not None and info.data.get("run_at") is not None:
+            raise PydanticCustomError("delay", "excludes run_at: give one of them, or neither for now")
+        if value is not None and value > HORIZON:
+            raise PydanticCustomError("horizon", "is more than ten years")
+        return value
+
+    def submission(
+        self, *, now: datetime, idempotency_key: str | None = None, trace: Trace | None = None
+    ) -> Submission:
+        """The job as its tenant asked for it; a key in the body goes before one in a header."""
+        due_at = self.run_at if self.run_at is not None else now + (self.delay or timedelta(0))
+        return Submission(
+            tenant=self.tenant,
+            target=self.target,
+            payload=None if self.payload is None else compact_json(self.payload),
+            due_at=due_at,
+            idempotency_key=self.idempotency_key or idempotency_key,
+            priority=Priority[self.priority.upper()],
+            delivery=self.delivery,
+            precision=self.precision,
+            retry=self.retry.policy(),
+            timeout=self.timeout,
+            expires_after=self.expires_after,
+            options=self.options(),
+            tags=self.tags,
+            trace=trace,
+        )
+
+
+class BatchBody(BaseModel):
+    """Up to 500 jobs. Each is checked by itself, so that one bad job does not hold up the others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=BATCH_LIMIT)]
