@@ -14,11 +14,6 @@ TECHNICAL = {
     "adapters": {"dynamodb", "s3"},
     "api": {"admission", "http"},
 }
-STILL_LONG = {
-    "functions/api/http/requests.py",
-    "testkit/world/world.py",
-}
-"""What has yet to be divided: whoever divides one takes it away here."""
 
 
 def _long_modules() -> set[str]:
@@ -28,11 +23,7 @@ def _long_modules() -> set[str]:
 
 
 def test_no_module_has_more_lines_than_a_reader_takes_in_at_once() -> None:
-    assert _long_modules() - STILL_LONG == set()
-
-
-def test_a_module_that_has_become_short_is_no_longer_excused() -> None:
-    assert STILL_LONG - _long_modules() == set()
+    assert _long_modules() == set()
 
 
 @pytest.mark.parametrize("layer", LAYERS)
