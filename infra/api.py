@@ -17,10 +17,8 @@ from constructs import Construct
 from functions.api.http.route import Route
 from functions.api.route_table import ROUTES
 from infra.acknowledge import acknowledge
-from infra.package import Function, Package
-from infra.ready_queues import ReadyQueues
+from infra.package import Deployment, Function
 from infra.stage import Stage
-from infra.storage import StorageStack
 
 
 def gateway_route(route: Route) -> tuple[str, str]:
@@ -58,25 +56,13 @@ class Api(Construct):
     operator: the role that may act for every tenant. token_endpoint: where tokens are taken; None where none are.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        stage: Stage,
-        package: Package,
-        storage: StorageStack,
-        ready_queues: ReadyQueues,
-        operations: Function,
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment, operations: Function) -> None:
         super().__init__(scope, construct_id)
+        stage = deployment.stage
         self.operator = _operator(self, stage=stage)
         self.function = _function(
             self,
-            stage=stage,
-            package=package,
-            storage=storage,
-            ready_queues=ready_queues,
+            deployment=deployment,
             operations=operations,
             operators=[*stage.operators, self.operator.role_arn],
         )
@@ -157,89 +143,40 @@ def _allow(operator: iam.Role, *, api: apigateway.HttpApi) -> None:
     )
 
 
-def _function(
-    scope: Construct,
-    *,
-    stage: Stage,
-    package: Package,
-    storage: StorageStack,
-    ready_queues: ReadyQueues,
-    operations: Function,
-    operators: Sequence[str],
-) -> Function:
-    timers, ledger, shards, schedules, schedule_state, dead_letters, tenants = (
-        storage.tables[name]
-        for name in ("timers", "ledger", "shards", "schedules", "schedule_state", "dead_letters", "tenants")
-    )
+def _function(scope: Construct, *, deployment: Deployment, operations: Function, operators: Sequence[str]) -> Function:
+    stage = deployment.stage
     function = Function(
         scope,
         "Function",
         name="api",
         description="Submits, shows and cancels jobs and schedules",
-        stage=stage,
-        package=package,
+        deployment=deployment,
         size=stage.api,
         environment={
-            "TIMERS_TABLE": timers.table_name,
-            "LEDGER_TABLE": ledger.table_name,
-            "SHARDS_TABLE": shards.table_name,
-            "SCHEDULES_TABLE": schedules.table_name,
-            "SCHEDULE_STATE_TABLE": schedule_state.table_name,
-            "TENANTS_TABLE": tenants.table_name,
-            "DEAD_LETTERS_TABLE": dead_letters.table_name,
-            "PAYLOAD_BUCKET": storage.payloads.bucket_name,
-            "READY_QUEUE_URLS": ready_queues.urls,
-            "AUDIT_STREAM": storage.audit.stream_name,
+            "PAYLOAD_BUCKET": deployment.storage.payloads.bucket_name,
             "OPERATIONS_FUNCTION": operations.function.function_name,
             "OPERATORS": json.dumps(operators),
             "JWT_TENANT_CLAIM": stage.jwt.tenant_claim if stage.jwt else "",
-            "WEBHOOK_SECRET": storage.webhook_secret_arn,
+            "WEBHOOK_SECRET": deployment.storage.webhook_secret_arn,
             "ALLOWED_TARGETS": json.dumps(stage.targets),
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
             "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
         },
     )
-    function.grant(
-        "dynamodb:PutItem", "dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:DeleteItem", on=[timers.table_arn]
-    )
-    function.grant(
-        "dynamodb:PutItem",
-        "dynamodb:UpdateItem",
-        "dynamodb:GetItem",
-        "dynamodb:BatchGetItem",
-        "dynamodb:ConditionCheckItem",
-        on=[ledger.table_arn],
-    )
-    function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[shards.table_arn])
-    function.grant(
-        "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:Query", on=[schedules.table_arn]
-    )
-    function.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[schedule_state.table_arn])
-    function.grant(
-        "dynamodb:GetItem",
-        "dynamodb:Query",
-        "dynamodb:PutItem",
-        "dynamodb:UpdateItem",
-        "dynamodb:DeleteItem",
-        on=[dead_letters.table_arn],
-    )
-    function.grant_placing(storage=storage)
-    function.grant_audit(storage=storage)
-    function.grant(
-        "dynamodb:GetItem",
-        "dynamodb:Query",
-        "dynamodb:PutItem",
-        "dynamodb:UpdateItem",
-        "dynamodb:DeleteItem",
-        on=[tenants.table_arn],
-    )
+    function.grant_tables("timers", "PutItem", "BatchWriteItem", "GetItem", "DeleteItem")
+    function.grant_tables("ledger", "PutItem", "UpdateItem", "GetItem", "BatchGetItem", "ConditionCheckItem")
+    function.grant_tables("shards", "GetItem", "BatchGetItem", "UpdateItem")
+    function.grant_tables("schedules", "GetItem", "PutItem", "DeleteItem", "Query")
+    function.grant_tables("schedule_state", "GetItem", "BatchGetItem", "UpdateItem")
+    function.grant_tables("dead_letters", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
+    function.grant_placing()
+    function.grant_tables("tenants", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
     # A new operation begins at once instead of with the next tick.
     function.grant("lambda:InvokeFunction", on=[operations.function.function_arn])
-    function.grant_objects("s3:PutObject", below=["jobs", "schedules"], storage=storage)
-    function.grant_objects("s3:GetObject", below=["jobs", "schedules", "exports"], storage=storage)
-    function.grant_objects("s3:DeleteObject", below=["jobs"], storage=storage)
-    # Without it S3 answers 403 for an object that is gone.
-    function.grant("s3:ListBucket", on=[storage.payload_bucket_arn])
-    function.grant("sqs:SendMessage", on=ready_queues.arns)
-    function.grant("secretsmanager:GetSecretValue", on=[storage.webhook_secret_arn])
+    function.grant_objects("s3:PutObject", below=["jobs", "schedules"])
+    function.grant_objects("s3:GetObject", below=["jobs", "schedules", "exports"])
+    function.grant_objects("s3:DeleteObject", below=["jobs"])
+    function.grant_missing_objects()
+    function.grant("sqs:SendMessage", on=deployment.ready_queues.arns)
+    function.grant("secretsmanager:GetSecretValue", on=[deployment.storage.webhook_secret_arn])
     return function

@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 import aws_cdk as cdk
@@ -19,8 +21,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.api import openapi
 from infra.acknowledge import acknowledge
+from infra.ready_queues import ReadyQueues
 from infra.stage import FunctionSize, Stage
 from infra.storage import StorageStack, payloads_export
 
@@ -72,6 +76,16 @@ class Package(Construct):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """What the functions of a stage share."""
+
+    stage: Stage
+    package: Package
+    storage: StorageStack
+    ready_queues: ReadyQueues
+
+
 class Function(Construct):
     """One function: its handler is `functions.<name>.handler.handler`, its role allows what `grant` says and no more."""
 
@@ -82,15 +96,15 @@ class Function(Construct):
         *,
         name: str,
         description: str,
-        stage: Stage,
-        package: Package,
+        deployment: Deployment,
         size: FunctionSize,
-        environment: Mapping[str, str],
+        environment: Mapping[str, str] = MappingProxyType({}),
         max_event_age: cdk.Duration | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        stage, package, storage = deployment.stage, deployment.package, deployment.storage
         self.name = name
-        self._stage = stage
+        self._stage, self._storage = stage, storage
         self.granted: list[tuple[str, str]] = []
         self.log_group = logs.LogGroup(
             self, "Logs", retention=stage.log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
@@ -111,7 +125,7 @@ class Function(Construct):
             role=self.role,
             log_group=self.log_group,
             tracing=lambda_.Tracing.ACTIVE,
-            environment=_shared_environment(name=name, stage=stage) | dict(environment),
+            environment=_shared_environment(name, deployment) | dict(environment),
             # The next tick repeats a lost one; a retried or late tick only competes with it.
             retry_attempts=0 if max_event_age else None,
             max_event_age=max_event_age,
@@ -124,9 +138,14 @@ class Function(Construct):
         self.granted += [(action, arn) for action in actions for arn in on]
         self.role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=list(on)))
 
-    def grant_objects(self, action: str, *, below: Sequence[str], storage: StorageStack) -> None:
+    def grant_tables(self, tables: str, *actions: str) -> None:
+        """Allow these actions of DynamoDB on tables, named with spaces between them."""
+        arns = [self._storage.tables[table].table_arn for table in tables.split()]
+        self.grant(*(f"dynamodb:{action}" for action in actions), on=arns)
+
+    def grant_objects(self, action: str, *, below: Sequence[str]) -> None:
         """Allow an action on every object of these folders of the payload bucket; their keys are chosen at run time."""
-        self.grant(action, on=[f"{storage.payload_bucket_arn}/{folder}/*" for folder in below])
+        self.grant(action, on=[f"{self._storage.payload_bucket_arn}/{folder}/*" for folder in below])
         for folder in below:
             acknowledge(
                 self.role,
@@ -134,25 +153,19 @@ class Function(Construct):
                 because="Keys below it are made at run time from tenants and jobs.",
             )
 
-    def grant_audit(self, *, storage: StorageStack) -> None:
-        """Allow lines of the audit trail to be sent."""
-        self.grant("firehose:PutRecordBatch", on=[storage.audit.stream_arn])
+    def grant_missing_objects(self) -> None:
+        """Let it see that an object is gone: otherwise S3 answers 403, as for a forbidden one."""
+        self.grant("s3:ListBucket", on=[self._storage.payload_bucket_arn])
 
-    def grant_placing(self, *, storage: StorageStack) -> None:
-        """Allow what comes before a job is put into the wheel, beside the wheel itself.
+    def grant_placing(self) -> None:
+        """Allow what comes before a job is put into the wheel, beside the wheel itself; and lines of the audit trail.
 
         Its day is marked, its tenant's plan read and its rate reserved, in the tenants table; and whether its class is
         full stands in the shards table.
         """
-        self.grant(
-            "dynamodb:BatchGetItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:GetItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-            on=[storage.tables["tenants"].table_arn],
-        )
-        self.grant("dynamodb:GetItem", on=[storage.tables["shards"].table_arn])
+        self.grant_tables("tenants", "BatchGetItem", "BatchWriteItem", "GetItem", "Query", "UpdateItem")
+        self.grant_tables("shards", "GetItem")
+        self.grant("firehose:PutRecordBatch", on=[self._storage.audit.stream_arn])
 
     def _answer_findings(self, *, ticked: bool) -> None:
         acknowledge(
@@ -252,9 +265,13 @@ _SAYING_NOTHING = {
 """Powertools would write payloads into logs and traces: events, answers and the texts of exceptions."""
 
 
-def _shared_environment(*, name: str, stage: Stage) -> dict[str, str]:
+def _shared_environment(name: str, deployment: Deployment) -> dict[str, str]:
+    stage, storage = deployment.stage, deployment.storage
     wheel = stage.wheel
     return {
+        **{f"{table.name.upper()}_TABLE": storage.tables[table.name].table_name for table in ALL_TABLES},
+        "READY_QUEUE_URLS": deployment.ready_queues.urls,
+        "AUDIT_STREAM": storage.audit.stream_name,
         "STAGE": stage.name,
         "BUCKET_SECONDS": str(int(wheel.bucket.total_seconds())),
         "LOOKAHEAD_SECONDS": str(int(wheel.lookahead.total_seconds())),

@@ -13,7 +13,7 @@ from infra.dead_letters import DeadLetters
 from infra.encryption import encrypt
 from infra.key_grants import unlock
 from infra.operations import Operations
-from infra.package import Package
+from infra.package import Deployment, Package
 from infra.queries import SavedQueries
 from infra.ready_queues import ReadyQueues
 from infra.scanner import Scanner
@@ -36,24 +36,13 @@ class SchedulerStack(cdk.Stack):
         )
         package = Package(self, "Package", stage=stage)
         ready_queues = ReadyQueues(self, "Ready", stage=stage)
-        operations = Operations(
-            self, "Operations", stage=stage, package=package, storage=storage, ready_queues=ready_queues
-        )
-        api = Api(
-            self,
-            "Api",
-            stage=stage,
-            package=package,
-            storage=storage,
-            ready_queues=ready_queues,
-            operations=operations.function,
-        )
-        scanner = Scanner(self, "Scanner", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
-        worker = Worker(self, "Worker", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
-        sweeper = Sweeper(self, "Sweeper", stage=stage, package=package, storage=storage, ready_queues=ready_queues)
-        dead_letters = DeadLetters(
-            self, "DeadLetters", stage=stage, package=package, storage=storage, ready_queues=ready_queues
-        )
+        deployment = Deployment(stage=stage, package=package, storage=storage, ready_queues=ready_queues)
+        operations = Operations(self, "Operations", deployment=deployment)
+        api = Api(self, "Api", deployment=deployment, operations=operations.function)
+        scanner = Scanner(self, "Scanner", deployment=deployment)
+        worker = Worker(self, "Worker", deployment=deployment)
+        sweeper = Sweeper(self, "Sweeper", deployment=deployment)
+        dead_letters = DeadLetters(self, "DeadLetters", deployment=deployment)
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
         unlock(functions, key=storage.key, former=stage.former_keys)
         topics = Topics(self, "Topics", stage=stage)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from infra.queue_sources import BATCH_SIZE
 from infra.stage import PRIORITIES, STAGES, Stage
 from infra.ticks import TARGETS_PER_RULE
-from infra.worker import BATCH_SIZE
 from scripts.check_templates import lint, synthesise
 from scripts.synthesis import ROOT
 

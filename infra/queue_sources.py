@@ -1,0 +1,37 @@
+"""What brings the messages of queues to a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.acknowledge import acknowledge
+from infra.package import Function
+from infra.stage import PRIORITIES
+
+BATCH_SIZE = 10
+
+
+def consume(
+    scope: Construct,
+    function: Function,
+    queues: Sequence[sqs.Queue],
+    *,
+    because: str,
+    max_concurrency: Sequence[int | None] = (None,) * len(PRIORITIES),
+) -> None:
+    """A source for the queue of each priority. because: why it needs no destination for failures."""
+    for priority, queue, limit in zip(PRIORITIES, queues, max_concurrency, strict=True):
+        source = lambda_.EventSourceMapping(
+            scope,
+            f"From{priority.capitalize()}",
+            target=function.function,
+            event_source_arn=queue.queue_arn,
+            batch_size=BATCH_SIZE,
+            report_batch_item_failures=True,
+            max_concurrency=limit,
+        )
+        acknowledge(source, "Serverless-LambdaEventSourceMappingDestination", because=because)
