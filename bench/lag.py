@@ -22,9 +22,9 @@ from functions.domain.jobs.job import Precision
 from functions.domain.wheel import Ring
 from testkit.builders import LOCAL_WHEEL
 from tickwheel.client import Client
+from tickwheel.client.jobs import NewJob, Submitted
 from tickwheel.demo.sink import Arrival, Sink
 from tickwheel.demo.workload import Fate
-from tickwheel.jobs import NewJob, Submitted
 from tickwheel.local import local_stack
 
 NEAR_JOBS = 300

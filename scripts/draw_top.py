@@ -26,8 +26,8 @@ from functions.services.tenants.plans import KnownPlans
 from testkit.builders import a_job, a_submission
 from testkit.fakes import InMemoryPulseStore, InMemoryTenantStore
 from testkit.scheduler import World
-from tickwheel.health import Health
-from tickwheel.top_screen import top_of
+from tickwheel.client.health import Health
+from tickwheel.screens.top import top_of
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "top.svg"
 

@@ -16,8 +16,8 @@ from soak.record import Record
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import PRIORITIES
 from tickwheel.client import Client
+from tickwheel.client.jobs import NewJob, RetryPolicy, Submitted
 from tickwheel.errors import ApiProblem
-from tickwheel.jobs import NewJob, RetryPolicy, Submitted
 from verification.deployed import job_of
 from verification.history import Cancel
 from verification.sink import SLOW_TIMEOUT, Manner, Sink

@@ -10,8 +10,8 @@ from functions.domain.instants import SECOND
 from soak.load import Sinks
 from soak.record import Life, Record, Rhythm
 from tickwheel.client import Client
-from tickwheel.schedule_parts import Every, Recurrence
-from tickwheel.schedules import NewSchedule
+from tickwheel.client.schedule_parts import Every, Recurrence
+from tickwheel.client.schedules import NewSchedule
 from verification.sink import Manner
 
 TENANT = "clockwork"

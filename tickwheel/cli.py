@@ -11,19 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
-from tickwheel.breaker_commands import app as breaker
-from tickwheel.breaker_commands import breakers
 from tickwheel.client import Client
-from tickwheel.cost_command import cost
-from tickwheel.dead_letter_commands import app as dead_letters
-from tickwheel.errors import InvalidJob
-from tickwheel.herd_command import herd
-from tickwheel.job_commands import complete, edit, explain_job, fail, heartbeat, reschedule, run_now
-from tickwheel.jobs import Http, NewJob, RetryPolicy
-from tickwheel.jobs_file import Account, Failed, beside, read_lines, submit_lines, write_lines
-from tickwheel.local.commands import app as local
-from tickwheel.operation_commands import app as operations
-from tickwheel.options import (
+from tickwheel.client.jobs import Http, NewJob, RetryPolicy
+from tickwheel.commands.breakers import app as breaker
+from tickwheel.commands.breakers import breakers
+from tickwheel.commands.cost import cost
+from tickwheel.commands.dead_letters import app as dead_letters
+from tickwheel.commands.herd import herd
+from tickwheel.commands.jobs import complete, edit, explain_job, fail, heartbeat, reschedule, run_now
+from tickwheel.commands.jobs_file import Account, Failed, beside, read_lines, submit_lines, write_lines
+from tickwheel.commands.local import app as local
+from tickwheel.commands.operations import app as operations
+from tickwheel.commands.options import (
     EndpointOption,
     Header,
     JsonOption,
@@ -34,13 +33,13 @@ from tickwheel.options import (
     instant_option,
     read_payload,
 )
-from tickwheel.schedule_commands import app as schedule
-from tickwheel.schedule_commands import import_schedules
-from tickwheel.simulate_command import simulate
-from tickwheel.status_command import status
-from tickwheel.tenant_commands import app as tenant
-from tickwheel.tenant_commands import pause_stage, resume_stage
-from tickwheel.terminal import (
+from tickwheel.commands.schedules import app as schedule
+from tickwheel.commands.schedules import import_schedules
+from tickwheel.commands.simulate import simulate
+from tickwheel.commands.status import status
+from tickwheel.commands.tenants import app as tenant
+from tickwheel.commands.tenants import pause_stage, resume_stage
+from tickwheel.commands.terminal import (
     REFUSED,
     error_console,
     explain,
@@ -51,8 +50,9 @@ from tickwheel.terminal import (
     show_failed_lines,
     usage,
 )
-from tickwheel.top_command import top
-from tickwheel.verify_command import verify
+from tickwheel.commands.top import top
+from tickwheel.commands.verify import verify
+from tickwheel.errors import InvalidJob
 
 app = typer.Typer(
     name="tickwheel",

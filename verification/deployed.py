@@ -13,7 +13,7 @@ from functions.domain.instants import from_ms
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
-from tickwheel.jobs import NewJob, Submitted
+from tickwheel.client.jobs import NewJob, Submitted
 from verification.history import DeadLetterSeen, Job, Row
 
 _KIB = 1024

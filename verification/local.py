@@ -30,12 +30,12 @@ from testkit.builders import LOCAL_WHEEL, a_schedule, every
 from testkit.deployment import PRIORITIES, Deployment
 from testkit.world.expected import fires_between
 from tickwheel.client import Client
+from tickwheel.client.jobs import NewJob, RetryPolicy, Submitted
+from tickwheel.client.schedules import NewSchedule
 from tickwheel.errors import ApiProblem, TickwheelError
-from tickwheel.jobs import NewJob, RetryPolicy, Submitted
 from tickwheel.local import AwsSettings, Stack, local_stack
 from tickwheel.local.checkout import find_checkout
 from tickwheel.local.state import read_running
-from tickwheel.schedules import NewSchedule
 from verification.checker import Invariant, judge
 from verification.deployed import dead_letters_of, job_of, processes_of, row_of, text_of
 from verification.episode import Outcome

@@ -30,11 +30,11 @@ from tests.e2e.sink import Sink
 from tests.e2e.waiting import CancelledFar, FarJobs, Neighbours, Sent, Ticking, Update, runs_to_its_end, send
 from tests.least_privilege.plugin import FOLDER
 from tickwheel.client import Client
-from tickwheel.endpoint import LoopbackTransport
-from tickwheel.jobs import NewJob, RetryPolicy, Submitted
+from tickwheel.client.endpoint import LoopbackTransport
+from tickwheel.client.jobs import NewJob, RetryPolicy, Submitted
+from tickwheel.client.schedules import NewSchedule
 from tickwheel.local import local_stack
 from tickwheel.local.checkout import Checkout
-from tickwheel.schedules import NewSchedule
 
 HERE = Path(__file__).parent
 LAST = (

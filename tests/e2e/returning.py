@@ -20,7 +20,7 @@ from tests.e2e.schedules import MINUTE, fires_of
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import Sent, Ticking, send
 from tickwheel.client import Client
-from tickwheel.jobs import NewJob, Submitted
+from tickwheel.client.jobs import NewJob, Submitted
 
 
 @dataclass(frozen=True)

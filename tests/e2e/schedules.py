@@ -21,11 +21,11 @@ from testkit.deployment import Deployment
 from testkit.polling import eventually
 from tests.e2e.sink import Arrival, Sink, Target
 from tickwheel.client import Client
-from tickwheel.endpoint import LoopbackTransport
+from tickwheel.client.endpoint import LoopbackTransport
+from tickwheel.client.fires import Backfill, Difference, Fire
+from tickwheel.client.schedule_parts import Every
+from tickwheel.client.schedules import NewSchedule, Schedule
 from tickwheel.errors import ApiProblem
-from tickwheel.fires import Backfill, Difference, Fire
-from tickwheel.schedule_parts import Every
-from tickwheel.schedules import NewSchedule, Schedule
 
 T = TypeVar("T")
 

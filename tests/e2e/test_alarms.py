@@ -24,7 +24,7 @@ from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import reaches, send
 from tickwheel.client import Client
-from tickwheel.jobs import RetryPolicy
+from tickwheel.client.jobs import RetryPolicy
 from tickwheel.local.checkout import find_checkout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]

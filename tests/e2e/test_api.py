@@ -5,7 +5,7 @@ import pytest
 from botocore.credentials import Credentials
 
 from functions.api.openapi import document as described
-from tickwheel.signing import SigV4
+from tickwheel.client.signing import SigV4
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

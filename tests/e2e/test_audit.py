@@ -20,7 +20,7 @@ from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import Update, send
 from tickwheel.client import Client
-from tickwheel.jobs import NewJob, RetryPolicy, Submitted
+from tickwheel.client.jobs import NewJob, RetryPolicy, Submitted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

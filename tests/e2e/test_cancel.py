@@ -9,8 +9,8 @@ from testkit.deployment import Deployment
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import CancelledFar, FarJobs, reaches, send
 from tickwheel.client import Client
+from tickwheel.client.jobs import RetryPolicy
 from tickwheel.errors import ApiProblem
-from tickwheel.jobs import RetryPolicy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

@@ -14,8 +14,8 @@ import pytest
 from testkit.deployment import Deployment
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
+from tickwheel.commands.local import _examples
 from tickwheel.errors import ApiProblem
-from tickwheel.local.commands import _examples
 from tickwheel.local.state import Running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]

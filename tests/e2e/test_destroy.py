@@ -5,8 +5,8 @@ import pytest
 from botocore.credentials import Credentials
 
 from testkit.deployment import SCHEDULER, STORAGE, Deployment
-from tickwheel.endpoint import LoopbackTransport
-from tickwheel.signing import SigV4
+from tickwheel.client.endpoint import LoopbackTransport
+from tickwheel.client.signing import SigV4
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

@@ -12,8 +12,8 @@ from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import reaches, send
 from tickwheel.client import Client
+from tickwheel.client.jobs import NewJob, Refused, Submitted
 from tickwheel.errors import ApiProblem
-from tickwheel.jobs import NewJob, Refused, Submitted
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

@@ -12,7 +12,7 @@ from schemathesis import Case
 from functions.api.openapi import document
 from tests.described import CHECKS, for_each_case, operations_of
 from tickwheel.client import Client
-from tickwheel.signing import SigV4
+from tickwheel.client.signing import SigV4
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

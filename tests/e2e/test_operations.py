@@ -14,8 +14,8 @@ from testkit.polling import eventually
 from tests.e2e.sink import Sink, Target
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
-from tickwheel.jobs import NewJob, Submitted
-from tickwheel.operations import JobFilter, Operation
+from tickwheel.client.jobs import NewJob, Submitted
+from tickwheel.client.operations import JobFilter, Operation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

@@ -28,9 +28,9 @@ from tests.e2e.schedules import (
 )
 from tests.e2e.sink import Target
 from tickwheel.client import Client
+from tickwheel.client.fires import Fire
+from tickwheel.client.schedules import NewSchedule
 from tickwheel.errors import ApiProblem
-from tickwheel.fires import Fire
-from tickwheel.schedules import NewSchedule
 
 # The first of them waits for all.
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e"), pytest.mark.timeout(900)]

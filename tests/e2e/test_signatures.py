@@ -9,8 +9,8 @@ from botocore.credentials import Credentials
 
 from testkit.deployment import Deployment
 from tickwheel.client import Client
+from tickwheel.client.signing import SigV4
 from tickwheel.errors import ApiProblem
-from tickwheel.signing import SigV4
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 

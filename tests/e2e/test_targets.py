@@ -18,8 +18,8 @@ from testkit.deployment import Deployment
 from testkit.polling import eventually
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
+from tickwheel.client.jobs import Submitted
 from tickwheel.errors import ApiProblem
-from tickwheel.jobs import Submitted
 from tickwheel.local.settings import LOCAL_ACCOUNT, LOCAL_REGION
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]

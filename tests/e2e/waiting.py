@@ -14,7 +14,7 @@ from testkit.polling import eventually
 from tests.e2e.schedules import MINUTE, fires_of
 from tests.e2e.sink import Target
 from tickwheel.client import Client
-from tickwheel.jobs import Job, Submitted
+from tickwheel.client.jobs import Job, Submitted
 
 LONGEST_ABSENCE = 240.0
 """Seconds. A message that was with a killed function comes back after 95 s, and a tick is a minute away."""

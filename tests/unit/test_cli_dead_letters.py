@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_client_dead_letters import ID, PATH, dead_letter_json, page_json, part_json
 from tickwheel.cli import app
-from tickwheel.dead_letter_commands import parse_past
+from tickwheel.commands.dead_letters import parse_past
 
 ACME = ["--tenant", "acme"]
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)

@@ -12,7 +12,7 @@ from tests.api_server import Answer, ApiServer, Request
 from tests.unit.test_cli import wide_terminal
 from tests.unit.test_client_operations import ID, PATH, WAITING, a_part, an_export, operation_json
 from tickwheel.cli import app
-from tickwheel.operation_commands import parse_due, parse_shift
+from tickwheel.commands.operations import parse_due, parse_shift
 
 __all__ = ["wide_terminal"]
 
@@ -32,7 +32,7 @@ def run(*arguments: str, server: ApiServer | None = None, typed: str | None = No
 
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickwheel.operation_calls._FIRST_POLL", 0.0)
+    monkeypatch.setattr("tickwheel.client.calls.operations._FIRST_POLL", 0.0)
 
 
 def bodies(server: ApiServer) -> list[dict[str, Any]]:

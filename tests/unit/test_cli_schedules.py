@@ -549,7 +549,7 @@ class TestImport:
         def interrupted(*_arguments: object, **_options: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("tickwheel.schedule_calls.Schedules.put_many", interrupted)
+        monkeypatch.setattr("tickwheel.client.calls.schedules.Schedules.put_many", interrupted)
         file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, "{oops", {**NIGHTLY, "id": "b"})
         with ApiServer() as server:
             result = run("import", str(file), server=server)

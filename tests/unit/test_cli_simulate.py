@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 from simulation.catalogue import SCENARIOS
 from simulation.scenario import Goal, Scenario
 from tests.simulation.small import a_scenario
-from tickwheel import simulate_command
 from tickwheel.cli import app
+from tickwheel.commands import simulate as simulate_command
 from tickwheel.errors import NotACheckout
 
 

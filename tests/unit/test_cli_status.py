@@ -13,8 +13,8 @@ from tests.api_server import Answer, ApiServer
 from tests.unit.test_cli import wide_terminal
 from tests.unit.test_client_health import class_json, health_json, troubled_json
 from tickwheel.cli import app
-from tickwheel.health import Health
-from tickwheel.status_screen import duration, screen_of
+from tickwheel.client.health import Health
+from tickwheel.screens.status import duration, screen_of
 
 __all__ = ["wide_terminal"]
 

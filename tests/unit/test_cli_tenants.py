@@ -10,7 +10,7 @@ from tests.api_server import Answer, ApiServer
 from tests.unit.test_cli import wide_terminal
 from tests.unit.test_client_tenants import DELETION, ROLE, STAGE, UNLIMITED, tenant_json
 from tickwheel.cli import app
-from tickwheel.tenant_commands import Amount, parse_limit, parse_rate
+from tickwheel.commands.tenants import Amount, parse_limit, parse_rate
 
 __all__ = ["wide_terminal"]
 

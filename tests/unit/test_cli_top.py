@@ -21,8 +21,8 @@ from tests.unit.test_client_health import (
     troubled_json,
 )
 from tickwheel.cli import app
-from tickwheel.health import Health
-from tickwheel.top_screen import lag_text, rate_text, sparkline, top_of
+from tickwheel.client.health import Health
+from tickwheel.screens.top import lag_text, rate_text, sparkline, top_of
 
 PROBLEM = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbidden"})
 
@@ -97,7 +97,7 @@ def test_it_ends_when_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tickwheel.top_command.time.sleep", interrupt)
+    monkeypatch.setattr("tickwheel.commands.top.time.sleep", interrupt)
     with ApiServer(Answer(200, troubled_json())) as server:
         assert run("--every", "9", server=server).exit_code == 0
 

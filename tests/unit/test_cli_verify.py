@@ -17,8 +17,8 @@ from functions.domain.far_ring.cursor import oldest_bucket, set_back
 from testkit.fakes import InMemoryShardStore
 from testkit.world.stores import in_memory
 from tests.properties import mutations
-from tickwheel import verify_command
 from tickwheel.cli import app
+from tickwheel.commands import verify as verify_command
 from tickwheel.errors import NotACheckout
 from verification import engine
 from verification.acts import Act

@@ -10,10 +10,10 @@ from botocore.credentials import Credentials
 from functions.api.http.call_body import HttpBody, RetryBody
 from functions.api.jobs.bodies import JobBody
 from tests.api_server import LOST, Answer, ApiServer, job_json
-from tickwheel.backoff import Backoff
 from tickwheel.client import Client
+from tickwheel.client.backoff import Backoff
+from tickwheel.client.jobs import Http, NewJob, Refused, RetryPolicy, Submitted, Unanswered
 from tickwheel.errors import ApiProblem, InvalidJob, NoCredentials, NoEndpoint, Unreachable
-from tickwheel.jobs import Http, NewJob, Refused, RetryPolicy, Submitted, Unanswered
 
 BUSY = Answer(429, {"status": 429, "code": "throttled", "title": "Too many requests"}, (("Retry-After", "7"),))
 DOWN = Answer(503, {"message": "Service Unavailable"})
@@ -330,7 +330,7 @@ def test_the_endpoint_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_endpoint_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tickwheel.endpoint.read_running", lambda: None)
+    monkeypatch.setattr("tickwheel.client.endpoint.read_running", lambda: None)
 
     with pytest.raises(NoEndpoint, match="TICKWHEEL_ENDPOINT"):
         Client()

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer
-from tickwheel.backoff import Backoff
-from tickwheel.breakers import Breaker
 from tickwheel.cli import app
 from tickwheel.client import Client
+from tickwheel.client.backoff import Backoff
+from tickwheel.client.breakers import Breaker
 from tickwheel.errors import Unreachable
 
 HOST = "https://example.com"

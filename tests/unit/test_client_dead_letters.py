@@ -7,7 +7,7 @@ import pytest
 
 from tests.api_server import LOST, Answer, ApiServer
 from tests.unit.test_client_schedules import a_client
-from tickwheel.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter, NotDone, Part, Replay
+from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter, NotDone, Part, Replay
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
 ACME = DeadLetterFilter(tenant="acme")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tickwheel.durations import parse_duration, seconds
+from tickwheel.client.durations import parse_duration, seconds
 
 
 @pytest.mark.parametrize(

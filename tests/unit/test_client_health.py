@@ -7,10 +7,10 @@ import pytest
 
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_client_tenants import a_client
-from tickwheel.breakers import Breaker
+from tickwheel.client.breakers import Breaker
+from tickwheel.client.health import ClassHealth, Listed, ShardHealth, ShardsHealth, SweeperHealth, UnservedTenant
+from tickwheel.client.pulse import FIGURES, Lag, Standout
 from tickwheel.errors import ApiProblem, Unreachable
-from tickwheel.health import ClassHealth, Listed, ShardHealth, ShardsHealth, SweeperHealth, UnservedTenant
-from tickwheel.pulse import FIGURES, Lag, Standout
 
 AT = "2030-01-31T12:00:00.000Z"
 LAST_MINUTE = "2030-01-31T11:59:00.000Z"

@@ -9,8 +9,8 @@ import pytest
 from tests.api_server import LOST, Answer, ApiServer
 from tests.unit.test_client import DOWN, Waits, a_client
 from tickwheel.client import Client
+from tickwheel.client.calls.jobs import Ended, Explanation, Heartbeat, Waiting
 from tickwheel.errors import ApiProblem, InvalidJob, Unreachable
-from tickwheel.job_calls import Ended, Explanation, Heartbeat, Waiting
 
 JOB = "j1~acme~x:y"
 PATH = "/v1/jobs/j1~acme~x%3Ay"

@@ -11,10 +11,10 @@ from botocore.credentials import Credentials
 
 from tests.api_server import LOST, Answer, ApiServer
 from tests.unit.test_client_schedules import a_client
-from tickwheel.backoff import Backoff
 from tickwheel.client import Client
+from tickwheel.client.backoff import Backoff
+from tickwheel.client.operations import Example, JobFilter, Operation
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
-from tickwheel.operations import Example, JobFilter, Operation
 
 ID = "o" + "1" * 25
 PATH = f"/v1/operations/acme/{ID}"

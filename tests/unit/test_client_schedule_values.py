@@ -11,10 +11,10 @@ from functions.api.openapi import document
 from functions.api.schedules.bodies import ScheduleBody, TemplateBody, read_schedule
 from functions.domain.schedules.record import encode_schedule
 from testkit.builders import NOON
+from tickwheel.client.jobs import Http, RetryPolicy
+from tickwheel.client.schedule_parts import Calendar, Every, Recurrence, Window
+from tickwheel.client.schedules import STANDING, NewSchedule
 from tickwheel.errors import InvalidSchedule
-from tickwheel.jobs import Http, RetryPolicy
-from tickwheel.schedule_parts import Calendar, Every, Recurrence, Window
-from tickwheel.schedules import STANDING, NewSchedule
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 NIGHTLY: dict[str, Any] = {"tenant": "acme", "id": "nightly", "cron": "0 3 * * *", "job": {"target": "handler:echo"}}

@@ -10,11 +10,11 @@ import pytest
 from botocore.credentials import Credentials
 
 from tests.api_server import LOST, Answer, ApiServer, Request
-from tickwheel.backoff import Backoff
 from tickwheel.client import Client
+from tickwheel.client.backoff import Backoff
+from tickwheel.client.fires import FireCount, Run
+from tickwheel.client.schedules import NewSchedule, NotStored, Put, Stored
 from tickwheel.errors import ApiProblem, Unreachable
-from tickwheel.fires import FireCount, Run
-from tickwheel.schedules import NewSchedule, NotStored, Put, Stored
 
 DOWN = Answer(503, {"message": "Service Unavailable"})
 NO_SUCH = Answer(404, {"status": 404, "code": "schedule_not_found", "title": "There is no such schedule"})

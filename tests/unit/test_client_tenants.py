@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.api_server import Answer, ApiServer
-from tickwheel.backoff import Backoff
 from tickwheel.client import Client
+from tickwheel.client.backoff import Backoff
+from tickwheel.client.tenants import LIMITS, Deletion, StageStatus, Tenant
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
-from tickwheel.tenants import LIMITS, Deletion, StageStatus, Tenant
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
 UNLIMITED: dict[str, Any] = {

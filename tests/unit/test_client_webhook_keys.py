@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.api_server import Answer, ApiServer
-from tickwheel.backoff import Backoff
 from tickwheel.cli import app
 from tickwheel.client import Client
+from tickwheel.client.backoff import Backoff
+from tickwheel.client.webhook_keys import WebhookKey
 from tickwheel.errors import ApiProblem, Unreachable
-from tickwheel.webhook_keys import WebhookKey
 
 KEYS = {"keys": [{"id": "k2", "secret": "whsec_bmV3"}, {"id": "k1", "secret": "whsec_b2xk"}]}
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tickwheel import cost_command
 from tickwheel.cli import app
+from tickwheel.commands import cost as cost_command
 from tickwheel.errors import NotACheckout
 
 DOCS = Path(__file__).parents[2] / "docs"

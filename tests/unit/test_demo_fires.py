@@ -5,16 +5,16 @@ from typing import Any
 
 from rich.console import Console
 
+from tickwheel.client.fires import FireCount
+from tickwheel.client.schedule_parts import Every
+from tickwheel.client.schedules import NewSchedule
 from tickwheel.demo.fires import FiresVerdict, JudgedSchedule, Watched, judge_fires
 from tickwheel.demo.judge import judge
 from tickwheel.demo.report import as_json, tables
 from tickwheel.demo.schedules import Import
 from tickwheel.demo.sink import Arrival
 from tickwheel.errors import ApiProblem
-from tickwheel.fires import FireCount
-from tickwheel.herd import Load
-from tickwheel.schedule_parts import Every
-from tickwheel.schedules import NewSchedule
+from tickwheel.screens.herd import Load
 
 COUNTED_AT = datetime(2027, 1, 31, 8, 58, tzinfo=UTC)
 IMPORTED_AT = datetime(2027, 1, 31, 8, 59, 30, tzinfo=UTC)

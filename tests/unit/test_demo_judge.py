@@ -2,11 +2,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tickwheel.client.jobs import Job, Refused, Submission, Submitted
 from tickwheel.demo.judge import Outcome, Verdict, judge, percentile
 from tickwheel.demo.sink import Arrival
 from tickwheel.demo.workload import Fate, PlannedJob
 from tickwheel.errors import ApiProblem
-from tickwheel.jobs import Job, Refused, Submission, Submitted
 
 DUE_AT = datetime(2027, 1, 31, 9, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)

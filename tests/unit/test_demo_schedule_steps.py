@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from tickwheel.client import Client
+from tickwheel.client.fires import FireCount
+from tickwheel.client.schedules import NewSchedule, NotStored, Put, Schedule, Stored
 from tickwheel.demo.narrator import Narrator
 from tickwheel.demo.schedule_steps import await_fires, count_herd, import_schedules
 from tickwheel.demo.schedules import Import, plan_schedules
 from tickwheel.demo.sink import Sink
 from tickwheel.errors import ApiProblem
-from tickwheel.fires import FireCount
-from tickwheel.herd import Load
-from tickwheel.schedules import NewSchedule, NotStored, Put, Schedule, Stored
+from tickwheel.screens.herd import Load
 
 NOW = datetime(2027, 1, 31, 9, tzinfo=UTC)
 NEVER = ApiProblem(status=422, code="invalid_schedule", title="refused", detail="cron never fires")

@@ -8,6 +8,10 @@ from typing import Any, cast, get_args
 import pytest
 
 from tickwheel.client import Client
+from tickwheel.client.fires import FireCount
+from tickwheel.client.jobs import Priority
+from tickwheel.client.schedule_parts import Every
+from tickwheel.client.schedules import NewSchedule, NotStored, Put, Schedule, Stored
 from tickwheel.demo.schedules import (
     NEVER,
     OWN_TENANT,
@@ -19,10 +23,6 @@ from tickwheel.demo.schedules import (
 )
 from tickwheel.demo.workload import read_rows
 from tickwheel.errors import ApiProblem, Unreachable
-from tickwheel.fires import FireCount
-from tickwheel.jobs import Priority
-from tickwheel.schedule_parts import Every
-from tickwheel.schedules import NewSchedule, NotStored, Put, Schedule, Stored
 
 ROWS = read_rows(Path(__file__).parents[2] / "examples" / "kubernetes-periodics.jsonl")
 SINK = "http://127.0.0.1:1234"

@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer, Request
 from tickwheel.cli import app
+from tickwheel.client.fires import FireCount
 from tickwheel.errors import ApiProblem
-from tickwheel.fires import FireCount
-from tickwheel.herd import SPREADS, Load, plot, suggest
+from tickwheel.screens.herd import SPREADS, Load, plot, suggest
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
 PROBLEM = {

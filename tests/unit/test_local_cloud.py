@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from tickwheel.cli import app
-from tickwheel.endpoint import find_endpoint
+from tickwheel.client.endpoint import find_endpoint
 from tickwheel.local.checkout import Checkout
 from tickwheel.local.cloud import LocalCloud, answers, forget_old_clouds, stop_group
 from tickwheel.local.processes import command_of, end_group, group_exists
@@ -137,7 +137,7 @@ def test_a_state_file_that_makes_no_sense_is_no_running_cloud(checkout: Checkout
 
 def test_the_client_finds_the_running_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     running = Running(pid=1, port=1, log="x", api_endpoint="http://a.execute-api.localhost:1")
-    monkeypatch.setattr("tickwheel.endpoint.read_running", lambda: running)
+    monkeypatch.setattr("tickwheel.client.endpoint.read_running", lambda: running)
 
     assert find_endpoint(None).is_local_cloud
 
@@ -154,8 +154,8 @@ def test_a_group_that_ignores_a_polite_request_is_killed() -> None:
 
 
 def test_status_and_down_say_that_nothing_runs(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("commands", "stack"):
-        monkeypatch.setattr(f"tickwheel.local.{module}.find_checkout", lambda: checkout)
+    for module in ("commands.local", "local.stack"):
+        monkeypatch.setattr(f"tickwheel.{module}.find_checkout", lambda: checkout)
 
     status = CliRunner().invoke(app, ["local", "status"])
     down = CliRunner().invoke(app, ["local", "down"])

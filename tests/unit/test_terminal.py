@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from testkit.builders import NOON
-from tickwheel.terminal import print_fields
+from tickwheel.commands.terminal import print_fields
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tests.api_server import Answer, ApiServer
 from tests.unit.test_cli import wide_terminal
 from tickwheel.cli import app
 from tickwheel.client import Client
-from tickwheel.tenants import Cap, Figures, ScheduleLoad, Usage
+from tickwheel.client.tenants import Cap, Figures, ScheduleLoad, Usage
 
 __all__ = ["wide_terminal"]
 

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from tickwheel.options import with_options
+from tickwheel.commands.options import with_options
 
 
 def _said(*, since: str | None = None, tag: str | None = None) -> dict[str, Any]:

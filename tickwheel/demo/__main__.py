@@ -16,11 +16,11 @@ from types import FrameType
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
+from tickwheel.commands.terminal import complain
 from tickwheel.demo.narrator import Narrator
 from tickwheel.demo.report import as_json, tables
 from tickwheel.demo.run import run
 from tickwheel.errors import TickwheelError
-from tickwheel.terminal import complain
 
 _WIDTH_OF_FILES = 100
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from tickwheel.client.schedules import NewSchedule
 from tickwheel.demo.judge import named
 from tickwheel.demo.schedules import Import
 from tickwheel.demo.sink import Arrival
-from tickwheel.herd import Load
-from tickwheel.schedules import NewSchedule
+from tickwheel.screens.herd import Load
 
 _MINUTE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from tickwheel.client.jobs import Job, Submission, Submitted
 from tickwheel.demo.sink import Arrival
 from tickwheel.demo.workload import Fate, PlannedJob
-from tickwheel.jobs import Job, Submission, Submitted
 
 SETTLED = frozenset({"succeeded", "failed", "cancelled", "expired"})
 """States that a job leaves only when somebody changes it."""

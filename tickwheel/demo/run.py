@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from tickwheel.client import Client
+from tickwheel.client.jobs import Job, NewJob, Priority, Refused, Submission, Submitted
 from tickwheel.demo.dead_letters import DeadLetterTable
 from tickwheel.demo.fires import FiresVerdict, judge_fires
 from tickwheel.demo.judge import SETTLED, Verdict, judge
@@ -18,7 +19,6 @@ from tickwheel.demo.schedules import plan_schedules, schedule_names
 from tickwheel.demo.sink import Sink
 from tickwheel.demo.workload import Fate, PlannedJob, plan, read_rows
 from tickwheel.errors import TickwheelError
-from tickwheel.jobs import Job, NewJob, Priority, Refused, Submission, Submitted
 from tickwheel.local import local_stack
 from tickwheel.local.checkout import find_checkout
 

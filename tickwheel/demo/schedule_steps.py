@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from rich.text import Text
 
 from tickwheel.client import Client
+from tickwheel.client.schedules import NewSchedule, NotStored, Put
 from tickwheel.demo.fires import Watched
 from tickwheel.demo.narrator import Narrator
 from tickwheel.demo.schedules import HOURS, OWN_TENANT, SPREAD, Import, count_loads, import_all
 from tickwheel.demo.sink import Sink
-from tickwheel.herd import Load, plot
-from tickwheel.schedules import NewSchedule, NotStored, Put
+from tickwheel.screens.herd import Load, plot
 
 _PATIENCE = timedelta(seconds=120)
 _LOOK_SECONDS = 0.25

@@ -12,12 +12,12 @@ from typing import Any, get_args
 from urllib.parse import quote
 
 from tickwheel.client import Client
-from tickwheel.durations import parse_duration
+from tickwheel.client.durations import parse_duration
+from tickwheel.client.jobs import Priority, RetryPolicy
+from tickwheel.client.schedule_parts import Every
+from tickwheel.client.schedules import NewSchedule, NotStored, Put
 from tickwheel.errors import ApiProblem, Unreachable
-from tickwheel.herd import Load
-from tickwheel.jobs import Priority, RetryPolicy
-from tickwheel.schedule_parts import Every
-from tickwheel.schedules import NewSchedule, NotStored, Put
+from tickwheel.screens.herd import Load
 
 SPREAD = timedelta(hours=1)
 

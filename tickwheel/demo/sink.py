@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import unquote
 
+from tickwheel.client.instants import parse_instant
 from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 from tickwheel.demo.workload import DOOMED_ATTEMPTS, Fate
-from tickwheel.instants import parse_instant
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tickwheel.jobs import NewJob, Precision, Priority, RetryPolicy
+from tickwheel.client.jobs import NewJob, Precision, Priority, RetryPolicy
 
 SHORTEST_DELAY = timedelta(seconds=2)
 LONGEST_DELAY = timedelta(seconds=172)

@@ -1,0 +1,28 @@
+"""Tickwheel's API as typed calls: the client, what it is given, and what it returns."""
+
+from tickwheel.client.api import Client
+from tickwheel.client.dead_letters import DeadLetter, LetterFilter
+from tickwheel.client.jobs import Http, Job, NewJob, RetryPolicy
+from tickwheel.client.operations import JobFilter, Operation
+from tickwheel.client.schedule_parts import Calendar, Every, Recurrence, Window
+from tickwheel.client.schedules import NewSchedule, Schedule
+from tickwheel.client.tenants import Tenant
+
+__all__ = [
+    "Calendar",
+    "Client",
+    "DeadLetter",
+    "Every",
+    "Http",
+    "Job",
+    "JobFilter",
+    "LetterFilter",
+    "NewJob",
+    "NewSchedule",
+    "Operation",
+    "Recurrence",
+    "RetryPolicy",
+    "Schedule",
+    "Tenant",
+    "Window",
+]

@@ -1,0 +1,373 @@
+"""Tickwheel's API as typed calls.
+
+with Client() as client:
+    job = client.submit("https://example.com/hook", tenant="acme", delay=timedelta(minutes=5))
+    client.get(job.id).state
+    nightly = NewSchedule("nightly", tenant="acme", cron="0 3 * * *", target="https://example.com/hook")
+    client.schedules.put(nightly).next_fire
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlencode
+
+import httpx
+from botocore.credentials import Credentials
+from botocore.session import Session
+
+from tickwheel.client.answers import read_answer
+from tickwheel.client.backoff import Backoff
+from tickwheel.client.batches import (
+    MAY_HAVE_BEEN_APPLIED,
+    MOST_JOBS_A_REQUEST,
+    NOT_APPLIED,
+    Encoded,
+    as_submission,
+    batches_of,
+    encode,
+    is_worth_repeating,
+    read_results,
+)
+from tickwheel.client.breakers import Breaker
+from tickwheel.client.calls.dead_letters import DeadLetters
+from tickwheel.client.calls.jobs import JobCalls, path_of
+from tickwheel.client.calls.operations import Operations
+from tickwheel.client.calls.schedules import Schedules
+from tickwheel.client.calls.tenants import Tenants, turn_stage
+from tickwheel.client.endpoint import LoopbackTransport, find_endpoint
+from tickwheel.client.health import Health
+from tickwheel.client.jobs import (
+    Cancellation,
+    Delivery,
+    Http,
+    Job,
+    NewJob,
+    Precision,
+    Priority,
+    RetryPolicy,
+    Submission,
+    Submitted,
+)
+from tickwheel.client.signing import SigV4, default_credentials
+from tickwheel.client.tenants import StageStatus
+from tickwheel.client.webhook_keys import WebhookKey
+from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, NoEndpoint, Unreachable
+from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_CONFLICT = 409  # with a Retry-After: not yet
+
+
+class Client(JobCalls):
+    """Speaks to one deployed scheduler; use it as a context manager, or call `close`. Threads may share it.
+
+    The endpoint is the argument, else `TICKWHEEL_ENDPOINT`, else the local cloud of this checkout. Requests are
+    signed with `credentials`, else with what botocore's default chain finds; the region is the argument, else the
+    one in the endpoint's name, else the session's. The local cloud is signed for with its own test credentials.
+
+    A request that failed is sent again, with backoff and after any `Retry-After`, when that is safe: see `submit`.
+    Raises NoEndpoint or NoCredentials.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        region: str | None = None,
+        credentials: Credentials | None = None,
+        session: Session | None = None,
+        timeout: timedelta = timedelta(seconds=30),
+        transport: httpx.BaseTransport | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._endpoint = find_endpoint(endpoint)
+        self._backoff = backoff or Backoff()
+        session = session or Session()
+        if self._endpoint.is_local_cloud:
+            region = region or LOCAL_REGION
+            credentials = credentials or Credentials(LOCAL_ACCESS_KEY, LOCAL_SECRET_KEY)
+        region = region or self._endpoint.region or session.get_config_variable("region")
+        if region is None:
+            raise NoEndpoint(
+                f"the address {self._endpoint.url} names no region: pass region=, or set AWS_DEFAULT_REGION"
+            )
+        if transport is None and self._endpoint.is_on_this_machine:
+            transport = LoopbackTransport(httpx.HTTPTransport())  # otherwise httpx's own, which honours a proxy
+        self._http = httpx.Client(
+            auth=SigV4(credentials or default_credentials(session), region=region),
+            timeout=timeout.total_seconds(),
+            transport=transport,
+        )
+        self.schedules = Schedules(self._call)
+        """The calls about schedules."""
+        self.dead_letters = DeadLetters(self._call)
+        """The calls about dead letters."""
+        self.operations = Operations(self._call, self._download, sleep=self._backoff.sleep)
+        """The calls about many jobs at once."""
+        self.tenants = Tenants(self._call)
+        """The calls about tenants."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    @property
+    def endpoint(self) -> str:
+        """The address in use."""
+        return self._endpoint.url
+
+    def submit(
+        self,
+        target: str,
+        *,
+        tenant: str,
+        payload: Any = None,
+        run_at: datetime | None = None,
+        delay: timedelta | None = None,
+        idempotency_key: str | None = None,
+        priority: Priority | None = None,
+        delivery: Delivery | None = None,
+        precision: Precision | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: timedelta | None = None,
+        expires_after: timedelta | None = None,
+        http: Http | None = None,
+        asynchronous: bool | None = None,
+        tags: Sequence[str] = (),
+        traceparent: str | None = None,
+    ) -> Submitted:
+        """Submits one job; see NewJob for the fields, and `submit_job` for the traceparent.
+
+        Retried only when that cannot make two jobs: when the request never left, or was refused with
+        429. After a lost answer (a time-out, 500, 502, 503, 504) the scheduler may have taken the job, so it is
+        sent again only with an idempotency key, with which the repeat answers with the first job.
+
+        Raises InvalidJob before anything is sent, ApiProblem when the scheduler refuses, and Unreachable, which
+        says whether the job may have been taken.
+        """
+        return self.submit_job(
+            NewJob(
+                target,
+                tenant=tenant,
+                payload=payload,
+                run_at=run_at,
+                delay=delay,
+                idempotency_key=idempotency_key,
+                priority=priority,
+                delivery=delivery,
+                precision=precision,
+                retry=retry,
+                timeout=timeout,
+                expires_after=expires_after,
+                http=http,
+                asynchronous=asynchronous,
+                tags=tags,
+            ),
+            traceparent=traceparent,
+        )
+
+    def submit_job(self, job: NewJob, *, traceparent: str | None = None) -> Submitted:
+        """Submits a job made beforehand; promises and errors as `submit`.
+
+        traceparent: W3C's, of the trace that the job belongs to: its target receives it. The client does not look for one.
+        """
+        repeatable, headers = job.idempotency_key is not None, _trace_headers(traceparent)
+        body = self._call("POST", "/v1/jobs", content=encode(job), repeatable=repeatable, headers=headers)
+        return read_answer(Submitted.from_json, body)
+
+    def submit_many(
+        self,
+        jobs: Iterable[NewJob],
+        *,
+        batch_size: int = MOST_JOBS_A_REQUEST,
+        traceparent: str | None = None,
+        on_progress: Callable[[Sequence[Submission]], None] | None = None,
+    ) -> list[Submission]:
+        """Submits any number of jobs in requests of up to 500 and below 5 MB; one result per job, in order.
+
+        No job is lost and none raises: each result is Submitted, Refused (the scheduler did not take it), or
+        Unanswered (it may have). `on_progress` is called with the results of each request. traceparent: of all of
+        them; raises InvalidJob for one that is not valid.
+
+        A request that may have been applied is sent again only when every job in it carries an idempotency key:
+        one job without a key would be doubled. Single jobs that the scheduler was too busy for are sent again by
+        the same rule.
+        """
+        results: list[Submission] = []
+        headers = _trace_headers(traceparent)
+        for batch in batches_of(jobs, max(1, min(batch_size, MOST_JOBS_A_REQUEST))):
+            settled = self._submit_batch(batch, headers)
+            results += settled
+            if on_progress is not None:
+                on_progress(settled)
+        return results
+
+    def get(self, job_id: str) -> Job:
+        """The job as it stands; raises ApiProblem (404) for an id that no job has."""
+        return read_answer(Job.from_json, self._call("GET", path_of(job_id), repeatable=True))
+
+    def cancel(self, job_id: str) -> Cancellation:
+        """Cancels the job, or asks a running attempt to stop.
+
+        Raises ApiProblem: 409 with code `already_settled` or `too_late`, 404 for an id that no job has.
+        """
+        body = self._call("DELETE", path_of(job_id), repeatable=True)
+        return read_answer(lambda answer: Cancellation(id=answer["id"], state=answer["state"]), body)
+
+    def breakers(self, tenant: str, *, page_size: int = 100) -> Iterator[Breaker]:
+        """The destinations that a tenant's jobs leave alone because they fail, in order; a request for each page."""
+        after: str | None = ""
+        while after is not None:
+            query = urlencode({"tenant": tenant, "limit": page_size, **({"after": after} if after else {})})
+            found, after = read_answer(_read_breakers, self._call("GET", f"/v1/breakers?{query}", repeatable=True))
+            yield from found
+
+    def reset_breaker(self, tenant: str, destination: str) -> bool:
+        """Closes a breaker now, of a destination or of the one that a target goes to; whether it was open.
+
+        Retried after a lost answer: then what the first request closed counts as closed before.
+        """
+        content = json.dumps({"tenant": tenant, "destination": destination}).encode()
+        body = self._call("POST", "/v1/breakers:reset", content=content, repeatable=True)
+        return read_answer(lambda answer: not answer["was_closed"], body)
+
+    def pause(self, *, note: str = "", version: int | None = None) -> StageStatus:
+        """Lets nothing of any tenant be promoted or called until `resume`; for operators."""
+        return turn_stage(self._call, "pause", note=note, version=version)
+
+    def resume(self, *, note: str = "", version: int | None = None) -> StageStatus:
+        """Ends the pause of the whole stage; tenants that are paused by themselves stay so."""
+        return turn_stage(self._call, "resume", note=note, version=version)
+
+    def health(self) -> Health:
+        """How the stage does; for operators."""
+        return read_answer(Health.from_json, self._call("GET", "/v1/health", repeatable=True))
+
+    def webhook_keys(self, tenant: str) -> list[WebhookKey]:
+        """The keys that a tenant's requests to HTTP targets are signed with, the current one first."""
+        path = f"/v1/tenants/{quote(tenant, safe='')}/webhook-keys"
+        body = self._call("GET", path, repeatable=True)
+        return read_answer(
+            lambda answer: [WebhookKey(id=key["id"], secret=key["secret"]) for key in answer["keys"]],
+            body,
+            is_secret=True,
+        )
+
+    def _submit_batch(self, batch: "Sequence[Encoded]", headers: Mapping[str, str]) -> list[Submission]:
+        results: dict[int, Submission] = {}
+        waiting = dict(enumerate(batch))
+        attempt = 1
+        while True:
+            answers, itemised = self._send_batch(list(waiting.values()), headers)
+            results.update(zip(waiting, answers, strict=True))
+            waiting = {position: job for position, job in waiting.items() if is_worth_repeating(job, results[position])}
+            # A request that failed as a whole was repeated as often as is safe, and its jobs share that fate.
+            if not waiting or not itemised or not self._backoff.wait(attempt):
+                return [results[position] for position in range(len(batch))]
+            attempt += 1
+
+    def _send_batch(self, batch: "Sequence[Encoded]", headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
+        """One result per job, and whether the scheduler gave each its own."""
+        content = b'{"jobs":[' + b",".join(job.body for job in batch) + b"]}"
+        repeatable = all(job.job.idempotency_key is not None for job in batch)
+        try:
+            body = self._call("POST", "/v1/jobs:batch", content=content, repeatable=repeatable, headers=headers)
+            answers = read_answer(lambda answer: read_results(answer, count=len(batch)), body)
+        except (Unreachable, ApiProblem) as failure:
+            return [as_submission(job.job, failure) for job in batch], False
+        return [as_submission(job.job, answer) for job, answer in zip(batch, answers, strict=True)], True
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool,
+        content: bytes | None = None,
+        key: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> Any:
+        headers = {**headers, **({"Content-Type": "application/json"} if content is not None else {})}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+
+        def send() -> httpx.Response:
+            return self._http.request(method, self._endpoint.url + path, content=content, headers=headers)
+
+        return _json_of(self._insist(send, self._endpoint.url, repeatable=repeatable))
+
+    def _download(self, url: str) -> bytes:
+        """What an address holds that has a signature of its own, which is repeated nowhere."""
+        host = f"{httpx.URL(url).scheme}://{httpx.URL(url).host}"
+        return self._insist(lambda: self._http.get(url, auth=None), host, repeatable=True).content
+
+    def _insist(self, send: Callable[[], httpx.Response], address: str, *, repeatable: bool) -> httpx.Response:
+        """A successful answer, after as many attempts as are safe."""
+        attempt = 1
+        while True:
+            response: httpx.Response | None = None
+            failure: Unreachable | ApiProblem
+            try:
+                response = send()
+            except httpx.TransportError as error:
+                unreachable = failure = _unreachable(address, error)
+                safe = repeatable or not unreachable.may_have_been_applied
+            else:
+                if response.is_success:
+                    return response
+                failure = ApiProblem.from_json(_json_or_none(response), status=response.status_code)
+                status = response.status_code
+                is_early = status == _CONFLICT and "Retry-After" in response.headers
+                safe = status in NOT_APPLIED or is_early or (repeatable and status in MAY_HAVE_BEEN_APPLIED)
+            if not safe or not self._backoff.wait(attempt, response):
+                raise failure
+            attempt += 1
+
+
+def _trace_headers(traceparent: str | None) -> dict[str, str]:
+    """The scheduler ignores what is not valid, as the standard says; whoever passes one on purpose wants to know."""
+    if traceparent is None:
+        return {}
+    if not _TRACEPARENT.fullmatch(traceparent):
+        form = "must be VERSION-TRACE-PARENT-FLAGS in lower-case hexadecimal digits, 2, 32, 16 and 2 of them"
+        raise InvalidJob([FieldProblem("traceparent", form, traceparent)])
+    return {"traceparent": traceparent}
+
+
+def _read_breakers(body: Any) -> tuple[list[Breaker], str | None]:
+    return [Breaker.from_json(breaker) for breaker in body["breakers"]], body["next"]
+
+
+def _json_of(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError as error:
+        message = f"{response.request.url} answered {response.status_code} with something that is not JSON"
+        raise Unreachable(message, may_have_been_applied=True) from error
+
+
+def _json_or_none(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+def _unreachable(address: str, error: httpx.TransportError) -> Unreachable:
+    never_sent = isinstance(error, _NEVER_SENT)
+    reason = str(error) or type(error).__name__
+    advice = "check the address, or start the local cloud with `tickwheel local up`" if never_sent else "ask again"
+    return Unreachable(f"no answer from {address} ({reason}): {advice}", may_have_been_applied=not never_sent)

@@ -1,0 +1,103 @@
+"""The calls about dead letters, as `client.dead_letters`.
+
+All of them are sent again by themselves when an answer was lost: a job is replayed once, and purging twice is the same as
+once. Only an `at_least_once` job, which keeps no row, may run again.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tickwheel.client.answers import read_answer
+from tickwheel.client.calls.schedules import Call
+from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, Matches, Part, Replay
+from tickwheel.client.fields import without_none
+
+_PATH = "/v1/dead-letters"
+_MOST_SHOWN = 10
+
+
+class DeadLetters:
+    """Lists, shows, replays and purges. Every call raises ApiProblem when the scheduler refuses, and Unreachable."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def list(self, matching: DeadLetterFilter, *, page_size: int = 50) -> Iterator[DeadLetter]:
+        """The letters that match, newest first; a request for each page, some of which may be empty."""
+        after: str | None = ""
+        while after is not None:
+            query = {**matching.as_json(), "limit": page_size, **({"after": after} if after else {})}
+            page = self._call("GET", f"{_PATH}?{urlencode(query)}", repeatable=True)
+            found, after = read_answer(_read_page, page)
+            yield from found
+
+    def get(self, letter_id: str) -> DeadLetter:
+        """The letter with its payload; ApiProblem (404) when it was replayed or purged, or has expired."""
+        body = self._call("GET", _path_of(letter_id), repeatable=True)
+        return read_answer(DeadLetter.from_json, body, is_secret=True)
+
+    def replay(self, letter_id: str) -> Replay:
+        """Gives the job of the letter another budget of attempts, the first of them now.
+
+        Raises ApiProblem: 409 with code `not_replayable`, `payload_gone` or `job_not_failed`, 404 for no such letter.
+        """
+        return read_answer(
+            Replay.from_json, self._call("POST", f"{_path_of(letter_id)}:replay", repeatable=True, content=b"{}")
+        )
+
+    def purge(self, letter_id: str) -> None:
+        """Forgets the letter and the payload that it has kept. Once it is gone, purging it again is no error."""
+        self._call("DELETE", _path_of(letter_id), repeatable=True)
+
+    def count(self, matching: DeadLetterFilter) -> Matches:
+        """How many letters match, and the newest of them; nothing changes."""
+        count, newest = 0, []
+        for page in self._parts("purge", {**matching.as_json(), "dry_run": True}):
+            count += read_answer(lambda answer: int(answer["matched"]), page)
+            newest += read_answer(lambda answer: [DeadLetter.from_json(each) for each in answer["dead_letters"]], page)
+        return Matches(matched=count, newest=tuple(newest[:_MOST_SHOWN]))
+
+    def replay_many(
+        self,
+        matching: DeadLetterFilter,
+        *,
+        rate: float | None = None,
+        on_progress: Callable[[Part], None] | None = None,
+    ) -> Part:
+        """Replays all that match, newest first, and with a rate so many a second, at most 12 hours ahead.
+
+        One request after the other; `on_progress` is called with what each of them did. Repeating it replays nothing
+        twice.
+        """
+        return self._work("replay", without_none({**matching.as_json(), "rate": rate}), on_progress)
+
+    def purge_many(self, matching: DeadLetterFilter, *, on_progress: Callable[[Part], None] | None = None) -> Part:
+        """Forgets all that match; as `replay_many`."""
+        return self._work("purge", matching.as_json(), on_progress)
+
+    def _work(self, verb: str, body: dict[str, Any], on_progress: Callable[[Part], None] | None) -> Part:
+        parts: list[Part] = []
+        for answer in self._parts(verb, body):
+            parts.append(read_answer(Part.from_json, answer))
+            if on_progress is not None:
+                on_progress(parts[-1])
+        return Part.together(parts)
+
+    def _parts(self, verb: str, body: dict[str, Any]) -> Iterator[Any]:
+        after: str | None = ""
+        while after is not None:
+            asked = {**body, **({"after": after} if after else {})}
+            content = json.dumps(asked, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+            answer = self._call("POST", f"{_PATH}:{verb}", repeatable=True, content=content)
+            after = read_answer(lambda answer: answer["next"], answer)
+            yield answer
+
+
+def _path_of(letter_id: str) -> str:
+    return f"{_PATH}/{quote(letter_id, safe='')}"
+
+
+def _read_page(answer: Any) -> tuple[list[DeadLetter], str | None]:
+    return [DeadLetter.from_json(letter) for letter in answer["dead_letters"]], answer["next"]

@@ -1,0 +1,178 @@
+"""The calls about a job that was submitted: what its owner changes, and what its target reports."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from urllib.parse import quote
+
+from tickwheel.client.answers import read_answer
+from tickwheel.client.fields import duration_problems, instant_problems, optional_seconds, without_none
+from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.errors import FieldProblem, InvalidJob
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A job that waits until `due_at`. `moved_from` is the id that was asked for, where it goes on under another."""
+
+    id: str
+    tenant: str
+    state: Literal["scheduled", "retrying"]
+    due_at: datetime
+    moved_from: str | None = None
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Waiting":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            state=body["state"],
+            due_at=parse_instant(body["due_at"]),
+            moved_from=body.get("moved_from"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Why a job has not run yet, or what became of it: `reason` for programs, `detail` for people."""
+
+    id: str
+    state: str
+    reason: str
+    at: datetime | None
+    detail: str
+    remedy: str
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Explanation":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            state=body["state"],
+            reason=body["reason"],
+            at=parse_instant(body["at"]) if body["at"] else None,
+            detail=body["detail"],
+            remedy=body["remedy"] if "remedy" in body else body["would_change_it"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heartbeat:
+    """The attempt goes on until `lease_until`. `cancelled`: stop, and then complete or fail the job."""
+
+    id: str
+    state: str
+    lease_until: datetime
+    cancelled: bool
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Heartbeat":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            state=body["state"],
+            lease_until=parse_instant(body["lease_until"]),
+            cancelled=body["cancelled"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The attempt has ended, and its job is in this state."""
+
+    id: str
+    state: str
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Ended":
+        """Reads the scheduler's answer."""
+        return cls(id=body["id"], state=body["state"])
+
+
+class JobCalls:
+    """A part of the client. Every call is retried when an answer was lost: twice is the same as once.
+
+    Each raises Unreachable, and ApiProblem when the scheduler refuses: 409 says why, 404 that there is no such job.
+    """
+
+    def run_now(self, job_id: str) -> Waiting:
+        """Lets a job in the far ring, or its next attempt, run at once; it keeps its id."""
+        return read_answer(Waiting.from_json, self._call("POST", f"{path_of(job_id)}:run-now", repeatable=True))
+
+    def reschedule(self, job_id: str, *, run_at: datetime | None = None, delay: timedelta | None = None) -> Waiting:
+        """Gives a job that waits in the far ring another time; it goes on under a new id, and answers to the old one.
+
+        One of `run_at`, which is aware, and `delay`. Raises InvalidJob.
+        """
+        problems = [*instant_problems("run_at", run_at), *duration_problems("delay", delay)]
+        if (run_at is None) == (delay is None):
+            problems.append(FieldProblem("run_at", "give run_at or delay, and not both"))
+        if problems:
+            raise InvalidJob(problems)
+        return self.edit(
+            job_id, without_none({"run_at": run_at and format_instant(run_at), "delay": optional_seconds(delay)})
+        )
+
+    def edit(self, job_id: str, changes: Mapping[str, Any]) -> Waiting:
+        """Changes parts of a job that waits: an RFC 7396 merge patch of its JSON, where None gives a field its usual value."""
+        body = self._call("PATCH", path_of(job_id), content=_encode(changes), repeatable=True)
+        return read_answer(Waiting.from_json, body)
+
+    def explain(self, job_id: str) -> Explanation:
+        """Why the job has not run yet, or what became of it."""
+        return read_answer(Explanation.from_json, self._call("GET", f"{path_of(job_id)}/explain", repeatable=True))
+
+    def heartbeat(self, job_id: str, *, fence: int, lease: timedelta | None = None) -> Heartbeat:
+        """Extends the lease of an attempt whose target answered 202. lease: the time until the next heartbeat, at most.
+
+        The lease is 1 s to 12 h, and without one the timeout of the job and 5 s. ApiProblem (409) with the code
+        `stale_fence` or `already_settled`: the attempt is over, so stop.
+        """
+        asked = without_none({"fence": fence, "lease": optional_seconds(lease)})
+        return read_answer(Heartbeat.from_json, self._tell(job_id, "heartbeat", asked))
+
+    def complete(self, job_id: str, *, fence: int, result: Any = None) -> Ended:
+        """Tells that the target of an attempt has taken the job, with any JSON as its result."""
+        asked = without_none({"fence": fence, "result": result})
+        return read_answer(Ended.from_json, self._tell(job_id, "complete", asked))
+
+    def fail(
+        self,
+        job_id: str,
+        *,
+        fence: int,
+        error: str,
+        permanent: bool = False,
+        retry_after: timedelta | None = None,
+    ) -> Ended:
+        """Tells that the target of an attempt has failed: the job is tried again as its policy says, unless `permanent`."""
+        asked = without_none(
+            {
+                "fence": fence,
+                "error": error,
+                "permanent": permanent or None,
+                "retry_after": optional_seconds(retry_after),
+            }
+        )
+        return read_answer(Ended.from_json, self._tell(job_id, "fail", asked))
+
+    def _tell(self, job_id: str, verb: str, body: Mapping[str, Any]) -> Any:
+        return self._call("POST", f"{path_of(job_id)}/{verb}", content=_encode(body), repeatable=True)
+
+    def _call(
+        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
+    ) -> Any:
+        """Sends a request and gives the JSON of its answer; see Client."""
+        raise NotImplementedError
+
+
+def path_of(job_id: str) -> str:
+    """The path of a job."""
+    return f"/v1/jobs/{quote(job_id, safe='')}"
+
+
+def _encode(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,263 @@
+"""The calls about schedules, as `client.schedules`.
+
+All of them are sent again by themselves when an answer was lost: putting, changing and asking twice is the same as once,
+and what starts jobs carries an idempotency key, with which a repeat is the same run.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+from tickwheel.client.answers import read_answer
+from tickwheel.client.fields import optional_seconds, without_none
+from tickwheel.client.fires import Backfill, Difference, Fire, FireCount
+from tickwheel.client.instants import format_instant
+from tickwheel.client.schedules import NewSchedule, NotStored, Overlap, Put, Schedule, Stored
+from tickwheel.errors import ApiProblem, Unreachable
+
+MOST_COUNTED_A_REQUEST = 100
+_PATH = "/v1/schedules"
+
+
+class Call(Protocol):
+    """Sends a request and gives the JSON of its answer; raises ApiProblem and Unreachable."""
+
+    def __call__(
+        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
+    ) -> Any:
+        """See Client."""
+        ...
+
+
+class Schedules:
+    """Puts, changes and asks for schedules. Every call raises ApiProblem when the scheduler refuses, and Unreachable."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def put(self, schedule: NewSchedule) -> Schedule:
+        """Creates the schedule, or replaces the one of that id; the same definition again changes nothing."""
+        return read_answer(Schedule.from_json, self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json()))
+
+    def put_many(
+        self,
+        schedules: Iterable[NewSchedule],
+        *,
+        threads: int = 8,
+        on_progress: Callable[[Put], None] | None = None,
+    ) -> Sequence[Put]:
+        """Puts any number of schedules, a request each and some at a time; one result each, in order.
+
+        None raises: each result is Stored or NotStored. `on_progress` is called with each result as it comes, on the
+        thread that called this.
+        """
+        with ThreadPoolExecutor(threads, thread_name_prefix="put") as pool:
+            futures = [pool.submit(self._put_safely, schedule) for schedule in schedules]
+            try:
+                for future in as_completed(futures):
+                    if on_progress is not None:
+                        on_progress(future.result())
+            except BaseException:
+                # Ctrl-C above all: what has not been sent is not sent any more.
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+            return [future.result() for future in futures]
+
+    def patch(self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any]) -> Schedule:
+        """Changes parts of a definition: an RFC 7396 merge patch of its JSON, where None removes a field."""
+        return read_answer(Schedule.from_json, self._ask("PATCH", schedule_id, tenant, changes))
+
+    def compare(self, schedule: NewSchedule, *, count: int = 10) -> Difference:
+        """The next fires before and after `put`, which is not done."""
+        query = {"dry_run": "true", "count": count}
+        return read_answer(
+            Difference.from_json, self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json(), **query)
+        )
+
+    def compare_patch(
+        self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any], count: int = 10
+    ) -> Difference:
+        """The next fires before and after `patch`, which is not done."""
+        query = {"dry_run": "true", "count": count}
+        return read_answer(Difference.from_json, self._ask("PATCH", schedule_id, tenant, changes, **query))
+
+    def get(self, schedule_id: str, *, tenant: str) -> Schedule:
+        """The schedule as it stands, with its last runs; ApiProblem (404) where the tenant has none of that id."""
+        return read_answer(Schedule.from_json, self._ask("GET", schedule_id, tenant))
+
+    def list(self, *, tenant: str, page_size: int = 100) -> Iterator[Schedule]:
+        """The tenant's schedules in the order of their ids, without runs; a request for each page."""
+        after: str | None = ""
+        while after is not None:
+            query = urlencode({"tenant": tenant, "limit": page_size, **({"after": after} if after else {})})
+            page = self._call("GET", f"{_PATH}?{query}", repeatable=True)
+            found, after = read_answer(_read_page, page)
+            yield from found
+
+    def delete(self, schedule_id: str, *, tenant: str) -> None:
+        """Removes the schedule: nothing of it fires any more. Once it is gone, deleting it again is no error."""
+        self._ask("DELETE", schedule_id, tenant)
+
+    def pause(self, schedule_id: str, *, tenant: str, note: str = "") -> Schedule:
+        """Stops the schedule until it is resumed; what it misses meanwhile is not caught up."""
+        return read_answer(Schedule.from_json, self._ask("POST", schedule_id, tenant, {"note": note}, verb="pause"))
+
+    def resume(self, schedule_id: str, *, tenant: str, note: str = "") -> Schedule:
+        """Lets the schedule go on from now."""
+        return read_answer(Schedule.from_json, self._ask("POST", schedule_id, tenant, {"note": note}, verb="resume"))
+
+    def trigger(
+        self, schedule_id: str, *, tenant: str, overlap: Overlap | None = None, idempotency_key: str | None = None
+    ) -> str:
+        """Runs the schedule once, now, also while it is paused; the id of the job.
+
+        The same key again is the same run; without one, each call is a run of its own.
+        """
+        body = without_none({"overlap": overlap})
+        key = idempotency_key or uuid.uuid4().hex
+        return read_answer(
+            lambda answer: answer["job"], self._ask("POST", schedule_id, tenant, body, verb="trigger", key=key)
+        )
+
+    def backfill(
+        self,
+        schedule_id: str,
+        *,
+        tenant: str,
+        start: datetime,
+        end: datetime,
+        overlap: Overlap | None = None,
+        per_minute: float | None = None,
+        dry_run: bool = False,
+        after: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Backfill:
+        """Runs the fires from `start` up to `end`, both in the past and aware, so many a minute from now on.
+
+        As many come in as the tenant may hand in now; `after`, the `next` of the answer before, goes on behind them at the
+        same pace. The same key again is the same backfill. With `dry_run` nothing runs, and the answer says what would.
+        """
+        body = without_none(
+            {
+                "start": format_instant(start),
+                "end": format_instant(end),
+                "overlap": overlap,
+                "per_minute": per_minute,
+                "dry_run": dry_run or None,
+                "after": after,
+            }
+        )
+        key = idempotency_key or uuid.uuid4().hex
+        return read_answer(Backfill.from_json, self._ask("POST", schedule_id, tenant, body, verb="backfill", key=key))
+
+    def preview(
+        self, schedule_id: str, *, tenant: str, count: int = 10, after: datetime | None = None
+    ) -> Sequence[Fire]:
+        """The next fires, at most 100, from now or from an aware instant on; a request for as many as are found at once."""
+        found: list[Fire] = []
+        goes_on_after = after and format_instant(after)
+        while True:
+            query = without_none({"count": count - len(found), "after": goes_on_after})
+            body = self._ask("GET", schedule_id, tenant, verb="preview", **query)
+            fires, goes_on_after = read_answer(_read_fires, body)
+            found += fires
+            if len(found) >= count or goes_on_after is None:
+                return found
+
+    def count_fires(
+        self,
+        schedules: Sequence[NewSchedule],
+        *,
+        start: datetime | None = None,
+        hours: int = 24,
+        spread: timedelta | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Sequence[FireCount]:
+        """The fires of each schedule by the minute, from `start` or now on; in order, in requests for up to 100 of them.
+
+        spread: as if those had it that have none of their own. `on_progress` is called with how many were counted.
+        """
+        counted: list[FireCount] = []
+        for first in range(0, len(schedules), MOST_COUNTED_A_REQUEST):
+            chunk = [_countable(schedule) for schedule in schedules[first : first + MOST_COUNTED_A_REQUEST]]
+            counted += self._count_all({"schedules": chunk}, start, hours, spread, on_progress)
+        return counted
+
+    def count_fires_of(
+        self,
+        tenant: str,
+        *,
+        start: datetime | None = None,
+        hours: int = 24,
+        spread: timedelta | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Sequence[FireCount]:
+        """As `count_fires`, for the active schedules of a tenant."""
+        return self._count_all({"tenant": tenant}, start, hours, spread, on_progress)
+
+    def _count_all(
+        self,
+        asked: dict[str, Any],
+        start: datetime | None,
+        hours: int,
+        spread: timedelta | None,
+        on_progress: Callable[[int], None] | None,
+    ) -> Sequence[FireCount]:
+        """Page by page, each with as many as can be counted at once, and all from one start."""
+        counted: list[FireCount] = []
+        body = without_none(
+            {**asked, "start": start and format_instant(start), "hours": hours, "spread": optional_seconds(spread)}
+        )
+        while True:
+            answer = self._call("POST", f"{_PATH}:fires", repeatable=True, content=_encode(body))
+            page = read_answer(lambda answer: [FireCount.from_json(result) for result in answer["results"]], answer)
+            counted += page
+            if on_progress is not None:
+                on_progress(len(page))
+            if answer["next"] is None:
+                return counted
+            body |= {"start": answer["start"], "after": answer["next"]}
+
+    def _put_safely(self, schedule: NewSchedule) -> Put:
+        try:
+            return Stored(asked=schedule, schedule=self.put(schedule))
+        except (ApiProblem, Unreachable) as error:
+            return NotStored(asked=schedule, error=error)
+
+    def _ask(
+        self,
+        method: str,
+        schedule_id: str,
+        tenant: str,
+        body: Any = None,
+        *,
+        verb: str = "",
+        key: str | None = None,
+        **query: Any,
+    ) -> Any:
+        path = quote(schedule_id, safe="") + (f":{verb}" if verb else "")
+        target = f"{_PATH}/{path}?{urlencode({'tenant': tenant, **query})}"
+        content = None if body is None else _encode(body)
+        return self._call(method, target, repeatable=True, content=content, key=key)
+
+
+def _read_page(answer: Any) -> tuple[list[Schedule], str | None]:
+    return [Schedule.from_json(schedule) for schedule in answer["schedules"]], answer["next"]
+
+
+def _read_fires(answer: Any) -> tuple[list[Fire], str | None]:
+    return [Fire.from_json(fire) for fire in answer["fires"]], answer.get("next")
+
+
+def _countable(schedule: NewSchedule) -> dict[str, Any]:
+    """When it fires does not depend on its payload, which may be large."""
+    definition = {**schedule.as_json(), "job": {"target": schedule.target}}
+    return {"tenant": schedule.tenant, "id": schedule.id, **definition}
+
+
+def _encode(body: Any) -> bytes:
+    return json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,188 @@
+"""What is asked of the scheduler about dead letters, and what it answers. Instants are aware datetimes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tickwheel.client.fields import instant_problems, text_problems, without_none
+from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.errors import InvalidRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadLetterFilter:
+    """Selects dead letters of a tenant: all that match every filter that is set.
+
+    tenant: or `?` for what Tickwheel did not write. since: 24 hours before until, where it is not said; at most 90 days
+    back. until: letters before; None for now. target: of the job, or its destination such as `https://example.com`.
+    Raises InvalidRequest.
+    """
+
+    tenant: str
+    since: datetime | None = None
+    until: datetime | None = None
+    target: str | None = None
+    error_class: str | None = None
+    schedule: str | None = None
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        problems = [
+            *text_problems("tenant", self.tenant),
+            *instant_problems("since", self.since),
+            *instant_problems("until", self.until),
+        ]
+        if problems:
+            raise InvalidRequest(problems)
+
+    def as_json(self) -> dict[str, Any]:
+        """The filter as the API takes it."""
+        return without_none(
+            {
+                "tenant": self.tenant,
+                "since": self.since and format_instant(self.since),
+                "until": self.until and format_instant(self.until),
+                "target": self.target,
+                "error_class": self.error_class,
+                "schedule": self.schedule,
+                "tag": self.tag,
+            }
+        )
+
+
+LetterFilter = DeadLetterFilter
+"""The name of `DeadLetterFilter` before, until 1.0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadLetter:
+    """What failed for good.
+
+    payload and job are returned for a single dead letter, not in a list; job is what was submitted, of its headers only the names.
+    raw is the beginning of a body that Tickwheel did not write, which has no job.
+    """
+
+    id: str
+    tenant: str
+    dead_at: datetime
+    error: str
+    error_class: str
+    attempt: int
+    is_replayable: bool
+    job_id: str | None = None
+    target: str | None = None
+    schedule_id: str | None = None
+    tags: tuple[str, ...] = ()
+    payload: Any = None
+    is_payload_gone: bool = False
+    job: Mapping[str, Any] | None = None
+    raw: str | None = None
+    body: Mapping[str, Any]
+    """What the scheduler answered, for a script to read."""
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "DeadLetter":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            dead_at=parse_instant(body["dead_at"]),
+            error=body["error"],
+            error_class=body["error_class"],
+            attempt=int(body["attempt"]),
+            is_replayable=bool(body["is_replayable"]),
+            job_id=body.get("job_id"),
+            target=body.get("target"),
+            schedule_id=body.get("schedule_id"),
+            tags=tuple(body.get("tags", ())),
+            payload=body.get("payload"),
+            is_payload_gone=bool(body.get("is_payload_gone")),
+            job=body.get("job"),
+            raw=body.get("raw"),
+            body=body,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What came of the replay of one letter.
+
+    outcome: `replayed`, with the next attempt and when it is due; or `already_replayed`, with the job's state by now.
+    """
+
+    id: str
+    job_id: str
+    outcome: str
+    attempt: int | None = None
+    due_at: datetime | None = None
+    state: str | None = None
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Replay":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            job_id=body["job_id"],
+            outcome=body["outcome"],
+            attempt=body.get("attempt"),
+            due_at=parse_instant(body["due_at"]) if "due_at" in body else None,
+            state=body.get("state"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotDone:
+    """A letter of many that stays, and why."""
+
+    id: str
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What one request, or all of them together, did to the letters of a filter.
+
+    done: how many were replayed, or purged. already_replayed: whose jobs had gone on before; 0 for a purge.
+    examined_until: how far back it reaches. next: where the next request begins; None at the end.
+    """
+
+    matched: int
+    done: int
+    already_replayed: int
+    failed: tuple[NotDone, ...]
+    examined_until: datetime
+    next: str | None
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Part":
+        """Reads the scheduler's answer to a replay or a purge of many."""
+        return cls(
+            matched=int(body["matched"]),
+            done=int(body["replayed"] if "replayed" in body else body["purged"]),
+            already_replayed=int(body.get("already_replayed", 0)),
+            failed=tuple(NotDone(id=each["id"], code=each["code"], detail=each["detail"]) for each in body["failed"]),
+            examined_until=parse_instant(body["examined_until"]),
+            next=body["next"],
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence["Part"]) -> "Part":
+        """All parts of an operation, of which there is at least one, as one."""
+        return cls(
+            matched=sum(part.matched for part in parts),
+            done=sum(part.done for part in parts),
+            already_replayed=sum(part.already_replayed for part in parts),
+            failed=tuple(failed for part in parts for failed in part.failed),
+            examined_until=parts[-1].examined_until,
+            next=parts[-1].next,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matches:
+    """How many letters a filter means, and the newest of them."""
+
+    matched: int
+    newest: tuple[DeadLetter, ...]

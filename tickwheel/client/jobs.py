@@ -1,0 +1,344 @@
+"""What is asked of the scheduler and what it answers, as values that are valid from birth.
+
+Instants are aware datetimes in UTC and durations are timedeltas; numbers and strings exist only on the wire.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from tickwheel.client.durations import parse_duration
+from tickwheel.client.fields import (
+    Reader,
+    choice_problems,
+    duration_problems,
+    flag_problems,
+    header_problems,
+    instant_problems,
+    list_problems,
+    optional_seconds,
+    payload_problems,
+    text_problems,
+    without_none,
+)
+from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
+
+Priority = Literal["critical", "high", "normal", "low"]
+Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
+Precision = Literal["default", "exact"]
+Strategy = Literal["exponential", "fixed", "linear", "decorrelated_jitter"]
+Method = Literal["POST", "PUT", "PATCH", "DELETE", "GET"]
+Ring = Literal["near", "far"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """When a failed attempt is tried again; a field left None takes the scheduler's default.
+
+    The defaults are `decorrelated_jitter`, 5 attempts, a base of 2 s and a cap of 10 minutes. No attempt is due later
+    than `max_age` after the first.
+    """
+
+    strategy: Strategy | None = None
+    attempts: int | None = None
+    base: timedelta | None = None
+    cap: timedelta | None = None
+    max_age: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        problems = [
+            *choice_problems("retry.strategy", self.strategy, Strategy),
+            *duration_problems("retry.base", self.base),
+            *duration_problems("retry.cap", self.cap),
+            *duration_problems("retry.max_age", self.max_age),
+        ]
+        if self.attempts is not None and (isinstance(self.attempts, bool) or not isinstance(self.attempts, int)):
+            problems.append(FieldProblem("retry.attempts", "is a whole number", self.attempts))
+        _refuse(problems)
+
+    def as_json(self) -> dict[str, Any]:
+        """The policy on the wire, without what is left to the scheduler."""
+        return without_none(
+            {
+                "strategy": self.strategy,
+                "attempts": self.attempts,
+                "base": optional_seconds(self.base),
+                "cap": optional_seconds(self.cap),
+                "max_age": optional_seconds(self.max_age),
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Http:
+    """How an HTTP target is called, and which of its answers mean what; a field left out takes the scheduler's default.
+
+    The defaults are `POST`, success from 200 to 299, and retries for failures that may be temporary; `retry_on`
+    names further statuses to try again. What `headers` hold may be secret: it is left out of the text of this value.
+    """
+
+    method: Method | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    success: Sequence[int] = ()
+    retry_on: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        _refuse(
+            [
+                *choice_problems("http.method", self.method, Method),
+                *header_problems("http.headers", self.headers),
+                *list_problems("http.success", self.success, int, "statuses such as 200"),
+                *list_problems("http.retry_on", self.retry_on, int, "statuses such as 404"),
+            ]
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The call on the wire, without what is left to the scheduler."""
+        said = {
+            "method": self.method,
+            "headers": dict(self.headers),
+            "success": list(self.success),
+            "retry_on": list(self.retry_on),
+        }
+        return {name: value for name, value in said.items() if value}
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """A job to submit: `target` is a URL, `handler:NAME` or an ARN, and one of `run_at` and `delay`, or neither for now.
+
+    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are
+    labels.
+    A field left None takes the scheduler's default. An `idempotency_key` makes a repeated submission answer with
+    the first job, and so makes it safe to send again when an answer was lost; it costs one write unit.
+    Raises InvalidJob, naming every problem at once.
+    """
+
+    target: str
+    _: KW_ONLY
+    tenant: str
+    payload: Any = None
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    idempotency_key: str | None = None
+    priority: Priority | None = None
+    delivery: Delivery | None = None
+    precision: Precision | None = None
+    retry: RetryPolicy | None = None
+    timeout: timedelta | None = None
+    expires_after: timedelta | None = None
+    http: Http | None = None
+    asynchronous: bool | None = None
+    tags: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        problems = [
+            *text_problems("target", self.target),
+            *text_problems("tenant", self.tenant),
+            *payload_problems(self.payload),
+            *instant_problems("run_at", self.run_at),
+            *duration_problems("delay", self.delay),
+            *choice_problems("priority", self.priority, Priority),
+            *choice_problems("delivery", self.delivery, Delivery),
+            *choice_problems("precision", self.precision, Precision),
+            *duration_problems("timeout", self.timeout),
+            *duration_problems("expires_after", self.expires_after),
+            *flag_problems("asynchronous", self.asynchronous),
+            *list_problems("tags", self.tags, str, "texts"),
+        ]
+        if self.idempotency_key is not None:
+            problems += text_problems("idempotency_key", self.idempotency_key)
+        if self.run_at is not None and self.delay is not None:
+            problems.append(FieldProblem("run_at", "give run_at or delay, not both"))
+        _refuse(problems)
+        if self.run_at is not None:
+            object.__setattr__(self, "run_at", self.run_at.astimezone(UTC))
+
+    def as_json(self) -> dict[str, Any]:
+        """The body of a submission, without what is left to the scheduler."""
+        return without_none(
+            {
+                "tenant": self.tenant,
+                "target": self.target,
+                "payload": self.payload,
+                "run_at": self.run_at and format_instant(self.run_at),
+                "delay": optional_seconds(self.delay),
+                "idempotency_key": self.idempotency_key,
+                "priority": self.priority,
+                "delivery": self.delivery,
+                "precision": self.precision,
+                "retry": self.retry and self.retry.as_json(),
+                "timeout": optional_seconds(self.timeout),
+                "expires_after": optional_seconds(self.expires_after),
+                "http": (self.http and self.http.as_json()) or None,
+                "asynchronous": self.asynchronous,
+                "tags": list(self.tags) or None,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, body: Any) -> "NewJob":
+        """Reads the body of a submission, as a line of a jobs file has it; raises InvalidJob with every problem."""
+        if not isinstance(body, dict):
+            raise InvalidJob([FieldProblem("job", "is a JSON object")])
+        reader = Reader(body)
+        fields = {
+            "target": reader.take("target"),
+            "tenant": reader.take("tenant"),
+            "payload": reader.take("payload"),
+            "run_at": reader.take("run_at", parse_instant),
+            "delay": reader.take("delay", parse_duration),
+            "idempotency_key": reader.take("idempotency_key"),
+            "priority": reader.take("priority"),
+            "delivery": reader.take("delivery"),
+            "precision": reader.take("precision"),
+            "retry": reader.take("retry", parse_retry),
+            "timeout": reader.take("timeout", parse_duration),
+            "expires_after": reader.take("expires_after", parse_duration),
+            "http": reader.take("http", parse_http),
+            "asynchronous": reader.take("asynchronous"),
+            "tags": reader.take("tags") or (),
+        }
+        reader.refuse_the_rest("a job")
+        try:
+            job = cls(**fields)
+        except InvalidJob as invalid:
+            unread = {problem.field for problem in reader.problems}
+            reader.problems += [problem for problem in invalid.problems if problem.field not in unread]
+        else:
+            if not reader.problems:
+                return job
+        raise InvalidJob(reader.problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submitted:
+    """The scheduler has taken the job: it is durable and will fire at `due_at`.
+
+    `replayed` says that its idempotency key had been seen before and this is the first job's answer.
+    """
+
+    id: str
+    tenant: str
+    due_at: datetime
+    state: str
+    ring: Ring
+    replayed: bool
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Submitted":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            due_at=parse_instant(body["due_at"]),
+            state=body["state"],
+            ring=body["ring"],
+            replayed=bool(body.get("replayed", False)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A job of a batch that the scheduler did not take."""
+
+    job: NewJob
+    problem: ApiProblem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unanswered:
+    """A job of a batch without an answer after all retries: it may or may not have been taken."""
+
+    job: NewJob
+    error: Unreachable | ApiProblem
+
+
+Submission = Submitted | Refused | Unanswered
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is known about a job; a field is None where the scheduler has nothing to say yet."""
+
+    id: str
+    tenant: str
+    state: str
+    due_at: datetime
+    priority: str | None = None
+    delivery: str | None = None
+    attempt: int | None = None
+    fence: int | None = None
+    rescues: int | None = None
+    result: Any = None
+    error: Any = None
+    moved_to: str | None = None
+    updated_at: datetime | None = None
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Job":
+        """Reads the scheduler's answer; fields of a newer scheduler are ignored."""
+        updated_at = body.get("updated_at")
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            state=body["state"],
+            due_at=parse_instant(body["due_at"]),
+            priority=body.get("priority"),
+            delivery=body.get("delivery"),
+            attempt=body.get("attempt"),
+            fence=body.get("fence"),
+            rescues=body.get("rescues"),
+            result=body.get("result"),
+            error=body.get("error"),
+            moved_to=body.get("moved_to"),
+            updated_at=parse_instant(updated_at) if updated_at else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancellation:
+    """`cancelled`: it will not run. `cancel_requested`: an attempt is running and is asked to stop."""
+
+    id: str
+    state: Literal["cancelled", "cancel_requested"]
+
+
+def parse_retry(body: Any) -> RetryPolicy:
+    """Reads a retry policy from JSON; raises InvalidJob with every problem."""
+    if not isinstance(body, dict):
+        raise InvalidJob([FieldProblem("retry", "is a JSON object", body)])
+    reader = Reader({f"retry.{name}": value for name, value in body.items()})
+    fields = {
+        "strategy": reader.take("retry.strategy"),
+        "attempts": reader.take("retry.attempts"),
+        "base": reader.take("retry.base", parse_duration),
+        "cap": reader.take("retry.cap", parse_duration),
+        "max_age": reader.take("retry.max_age", parse_duration),
+    }
+    reader.refuse_the_rest("a job")
+    _refuse(reader.problems)
+    return RetryPolicy(**fields)
+
+
+def parse_http(body: Any) -> Http:
+    """Reads how an HTTP target is called from JSON; raises InvalidJob with every problem."""
+    if not isinstance(body, dict):
+        raise InvalidJob([FieldProblem("http", "is a JSON object")])
+    reader = Reader({f"http.{name}": value for name, value in body.items()})
+    fields = {
+        "method": reader.take("http.method"),
+        "headers": reader.take("http.headers") or {},
+        "success": reader.take("http.success") or (),
+        "retry_on": reader.take("http.retry_on") or (),
+    }
+    reader.refuse_the_rest("a job")
+    _refuse(reader.problems)
+    return Http(**fields)
+
+
+def _refuse(problems: list[FieldProblem]) -> None:
+    if problems:
+        raise InvalidJob(problems)

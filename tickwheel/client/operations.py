@@ -1,0 +1,138 @@
+"""What is asked of the scheduler about many jobs at once, and what it answers. Instants are aware datetimes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from tickwheel.client.fields import flag_problems, instant_problems, text_problems, without_none
+from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.errors import FieldProblem, InvalidRequest
+
+Action = Literal["cancel", "reschedule", "run_now", "export"]
+OperationState = Literal["waiting", "running", "done", "stopped", "failed"]
+
+_OVER = ("done", "stopped", "failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFilter:
+    """Selects jobs of a tenant: all that wait and match every filter that is set.
+
+    due_from: an hour ago, where it is not said; at most 14 days back. due_until: jobs due before; None for all that come.
+    target: of the job, or its destination such as `https://example.com`. schedule: whose fires are selected. all: needed
+    where no other filter is set. Raises InvalidRequest.
+    """
+
+    tenant: str
+    due_from: datetime | None = None
+    due_until: datetime | None = None
+    target: str | None = None
+    schedule: str | None = None
+    tag: str | None = None
+    all: bool = False
+
+    def __post_init__(self) -> None:
+        problems = [
+            *text_problems("tenant", self.tenant),
+            *instant_problems("due_from", self.due_from),
+            *instant_problems("due_until", self.due_until),
+            *flag_problems("all", self.all),
+        ]
+        said = (self.due_from, self.due_until, self.target, self.schedule, self.tag)
+        if not self.all and not any(value is not None for value in said):
+            message = "must be true to mean all jobs of the tenant; or say which: by due time, target, schedule or tag"
+            problems.append(FieldProblem("all", message))
+        if problems:
+            raise InvalidRequest(problems)
+
+    def as_json(self) -> dict[str, Any]:
+        """The filter as the API takes it."""
+        return without_none(
+            {
+                "tenant": self.tenant,
+                "due_from": self.due_from and format_instant(self.due_from),
+                "due_until": self.due_until and format_instant(self.due_until),
+                "target": self.target,
+                "schedule": self.schedule,
+                "tag": self.tag,
+                "all": self.all or None,
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A job that an operation met: matched in a dry run; or refused, and then why."""
+
+    job_id: str
+    code: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """An operation as it stands.
+
+    share: progress, from 0 to 1. examined: rows that were read. matched: jobs that are selected, and
+    waited; done: those that it was done to; refused: how many of the others, by why. examples: the first refused jobs, or of
+    a dry run those that match. error: of its last turn. parts: where the files of an export that is done may be
+    downloaded, returned for a single operation for 15 minutes, not in a list.
+    """
+
+    id: str
+    tenant: str
+    action: Action
+    dry_run: bool
+    state: OperationState
+    stop_requested: bool
+    caller: str
+    created_at: datetime
+    ended_at: datetime | None
+    share: float
+    examined: int
+    matched: int
+    done: int
+    refused: Mapping[str, int]
+    examples: tuple[Example, ...]
+    error: str | None
+    parts: tuple[str, ...] | None
+    body: Mapping[str, Any]
+    """What the scheduler answered, for a script to read."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will be done any more."""
+        return self.state in _OVER
+
+    @property
+    def refused_count(self) -> int:
+        """Selected jobs that were refused."""
+        return sum(self.refused.values())
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Operation":
+        """Reads the scheduler's answer."""
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            action=body["action"],
+            dry_run=bool(body["dry_run"]),
+            state=body["state"],
+            stop_requested=bool(body["stop_requested"]),
+            caller=body["caller"],
+            created_at=parse_instant(body["created_at"]),
+            ended_at=parse_instant(body["ended_at"]) if "ended_at" in body else None,
+            share=float(body["share"]),
+            examined=int(body["examined"]),
+            matched=int(body["matched"]),
+            done=int(body["done"]),
+            refused={code: int(count) for code, count in body["refused"].items()},
+            examples=tuple(
+                Example(job_id=each["job_id"], code=each.get("code"), detail=each.get("detail"))
+                for each in body["examples"]
+            ),
+            error=body.get("error"),
+            parts=tuple(body["parts"]) if "parts" in body else None,
+            body=body,
+        )

@@ -1,0 +1,370 @@
+"""What is asked of the scheduler about schedules, as values that are valid from birth.
+
+Instants are aware datetimes and durations are timedeltas; local times and dates, which belong to a schedule's time zone,
+are naive. The scheduler parses expressions and zones: what is wrong with those it says itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from tickwheel.client.durations import parse_duration
+from tickwheel.client.fields import (
+    Reader,
+    choice_problems,
+    duration_problems,
+    flag_problems,
+    instant_problems,
+    list_problems,
+    optional_seconds,
+    payload_problems,
+    text_problems,
+    without_none,
+)
+from tickwheel.client.fires import Run
+from tickwheel.client.instants import format_instant, optional_instant, parse_instant
+from tickwheel.client.jobs import Delivery, Http, Precision, Priority, RetryPolicy, parse_http, parse_retry
+from tickwheel.client.schedule_parts import (
+    Calendar,
+    Every,
+    Recurrence,
+    Window,
+    parse_calendar,
+    parse_every,
+    parse_recurrence,
+    refuse,
+)
+from tickwheel.errors import ApiProblem, FieldProblem, InvalidSchedule, Unreachable
+
+Gap = Literal["next_valid", "skip"]
+Fold = Literal["first", "second", "both"]
+Misfire = Literal["fire_all", "coalesce", "skip"]
+Overlap = Literal["allow", "forbid", "buffer_one", "replace"]
+WindowMode = Literal["skip", "defer", "scale"]
+
+RULES = ("at", "cron", "every", "rrule", "poisson")
+"""The fields of which a schedule has exactly one."""
+
+STANDING = frozenset(
+    {
+        "version",
+        "status",
+        "note",
+        "created_at",
+        "changed_at",
+        "next_fire",
+        "last_fire",
+        "last_outcome",
+        "fires",
+        "misfires",
+        "skips",
+        "last_skip",
+        "failures_in_a_row",
+        "runs",
+    }
+)
+"""What the scheduler returns for a schedule besides its definition."""
+
+
+@dataclass(frozen=True)
+class NewSchedule:
+    """A schedule to put: exactly one of `at`, `cron`, `every`, `rrule` and `poisson` (events a day), and a job.
+
+    A field left None takes the scheduler's default. `target` and the fields below it are the job's, as in NewJob;
+    strings in its payload may refer to the fire, such as `{{tickwheel.fire_time}}`.
+    Raises InvalidSchedule, naming every problem at once.
+    """
+
+    id: str
+    _: KW_ONLY
+    tenant: str
+    at: datetime | None = None
+    cron: str | None = None
+    every: timedelta | Every | None = None
+    rrule: Recurrence | None = None
+    poisson: float | None = None
+    timezone: str | None = None
+    gap: Gap | None = None
+    fold: Fold | None = None
+    windows: Sequence[Window] = ()
+    window_mode: WindowMode | None = None
+    calendar: Calendar | None = None
+    spread: timedelta | None = None
+    jitter: timedelta | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    max_runs: int | None = None
+    misfire: Misfire | None = None
+    max_lateness: timedelta | None = None
+    overlap: Overlap | None = None
+    pause_after_failures: int | None = None
+    history: int | None = None
+    target: str
+    payload: Any = None
+    priority: Priority | None = None
+    delivery: Delivery | None = None
+    precision: Precision | None = None
+    retry: RetryPolicy | None = None
+    timeout: timedelta | None = None
+    expires_after: timedelta | None = None
+    http: Http | None = None
+    asynchronous: bool | None = None
+    tags: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        problems = [
+            *text_problems("id", self.id),
+            *text_problems("tenant", self.tenant),
+            *self._rule_problems(),
+            *choice_problems("gap", self.gap, Gap),
+            *choice_problems("fold", self.fold, Fold),
+            *choice_problems("window_mode", self.window_mode, WindowMode),
+            *duration_problems("spread", self.spread),
+            *duration_problems("jitter", self.jitter),
+            *instant_problems("start", self.start),
+            *instant_problems("end", self.end),
+            *_count_problems("max_runs", self.max_runs),
+            *choice_problems("misfire", self.misfire, Misfire),
+            *duration_problems("max_lateness", self.max_lateness),
+            *choice_problems("overlap", self.overlap, Overlap),
+            *_count_problems("pause_after_failures", self.pause_after_failures),
+            *_count_problems("history", self.history),
+            *text_problems("job.target", self.target),
+            *payload_problems(self.payload),
+            *choice_problems("job.priority", self.priority, Priority),
+            *choice_problems("job.delivery", self.delivery, Delivery),
+            *choice_problems("job.precision", self.precision, Precision),
+            *duration_problems("job.timeout", self.timeout),
+            *duration_problems("job.expires_after", self.expires_after),
+            *flag_problems("job.asynchronous", self.asynchronous),
+            *list_problems("job.tags", self.tags, str, "texts"),
+        ]
+        refuse(problems)
+
+    def as_json(self) -> dict[str, Any]:
+        """The definition on the wire, without what is left to the scheduler."""
+        every = self.every.as_json() if isinstance(self.every, Every) else optional_seconds(self.every)
+        return without_none(
+            {
+                "at": self.at and format_instant(self.at),
+                "cron": self.cron,
+                "every": every,
+                "rrule": self.rrule and self.rrule.as_json(),
+                "poisson": None if self.poisson is None else {"per_day": self.poisson},
+                "timezone": self.timezone,
+                "gap": self.gap,
+                "fold": self.fold,
+                "windows": [window.as_json() for window in self.windows] or None,
+                "window_mode": self.window_mode,
+                "calendar": self.calendar and self.calendar.as_json(),
+                "spread": optional_seconds(self.spread),
+                "jitter": optional_seconds(self.jitter),
+                "start": self.start and format_instant(self.start),
+                "end": self.end and format_instant(self.end),
+                "max_runs": self.max_runs,
+                "misfire": self.misfire,
+                "max_lateness": optional_seconds(self.max_lateness),
+                "overlap": self.overlap,
+                "pause_after_failures": self.pause_after_failures,
+                "history": self.history,
+                "job": self._job_json(),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, body: Any) -> "NewSchedule":
+        """Reads a tenant, an id and a definition, as a line of a file has them; raises InvalidSchedule.
+
+        The scheduler's answer for a schedule can be read too: fields besides the definition are ignored, but a
+        schedule that is paused is refused, because it would go on.
+        """
+        if not isinstance(body, dict):
+            raise InvalidSchedule([FieldProblem("schedule", "is a JSON object")])
+        reader = Reader({name: value for name, value in body.items() if name not in STANDING})
+        if body.get("status") not in (None, "active"):
+            message = "would be lost, and the schedule would go on: leave it out if that is meant"
+            reader.problems.append(FieldProblem("status", message, body["status"]))
+        fields = {
+            "id": reader.take("id"),
+            "tenant": reader.take("tenant"),
+            "at": reader.take("at", parse_instant),
+            "cron": reader.take("cron"),
+            "every": reader.take("every", parse_every),
+            "rrule": reader.take("rrule", parse_recurrence),
+            "poisson": reader.take("poisson", _parse_poisson),
+            "timezone": reader.take("timezone"),
+            "gap": reader.take("gap"),
+            "fold": reader.take("fold"),
+            "windows": reader.take("windows", _parse_windows) or (),
+            "window_mode": reader.take("window_mode"),
+            "calendar": reader.take("calendar", parse_calendar),
+            "spread": reader.take("spread", parse_duration),
+            "jitter": reader.take("jitter", parse_duration),
+            "start": reader.take("start", parse_instant),
+            "end": reader.take("end", parse_instant),
+            "max_runs": reader.take("max_runs"),
+            "misfire": reader.take("misfire"),
+            "max_lateness": reader.take("max_lateness", parse_duration),
+            "overlap": reader.take("overlap"),
+            "pause_after_failures": reader.take("pause_after_failures"),
+            "history": reader.take("history"),
+            **(reader.take("job", _parse_job) or {"target": None}),
+        }
+        reader.refuse_the_rest("a schedule")
+        try:
+            schedule = cls(**fields)
+        except InvalidSchedule as invalid:
+            unread = {problem.field.partition(".")[0] for problem in reader.problems}
+            # A rule or a job that could not be read is there all the same.
+            unread |= {"rule"} if unread & set(RULES) else set()
+            named = [problem for problem in invalid.problems if problem.field.partition(".")[0] not in unread]
+            reader.problems += named
+        else:
+            if not reader.problems:
+                return schedule
+        raise InvalidSchedule(reader.problems)
+
+    def _rule_problems(self) -> list[FieldProblem]:
+        given = [name for name in RULES if getattr(self, name) is not None]
+        problems = [*instant_problems("at", self.at)]
+        if len(given) != 1:
+            message = f"give exactly one of {', '.join(RULES)}" + (f", not {' and '.join(given)}" if given else "")
+            problems.append(FieldProblem("rule", message))
+        if self.cron is not None:
+            problems += text_problems("cron", self.cron)
+        if not isinstance(self.every, Every):
+            problems += duration_problems("every", self.every)
+        if self.poisson is not None and (isinstance(self.poisson, bool) or not isinstance(self.poisson, int | float)):
+            problems.append(FieldProblem("poisson.per_day", "is a number", self.poisson))
+        return problems
+
+    def _job_json(self) -> dict[str, Any]:
+        return without_none(
+            {
+                "target": self.target,
+                "payload": self.payload,
+                "priority": self.priority,
+                "delivery": self.delivery,
+                "precision": self.precision,
+                "retry": self.retry and self.retry.as_json(),
+                "timeout": optional_seconds(self.timeout),
+                "expires_after": optional_seconds(self.expires_after),
+                "http": (self.http and self.http.as_json()) or None,
+                "asynchronous": self.asynchronous,
+                "tags": list(self.tags) or None,
+            }
+        )
+
+
+def _count_problems(field: str, value: Any) -> list[FieldProblem]:
+    is_count = value is None or (isinstance(value, int) and not isinstance(value, bool))
+    return [] if is_count else [FieldProblem(field, "is a whole number", value)]
+
+
+def _parse_poisson(value: Any) -> Any:
+    if not isinstance(value, dict) or set(value) != {"per_day"}:
+        raise ValueError('is a JSON object such as {"per_day": 12}')
+    return value["per_day"]
+
+
+def _parse_windows(value: Any) -> list[Window]:
+    if not isinstance(value, list):
+        raise ValueError("is a list of windows")  # noqa: TRY004  # a parser's error is a ValueError
+    return [Window.parse(window) for window in value]
+
+
+def _parse_job(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidSchedule([FieldProblem("job", "is a JSON object")])
+    reader = Reader({f"job.{name}": part for name, part in value.items()})
+    fields = {
+        "target": reader.take("job.target"),
+        "payload": reader.take("job.payload"),
+        "priority": reader.take("job.priority"),
+        "delivery": reader.take("job.delivery"),
+        "precision": reader.take("job.precision"),
+        "retry": reader.take("job.retry", parse_retry),
+        "timeout": reader.take("job.timeout", parse_duration),
+        "expires_after": reader.take("job.expires_after", parse_duration),
+        "http": reader.take("job.http", parse_http),
+        "asynchronous": reader.take("job.asynchronous"),
+        "tags": reader.take("job.tags") or (),
+    }
+    reader.refuse_the_rest("a schedule's job")
+    refuse(reader.problems)
+    return fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """A schedule as it stands.
+
+    `definition` is the JSON that NewSchedule.from_json reads, with a tenant and an id. `fires` became runs, `misfires`
+    were late, `skips` counts those that became no run, by reason. `runs` are the last ones, newest first; a list of
+    schedules comes without them, and so without `last_outcome`.
+    """
+
+    id: str
+    tenant: str
+    version: int
+    status: str
+    note: str
+    definition: Mapping[str, Any]
+    created_at: datetime
+    changed_at: datetime
+    next_fire: datetime | None = None
+    last_fire: datetime | None = None
+    last_outcome: str | None = None
+    fires: int = 0
+    misfires: int = 0
+    skips: Mapping[str, int]
+    last_skip: tuple[str, datetime] | None = None
+    failures_in_a_row: int = 0
+    runs: tuple[Run, ...] = ()
+    body: Mapping[str, Any]
+    """What the scheduler answered, for a script to read."""
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Schedule":
+        """Reads the scheduler's answer."""
+        next_fire, last_skip = body.get("next_fire"), body.get("last_skip")
+        return cls(
+            id=body["id"],
+            tenant=body["tenant"],
+            version=int(body["version"]),
+            status=body["status"],
+            note=body.get("note", ""),
+            definition={name: value for name, value in body.items() if name not in STANDING | {"id", "tenant"}},
+            created_at=parse_instant(body["created_at"]),
+            changed_at=parse_instant(body["changed_at"]),
+            next_fire=parse_instant(next_fire["at"]) if next_fire else None,
+            last_fire=optional_instant(body.get("last_fire")),
+            last_outcome=body.get("last_outcome"),
+            fires=int(body.get("fires", 0)),
+            misfires=int(body.get("misfires", 0)),
+            skips=dict(body.get("skips", {})),
+            last_skip=(last_skip["reason"], parse_instant(last_skip["at"])) if last_skip else None,
+            failures_in_a_row=int(body.get("failures_in_a_row", 0)),
+            runs=tuple(Run.from_json(run) for run in body.get("runs", ())),
+            body=body,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A schedule of many that stands there as it was asked for."""
+
+    asked: NewSchedule
+    schedule: Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotStored:
+    """A schedule of many that was refused, or got no answer after all retries: putting it again is safe."""
+
+    asked: NewSchedule
+    error: ApiProblem | Unreachable
+
+
+Put = Stored | NotStored

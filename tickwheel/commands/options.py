@@ -1,0 +1,108 @@
+"""Options that several commands take, and how their texts are read."""
+
+import functools
+import inspect
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from tickwheel.client.durations import parse_duration
+from tickwheel.client.instants import parse_instant
+from tickwheel.commands.terminal import usage
+
+T = TypeVar("T")
+_HEADER_NAME = re.compile(r"[^\s:=]+")
+
+
+def option_of(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Turns a parser's ValueError into a usage error that names the option."""
+
+    def convert(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    convert.__name__ = parse.__name__.removeprefix("parse_")
+    return convert
+
+
+@dataclass(frozen=True)
+class Header:
+    """A header to send; its value may be a secret."""
+
+    name: str
+    value: str = field(repr=False)
+
+
+def parse_header(text: str) -> Header:
+    """Reads NAME=VALUE; raises ValueError, which does not repeat what may be a secret."""
+    name, is_given, value = text.partition("=")
+    if not is_given or not _HEADER_NAME.fullmatch(name):
+        raise ValueError("is not NAME=VALUE, such as Authorization='Bearer ...'")
+    return Header(name, value)
+
+
+def headers_of(headers: Sequence[Header] | None) -> dict[str, str]:
+    """The values of headers by their names, of which the last that is given counts."""
+    return {header.name: header.value for header in headers or ()}
+
+
+instant_option = option_of(parse_instant)
+duration_option = option_of(parse_duration)
+header_option = option_of(parse_header)
+
+EndpointOption = Annotated[
+    str | None,
+    typer.Option(help="Address of the API; else TICKWHEEL_ENDPOINT, else the local cloud.", show_default=False),
+]
+RegionOption = Annotated[str | None, typer.Option(help="Region to sign for; else the address names it.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def with_options(
+    command: Callable[..., None], name: str, options: list[inspect.Parameter], read: Callable[..., Any]
+) -> Callable[..., None]:
+    """Gives a command options in the place of its parameter `name`, as which it gets what is read of them."""
+
+    @functools.wraps(command)
+    def taking_options(**given: Any) -> None:
+        said = read(**{option.name: given.pop(option.name) for option in options})
+        command(**{name: said}, **given)
+
+    own = list(inspect.signature(command).parameters.values())
+    place = [parameter.name for parameter in own].index(name)
+    signature = inspect.Signature(
+        [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in (*own[:place], *options, *own[place + 1 :])
+        ]
+    )
+    taking_options.__signature__ = signature  # type: ignore[attr-defined]  # typer reads the options off it
+    taking_options.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in signature.parameters.values()
+    }
+    return taking_options
+
+
+def read_payload(text: str) -> Any:
+    """The JSON of --payload, or of the file that it names behind an @; anything else is wrong usage."""
+    return read_json("--payload", text)
+
+
+def read_json(option: str, text: str) -> Any:
+    """The JSON of an option, or of the file that it names behind an @; anything else is wrong usage."""
+    if text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            usage(f"{option} {text}: cannot be read: {error}")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        usage(f"""{option} is not JSON ({error}): {text[:80]!r}; a string needs quotes of its own: '"text"'""")

@@ -1,0 +1,121 @@
+"""The command `tickwheel simulate`: the scheduler's own code on virtual time, against its targets and textbook designs."""
+
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from tickwheel.commands.options import JsonOption
+from tickwheel.commands.terminal import REFUSED, error_console, failing_politely, share_bar, usage
+from tickwheel.errors import MissingTool, NotACheckout, TickwheelError
+from tickwheel.local.checkout import find_checkout
+
+_FOLDER = Path(".build") / "simulation"
+_WIDTH_OF_FILES = 150
+
+
+def simulate(
+    *,
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SCENARIO]...", help="Which; else all of them.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed is the same run.")] = 1,
+    reduced: Annotated[
+        bool, typer.Option("--reduced", help="A smaller sample and shorter times: a minute for all.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the report goes; else .build/simulation.", show_default=False)
+    ] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="Only say which scenarios there are.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run scenarios on virtual time, and write a report with pictures; exits with 1 when a target is missed."""
+    with failing_politely(as_json=as_json):
+        root = _find_root()
+        simulation = _Simulation(root)
+    if list_all:
+        for name, title in simulation.titles():
+            typer.echo(f"{name:<18}{title}")
+        return
+    names = simulation.chosen(scenarios or [])
+    with share_bar(disable=as_json) as progress:
+        results = simulation.run(names, is_full=not reduced, seed=seed, progress=progress)
+    page = simulation.write(out or root / _FOLDER, results)
+    if as_json:
+        typer.echo(json.dumps({"report": str(page), "scenarios": [result.as_json() for result in results]}))
+    else:
+        _show(simulation.report, results)
+        error_console().print(f"the report with pictures is {page}", soft_wrap=True, highlight=False)
+    if not all(result.is_held for result in results):
+        raise typer.Exit(REFUSED)
+
+
+class _Simulation:
+    """What only a checkout has: it runs the scheduler's own code."""
+
+    def __init__(self, root: Path) -> None:
+        # This package is installed; the rest of the checkout is not.
+        sys.path.insert(0, str(root))
+        try:
+            self._catalogue = importlib.import_module("simulation.catalogue")
+            self._suite = importlib.import_module("simulation.suite")
+            self._page = importlib.import_module("simulation.page")
+            self.report = importlib.import_module("simulation.report")
+        except ModuleNotFoundError as error:
+            raise MissingTool(
+                f"{error.name} is not installed here: run `make setup` in {root}, and then {root}/.venv/bin/tickwheel"
+            ) from None
+
+    def titles(self) -> list[tuple[str, str]]:
+        return [(name, make(is_full=True).title) for name, make in self._catalogue.SCENARIOS.items()]
+
+    def chosen(self, named: Sequence[str]) -> list[str]:
+        known = list(self._catalogue.SCENARIOS)
+        for name in named:
+            if name not in known:
+                usage(f"there is no scenario {name!r}: choose from {', '.join(known)}")
+        return [name for name in known if name in named] or known
+
+    def run(self, names: Sequence[str], *, is_full: bool, seed: int, progress: Progress) -> list[Any]:
+        tasks = {name: progress.add_task(name, total=1.0) for name in names}
+        results = self._suite.run_all(
+            names,
+            is_full=is_full,
+            seed=seed,
+            advance=lambda name, share: progress.update(tasks[name], completed=share),
+        )
+        for task in tasks.values():
+            progress.update(task, completed=1.0)
+        return results
+
+    def write(self, folder: Path, results: Sequence[Any]) -> Path:
+        return self._page.write_report(folder, results)
+
+
+def _find_root() -> Path:
+    try:
+        root = find_checkout().root
+    except NotACheckout:
+        root = None
+    if root is None or not (root / "simulation").is_dir():
+        raise TickwheelError(
+            f"{Path.cwd()} is not inside a checkout of Tickwheel, and a simulation runs the scheduler's own code: "
+            "clone the repository, run `make setup`, and try again in its folder"
+        )
+    return root
+
+
+def _show(report: Any, results: Sequence[Any]) -> None:
+    console = Console()
+    out = console if console.is_terminal else Console(width=_WIDTH_OF_FILES)
+    for result in results:
+        out.print(report.table_of(result), highlight=False)
+    if len(results) > 1:
+        out.print(report.summary_of(results), highlight=False)

@@ -1,0 +1,128 @@
+"""How the commands speak: answers on standard output, everything else on standard error, no tracebacks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from tickwheel.client.instants import format_instant
+from tickwheel.errors import ApiProblem, InvalidRequest, TickwheelError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+REFUSED = 1
+WRONG_USAGE = 2
+_MOST_SHOWN = 20
+
+
+def error_console() -> Console:
+    """A console on standard error as it is now, which tests and pipes replace."""
+    return Console(stderr=True)
+
+
+def complain(message: str) -> None:
+    """Prints an error for people."""
+    error_console().print(f"[red]error:[/red] {escape(message)}", soft_wrap=True)
+
+
+@contextmanager
+def failing_politely(*, as_json: bool) -> Iterator[None]:
+    """Turns an error of the client into its text, or its JSON, and exit code 1."""
+    try:
+        yield
+    except TickwheelError as error:
+        if as_json:
+            typer.echo(json.dumps({"error": explain(error)}))
+        else:
+            complain(str(error))
+            for problem in error.errors if isinstance(error, ApiProblem) else ():
+                for definition in problem.instead:
+                    error_console().print(
+                        f"instead: {escape(options_for(definition))}", soft_wrap=True, highlight=False
+                    )
+        raise typer.Exit(REFUSED) from None
+
+
+def options_for(definition: Mapping[str, Any]) -> str:
+    """A part of a schedule's definition as options of `tickwheel schedule create`, ready for a shell."""
+    written = {**definition}
+    if isinstance(every := written.get("every"), dict):
+        written |= {"every": every["interval"], "phase": every["phase"]}
+    return " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in written.items())
+
+
+def explain(error: TickwheelError) -> dict[str, Any]:
+    """An error as JSON for a script."""
+    if isinstance(error, ApiProblem):
+        return error.as_json()
+    if isinstance(error, InvalidRequest):
+        return {"detail": str(error), "errors": [problem.as_json() for problem in error.problems]}
+    return {"detail": str(error)}
+
+
+def fields_of(answer: DataclassInstance) -> dict[str, Any]:
+    """An answer as JSON for a script; its instants in RFC 3339."""
+    return {
+        name: format_instant(value) if isinstance(value, datetime) else value for name, value in asdict(answer).items()
+    }
+
+
+def print_fields(answer: DataclassInstance, *, as_json: bool) -> None:
+    """Prints an answer: a line a field for people, who are not shown those that are None."""
+    fields = fields_of(answer)
+    if as_json:
+        typer.echo(json.dumps(fields))
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        if value is not None:
+            table.add_row(name.replace("_", " "), escape(value if isinstance(value, str) else json.dumps(value)))
+    Console().print(table)
+
+
+def usage(message: str) -> NoReturn:
+    """Ends the command: it cannot be done as it was asked for."""
+    complain(message)
+    raise typer.Exit(WRONG_USAGE)
+
+
+def show_failed_lines(failed: Sequence[tuple[int, Exception]]) -> None:
+    """What was wrong with lines of a file, by their numbers."""
+    errors = error_console()
+    for number, error in failed[:_MOST_SHOWN]:
+        errors.print(f"[red]line {number}[/red]: {escape(str(error))}", soft_wrap=True)
+    if len(failed) > _MOST_SHOWN:
+        errors.print(f"... and {len(failed) - _MOST_SHOWN} more like these")
+
+
+def progress_bar(*, disable: bool) -> Progress:
+    """A bar on standard error, with how many of how many and the time."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=error_console(), disable=disable)
+
+
+def share_bar(*, disable: bool) -> Progress:
+    """A bar on standard error, with the share that is done and the time."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=error_console(), disable=disable)

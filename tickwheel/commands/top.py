@@ -1,0 +1,61 @@
+"""The command `tickwheel top`: what goes on in the stage, as long as one looks."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from tickwheel.client import Client
+from tickwheel.client.health import Health
+from tickwheel.commands.options import EndpointOption, JsonOption, RegionOption
+from tickwheel.commands.status import as_json_value
+from tickwheel.commands.terminal import failing_politely
+from tickwheel.screens.top import top_of
+
+_USUALLY_EVERY = 5.0
+
+
+def top(
+    every: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            metavar="SECONDS",
+            help="How often; else 5, or once where there is no terminal.",
+            show_default=False,
+        ),
+    ] = None,
+    endpoint: EndpointOption = None,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Watch rates, lag, queues, breakers and the busiest tenants, until Ctrl-C."""
+    console = Console()
+    if every is None and console.is_terminal:
+        every = _USUALLY_EVERY
+    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client, suppress(KeyboardInterrupt):
+        looks = _looks(client, every=every)
+        if as_json:
+            for health in looks:
+                typer.echo(json.dumps(as_json_value(asdict(health))))
+        elif console.is_terminal:
+            with Live(console=console, screen=True, auto_refresh=False) as live:
+                for health in looks:
+                    live.update(top_of(health), refresh=True)
+        else:
+            for health in looks:
+                console.print(top_of(health))
+
+
+def _looks(client: Client, *, every: float | None) -> Iterator[Health]:
+    """every: seconds from one to the next; None for a single one."""
+    yield client.health()
+    while every is not None:
+        time.sleep(every)
+        yield client.health()

@@ -1,0 +1,156 @@
+"""The command `tickwheel verify`: many jobs under faults, and a checker that looks at all that became of them."""
+
+import importlib
+import json
+import secrets
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from tickwheel.commands.options import JsonOption
+from tickwheel.commands.terminal import REFUSED, failing_politely, progress_bar, usage
+from tickwheel.errors import MissingTool, NotACheckout, TickwheelError
+from tickwheel.local.checkout import find_checkout
+
+_USUAL_JOBS = {"fakes": 10_000, "dynamodb": 1_000, "local": 300}
+_SEEDS = 2**32
+_WIDTH_OF_FILES = 130
+
+
+class Place(StrEnum):
+    """Where the jobs run: on stores in memory, on DynamoDB's own engine, or on the stacks of the local cloud."""
+
+    FAKES = "fakes"
+    DYNAMODB = "dynamodb"
+    LOCAL = "local"
+
+
+def verify(
+    *,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many, in episodes of 100; else 10000, 1000 on dynamodb, 300 on local.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same seed is the same run; else a fresh one.", show_default=False)
+    ] = None,
+    faults: Annotated[
+        str | None, typer.Option(help="Only these, separated by commas, or none; else all.", show_default=False)
+    ] = None,
+    on: Annotated[
+        Place, typer.Option(help="Where: in memory, on DynamoDB's own engine, or on the local cloud.")
+    ] = Place.FAKES,
+    episode: Annotated[
+        int | None, typer.Option(min=0, help="Repeat the one episode with this seed.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run jobs and schedules under faults, and see that every promise is kept; exits with 1 when one is not."""
+    if episode is not None and (on is Place.LOCAL or jobs is not None or seed is not None):
+        usage("--episode repeats one episode, in memory or on dynamodb: leave --jobs and --seed out")
+    with failing_politely(as_json=as_json):
+        verification = _Verification(_find_root())
+        struck = verification.faults(faults, on=on)
+    jobs = jobs or _USUAL_JOBS[on]
+    seed = secrets.randbelow(_SEEDS) if seed is None else seed
+    with failing_politely(as_json=as_json), progress_bar(disable=as_json) as progress:
+        if episode is not None:
+            total = verification.repeat(episode, struck, on=on)
+        elif on is Place.LOCAL:
+            total = verification.run_local(jobs, seed, struck, progress)
+        else:
+            total = verification.run(jobs, seed, struck, progress, on=on)
+    command = "tickwheel verify" + (f" --faults {faults}" if faults is not None else "")
+    command += " --on dynamodb" if on is Place.DYNAMODB else ""
+    origin = {"on": str(on), "seed": seed if episode is None else None}
+    if as_json:
+        typer.echo(json.dumps(verification.report.as_json(total, command=command, **origin)))
+    else:
+        _show(verification.report, total, command=command, seed=seed, is_one=episode is not None)
+    if not total.is_kept:
+        raise typer.Exit(REFUSED)
+
+
+class _Verification:
+    """What only a checkout has: it runs the scheduler's own code, on the stores of its tests."""
+
+    def __init__(self, root: Path) -> None:
+        # This package is installed; the rest of the checkout is not.
+        sys.path.insert(0, str(root))
+        try:
+            self._faults = importlib.import_module("verification.faults")
+            self._run = importlib.import_module("verification.run")
+            self.report = importlib.import_module("verification.report")
+        except ModuleNotFoundError as error:
+            raise MissingTool(
+                f"{error.name} is not installed here: run `make setup` in {root}, and then {root}/.venv/bin/tickwheel"
+            ) from None
+
+    def faults(self, text: str | None, *, on: Place) -> tuple[Any, ...]:
+        there = {
+            Place.FAKES: self._faults.IN_MEMORY,
+            Place.DYNAMODB: self._faults.Fault,
+            Place.LOCAL: self._faults.FROM_OUTSIDE,
+        }
+        known = tuple(there[on])
+        if text is None:
+            return known
+        named = [name.strip() for name in text.split(",")] if text != "none" else []
+        for name in named:
+            if name not in known:
+                usage(f"--faults names {name!r}, which there is not on {on}: choose from {', '.join(known)}, or none")
+        return tuple(fault for fault in known if fault in named)
+
+    def repeat(self, seed: int, faults: tuple[Any, ...], *, on: Place) -> Any:
+        with self._stores(on) as stores:
+            return self._run.run_all([seed], faults, stores=stores)
+
+    def run(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress, *, on: Place) -> Any:
+        seeds = self._run.seeds_of(seed, jobs=jobs)
+        with self._stores(on) as stores:
+            task = progress.add_task("verifying", total=len(seeds) * self._run.JOBS)
+            return self._run.run_all(seeds, faults, stores=stores, advance=lambda count: progress.advance(task, count))
+
+    def _stores(self, on: Place) -> AbstractContextManager[Any]:
+        if on is Place.DYNAMODB:
+            return importlib.import_module("verification.engine").dynamodb()
+        return nullcontext(importlib.import_module("testkit.world.stores").in_memory)
+
+    def run_local(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress) -> Any:
+        local = importlib.import_module("verification.local")
+        return local.run(jobs, seed, faults, progress)
+
+
+def _find_root() -> Path:
+    try:
+        root = find_checkout().root
+    except NotACheckout:
+        root = None
+    if root is None or not (root / "verification").is_dir():
+        raise TickwheelError(
+            f"{Path.cwd()} is not inside a checkout of Tickwheel, and a verification runs the scheduler's own code: "
+            "clone the repository, run `make setup`, and try again in its folder"
+        )
+    return root
+
+
+def _show(report: Any, total: Any, *, command: str, seed: int, is_one: bool) -> None:
+    console = Console()
+    out = console if console.is_terminal else Console(width=_WIDTH_OF_FILES)
+    out.print(report.table_of(total))
+    for line in report.lines_of(total, command=command):
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+    if is_one:
+        for outcome in total.outcomes:
+            for story in outcome.stories:
+                out.print(f"\n{story}", markup=False, highlight=False, soft_wrap=True)
+    elif total.is_kept:
+        out.print(f"✔ every promise was kept; seed {seed}", style="green", highlight=False)

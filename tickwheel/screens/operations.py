@@ -1,0 +1,75 @@
+"""Operations as tables for people."""
+
+import json
+from collections.abc import Iterable
+
+from rich.markup import escape
+from rich.table import Table
+
+from tickwheel.client.instants import format_instant
+from tickwheel.client.operations import Operation
+
+
+def operations_table(operations: Iterable[Operation]) -> Table:
+    """A row an operation; those that are over are dim."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("created at", "action", "state"):
+        table.add_column(heading)
+    for heading in ("share", "matched", "done", "refused"):
+        table.add_column(heading, justify="right")
+    for heading in ("caller", "id"):
+        table.add_column(heading, overflow="fold")
+    for operation in operations:
+        table.add_row(
+            f"{operation.created_at:%Y-%m-%d %H:%M:%S}",
+            operation.action + (" (dry run)" if operation.dry_run else ""),
+            operation.state,
+            f"{operation.share:.0%}",
+            str(operation.matched),
+            str(operation.done),
+            str(operation.refused_count),
+            escape(operation.caller),
+            operation.id,
+            style="dim" if operation.is_over else None,
+        )
+    return table
+
+
+def operation_table(operation: Operation) -> Table:
+    """All that is known of an operation, but for the jobs that it shows."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    rows = {
+        "id": operation.id,
+        "tenant": operation.tenant,
+        "action": operation.action,
+        "dry run": "yes" if operation.dry_run else None,
+        "filter": operation.body["filter"],
+        **{name: operation.body.get(name) for name in ("by", "to", "spread", "rate")},
+        "caller": operation.caller,
+        "created at": format_instant(operation.created_at),
+        "state": operation.state,
+        "stop requested": "yes" if operation.stop_requested and not operation.is_over else None,
+        "ended at": format_instant(operation.ended_at) if operation.ended_at else None,
+        "share": f"{operation.share:.0%}",
+        "examined": str(operation.examined),
+        "matched": str(operation.matched),
+        "done": str(operation.done),
+        "refused": operation.refused or None,
+        "error": operation.error,
+    }
+    for name, value in rows.items():
+        if value is not None:
+            table.add_row(name, escape(value if isinstance(value, str) else json.dumps(value)))
+    return table
+
+
+def examples_table(operation: Operation) -> Table:
+    """The jobs that it shows, and why each was refused."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for example in operation.examples:
+        table.add_row(escape(example.job_id), escape(example.code or ""), escape(example.detail or ""))
+    return table

@@ -1,0 +1,152 @@
+"""Schedules as tables for people."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from tickwheel.client.fires import Difference, Fire
+from tickwheel.client.instants import format_instant
+from tickwheel.client.schedules import RULES, Schedule
+
+_SECONDS = "%Y-%m-%d %H:%M:%S"
+_STATUS_STYLES = {"active": "green", "paused": "yellow"}
+
+
+def schedules_table(schedules: Iterable[Schedule]) -> Table:
+    """A row a schedule."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", "rule", "status", "next fire", "last fire"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("fires", justify="right")
+    table.add_column("note", overflow="fold")
+    for schedule in schedules:
+        table.add_row(
+            schedule.id,
+            escape(rule_text(schedule.definition)),
+            _status(schedule.status),
+            _instant(schedule.next_fire),
+            _instant(schedule.last_fire),
+            str(schedule.fires),
+            escape(schedule.note),
+        )
+    return table
+
+
+def standing_table(schedule: Schedule) -> Table:
+    """All that is known of a schedule, but for its runs."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    rule = {"rule": rule_text(schedule.definition)}
+    rest = {name: value for name, value in schedule.definition.items() if name not in (*RULES, "timezone")}
+    rest |= {"job": _without_secrets(rest["job"])} if "job" in rest else {}
+    rows = {
+        "id": schedule.id,
+        "tenant": schedule.tenant,
+        "status": schedule.status,
+        "note": schedule.note or None,
+        "version": str(schedule.version),
+        **rule,
+        **rest,
+        "changed at": format_instant(schedule.changed_at),
+        "next fire": schedule.next_fire and format_instant(schedule.next_fire),
+        "last fire": schedule.last_fire and format_instant(schedule.last_fire),
+        "last outcome": schedule.last_outcome,
+        "fires": str(schedule.fires),
+        "misfires": str(schedule.misfires) if schedule.misfires else None,
+        "skips": ", ".join(f"{count} {reason}" for reason, count in schedule.skips.items()) or None,
+        "last skip": schedule.last_skip and f"{schedule.last_skip[0]} at {format_instant(schedule.last_skip[1])}",
+        "failures in a row": str(schedule.failures_in_a_row) if schedule.failures_in_a_row else None,
+    }
+    for name, value in rows.items():
+        if value is not None:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            table.add_row(name.replace("_", " "), escape(text))
+    return table
+
+
+def runs_table(schedule: Schedule) -> Table:
+    """A row a run, newest first."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("fire", "state", "attempt", "settled", "job", "error"):
+        table.add_column(heading, overflow="fold")
+    for run in schedule.runs:
+        settled = _instant(run.settled_at)
+        table.add_row(
+            _instant(run.fire_at), run.state, str(run.attempt), settled, escape(run.job_id), escape(run.error or "")
+        )
+    return table
+
+
+def fires_table(fires: Sequence[Fire]) -> Table:
+    """A row a fire, on both clocks."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("local", "UTC", "marks"):
+        table.add_column(heading, overflow="fold")
+    for fire in fires:
+        table.add_row(_local(fire), _instant(fire.at), escape(_marks(fire)))
+    return table
+
+
+def difference_table(difference: Difference) -> Table:
+    """The fires before and after a change beside each other; those of one side only are marked."""
+    before = {fire.at: fire for fire in difference.before}
+    after = {fire.at: fire for fire in difference.after}
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "before", "after", "marks"):
+        table.add_column(heading, overflow="fold")
+    for at in sorted(before | after):
+        old, new = before.get(at), after.get(at)
+        sign, style = ("", "") if old and new else ("-", "red") if old else ("+", "green")
+        fire = new or old
+        assert fire is not None
+        table.add_row(sign, _local(old) if old else "", _local(new) if new else "", escape(_marks(fire)), style=style)
+    return table
+
+
+def rule_text(definition: Mapping[str, Any]) -> str:
+    """The rule of a definition in a few words, with its zone where it has one."""
+    name = next((name for name in RULES if name in definition), "?")
+    zone = definition.get("timezone")
+    return f"{name} {_words(definition.get(name))}" + (f" {zone}" if zone else "")
+
+
+def _without_secrets(job: Mapping[str, Any]) -> dict[str, Any]:
+    """A job with the names of its headers, without their values: a terminal is looked at over a shoulder, and kept."""
+    http = dict(job.get("http", {}))
+    if "headers" in http:
+        http["headers"] = list(http["headers"])
+    return {**job, **({"http": http} if http else {})}
+
+
+def _words(rule: Any) -> str:
+    if not isinstance(rule, dict):
+        return str(rule)
+    if "per_day" in rule:
+        return f"{rule['per_day']} a day"
+    if "rule" in rule:
+        return f"{rule['rule']} from {rule.get('starts_at')}"
+    anchor = " from end to start" if rule.get("from") == "end" else ""
+    phase = f" + {rule['phase']}" if "phase" in rule else ""
+    return f"{rule.get('interval')}{phase}{anchor}"
+
+
+def _marks(fire: Fire) -> str:
+    return "; ".join(f"{mark.by}: {mark.reason}" for mark in fire.marks)
+
+
+def _local(fire: Fire) -> str:
+    return f"{fire.local:%a} {fire.local:{_SECONDS}} {fire.local.isoformat()[-len('+00:00') :]}"
+
+
+def _instant(instant: datetime | None) -> str:
+    return f"{instant:{_SECONDS}}" if instant else ""
+
+
+def _status(status: str) -> str:
+    style = _STATUS_STYLES.get(status)
+    return f"[{style}]{status}[/{style}]" if style else escape(status)
