@@ -1,7 +1,7 @@
 """Tickwheel's API as typed calls: the client, what it is given, and what it returns."""
 
 from tickwheel.client.api import Client
-from tickwheel.client.dead_letters import DeadLetter, LetterFilter
+from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter
 from tickwheel.client.jobs import Http, Job, NewJob, RetryPolicy
 from tickwheel.client.operations import JobFilter, Operation
 from tickwheel.client.schedule_parts import Calendar, Every, Recurrence, Window
@@ -12,6 +12,7 @@ __all__ = [
     "Calendar",
     "Client",
     "DeadLetter",
+    "DeadLetterFilter",
     "Every",
     "Http",
     "Job",
