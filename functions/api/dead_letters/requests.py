@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.dead_letters.finder import DeadLetterFilter
-from functions.api.http.requests import Instant, checked
+from functions.api.http.requests import Instant, StrictModel, checked
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import check_tenant
 
@@ -21,10 +21,8 @@ _Tenant = Annotated[
 _Text = Annotated[str, Field(max_length=2_048)]
 
 
-class FilterQuery(BaseModel):
+class FilterQuery(StrictModel):
     """Which dead letters are meant: all that match everything that is said."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tenant: _Tenant
     since: Annotated[Instant | None, Field(description="without it: 24 hours before until; at most 90 days back")] = (

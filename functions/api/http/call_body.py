@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from functions.api.http.requests import Duration, Tag, checked, compact_json, rules_of
+from functions.api.http.requests import Duration, StrictModel, Tag, checked, compact_json, rules_of
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.instants import MILLISECOND
@@ -26,10 +26,8 @@ _PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 StatusCode = Annotated[int, Field(ge=STATUS_CODES[0], le=STATUS_CODES[-1], strict=True)]
 
 
-class RetryBody(BaseModel):
+class RetryBody(StrictModel):
     """How a failed attempt is repeated."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     strategy: Strategy = REQUESTED.retry.strategy
     attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="in all, the first included")] = (
@@ -74,16 +72,14 @@ class RetryBody(BaseModel):
         )
 
 
-class HttpBody(BaseModel):
+class HttpBody(StrictModel):
     """How an HTTP target is called, and which of its answers mean what."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Method = REQUESTED.method
     headers: Annotated[
         dict[str, str],
         Field(json_schema_extra={"maxProperties": MAX_HEADERS}, description="sent beside Tickwheel's own"),
-    ] = {}
+    ] = {}  # noqa: RUF012  pydantic copies it
     success: Annotated[tuple[StatusCode, ...], Field(description="statuses that mean success; none: 200 to 299")] = ()
     retry_on: Annotated[
         tuple[StatusCode, ...], Field(description="statuses that are tried again although they are usually permanent")
@@ -107,10 +103,8 @@ class HttpBody(BaseModel):
         return value
 
 
-class CallBody(BaseModel):
+class CallBody(StrictModel):
     """What to call, and how: the same for a job and for the job of a schedule."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     target: Annotated[str, Field(description="https://…, handler:NAME for a function of the worker, or an ARN")]
     payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None

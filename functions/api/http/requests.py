@@ -35,6 +35,12 @@ MAX_DEPTH = 100
 """Of lists and objects inside each other in a body. Readers may limit it (RFC 8259, 9), and targets do."""
 
 
+class StrictModel(BaseModel):
+    """What a request brings: what is not a field is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
 class Rules(BaseModel):
     """What a stage allows, and the time of the request: the context that a body is validated in."""
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.http.call_body import CallBody
-from functions.api.http.requests import HORIZON, Duration, IdempotencyKey, Instant, NewTenant, compact_json, rules_of
+from functions.api.http.requests import (
+    HORIZON,
+    Duration,
+    IdempotencyKey,
+    Instant,
+    NewTenant,
+    StrictModel,
+    compact_json,
+    rules_of,
+)
 from functions.domain.instants import format_instant
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.submission import PAST_GRACE, Submission
@@ -73,9 +82,7 @@ class JobBody(CallBody):
         )
 
 
-class BatchBody(BaseModel):
+class BatchBody(StrictModel):
     """Up to 500 jobs. Each is checked by itself, so that one bad job does not hold up the others."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=BATCH_LIMIT)]

@@ -6,12 +6,12 @@ import json
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.http.call_body import CallBody
 from functions.api.http.merge_patch import merged
-from functions.api.http.requests import Duration, Rules, compact_json
+from functions.api.http.requests import Duration, Rules, StrictModel, compact_json
 from functions.api.jobs.bodies import JobBody
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import format_instant
@@ -36,9 +36,7 @@ CHANGEABLE = (*(name for name in CallBody.model_fields if name not in FIXED), "r
 """What a merge patch of a job may name."""
 
 
-class _FencedBody(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _FencedBody(StrictModel):
     fence: Annotated[int, Field(ge=1, le=MAX_FENCE, strict=True, description="that the attempt was given")]
 
 

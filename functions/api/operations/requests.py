@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationInfo,
     WithJsonSchema,
@@ -17,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from functions.api.http.requests import HORIZON, Duration, Instant, Tag, Tenant, checked
+from functions.api.http.requests import HORIZON, Duration, Instant, StrictModel, Tag, Tenant, checked
 from functions.api.operations.operator import OPERATION_ID, Asked
 from functions.domain.instants import parse_duration
 from functions.domain.jobs.job import DOT_SEGMENTS
@@ -56,10 +54,8 @@ _SignedDuration = Annotated[
 ]
 
 
-class OperationBody(BaseModel):
+class OperationBody(StrictModel):
     """What is to be done, and which jobs of a tenant are meant: all that match everything that is said."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tenant: Tenant
     action: Action
@@ -168,10 +164,8 @@ class OperationBody(BaseModel):
         )
 
 
-class OperationsQuery(BaseModel):
+class OperationsQuery(StrictModel):
     """A tenant's operations behind an id, in the order of their ids."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tenant: Tenant
     limit: Annotated[int, Field(ge=1, le=500)] = 100

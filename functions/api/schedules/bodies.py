@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from functions.api.http.call_body import CallBody
 from functions.api.http.problems import Misshapen
-from functions.api.http.requests import Duration, Instant, Rules, checked, compact_json
+from functions.api.http.requests import Duration, Instant, Rules, StrictModel, checked, compact_json
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
 from functions.domain.jobs.job import Payload, Priority
@@ -129,10 +129,8 @@ _StoredInstant = Annotated[Instant, AfterValidator(_to_the_millisecond)]
 _Count = Annotated[int, Field(ge=1, strict=True)]
 
 
-class EveryBody(BaseModel):
+class EveryBody(StrictModel):
     """A fixed interval of elapsed time."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     interval: Duration
     phase: Duration = timedelta(0)
@@ -154,10 +152,8 @@ class EveryBody(BaseModel):
         return value
 
 
-class RecurrenceBody(BaseModel):
+class RecurrenceBody(StrictModel):
     """An RFC 5545 recurrence rule."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     starts_at: Annotated[_LocalTime, Field(description="the first occurrence, DTSTART: local to the timezone")]
     rule: Annotated[str, Field(examples=["FREQ=MONTHLY;BYDAY=-1FR"])]
@@ -170,10 +166,8 @@ class RecurrenceBody(BaseModel):
         return value
 
 
-class PoissonBody(BaseModel):
+class PoissonBody(StrictModel):
     """Events that come independently of each other."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     per_day: Annotated[float, Field(strict=True, description="how many a day, on average")]
 
@@ -183,10 +177,8 @@ class PoissonBody(BaseModel):
         return checked(Poisson, value).per_day
 
 
-class WindowBody(BaseModel):
+class WindowBody(StrictModel):
     """Local times of day, from start up to end; an end that is not after the start is on the next day."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: _TimeOfDay
     end: _TimeOfDay
@@ -207,10 +199,8 @@ class WindowBody(BaseModel):
         return Window(start=self.start, end=self.end, days=frozenset(Weekday[day.upper()] for day in self.days))
 
 
-class CalendarBody(BaseModel):
+class CalendarBody(StrictModel):
     """Local dates without fires."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     exclude: Annotated[tuple[_Date, ...], Field(max_length=MAX_EXCLUDED)] = ()
     holidays: Annotated[

@@ -10,11 +10,11 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.http.problems import Misshapen, problem_of
-from functions.api.http.requests import Duration, Instant, Rules, Tenant
+from functions.api.http.requests import Duration, Instant, Rules, StrictModel, Tenant
 from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.requests import After
 from functions.domain.errors import InvalidInput, InvalidSchedule, TooCostly
@@ -40,13 +40,11 @@ _MINUTE = timedelta(minutes=1)
 _DIGITS = len(str(MOST_SCHEDULES))
 
 
-class FireCountsBody(BaseModel):
+class FireCountsBody(StrictModel):
     """Which schedules, either a tenant's own or definitions, and from when to when.
 
     spread: as if those had it that have none of their own, where a spread has a meaning.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tenant: Annotated[Tenant | None, Field(description="whose schedules, in pages of 100")] = None
     after: Annotated[After, Field(description="the `next` of the page before")] = ""

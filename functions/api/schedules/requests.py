@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema
+from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
-from functions.api.http.requests import Instant, Tenant, read_instant
+from functions.api.http.requests import Instant, StrictModel, Tenant, read_instant
 from functions.domain.jobs.occurrence import Overlap
 from functions.domain.schedules.preview import Place
 from functions.domain.schedules.schedule import SCHEDULE_ID
@@ -25,10 +25,8 @@ After = Annotated[
 """Where a page of schedules begins."""
 
 
-class PauseBody(BaseModel):
+class PauseBody(StrictModel):
     """Why a schedule is paused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
 
@@ -37,10 +35,8 @@ class ResumeBody(PauseBody):
     """Why a schedule goes on."""
 
 
-class TriggerBody(BaseModel):
+class TriggerBody(StrictModel):
     """A run of now."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     overlap: Annotated[Overlap | None, Field(description="instead of the schedule's own")] = None
 
@@ -57,10 +53,8 @@ class BackfillBody(TriggerBody):
     ] = ""
 
 
-class TenantQuery(BaseModel):
+class TenantQuery(StrictModel):
     """Whose schedule."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tenant: Tenant
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from functions.api.http.requests import Tenant, checked
+from functions.api.http.requests import StrictModel, Tenant, checked
 from functions.domain.key_lengths import DESTINATION, fits
 from functions.domain.targets.targets import parse_target
 
@@ -23,10 +23,8 @@ def _destination(value: str) -> str:
     return destination
 
 
-class BreakersQuery(BaseModel):
+class BreakersQuery(StrictModel):
     """A tenant's breakers behind a destination, in the order of their destinations."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tenant: Tenant
     limit: Annotated[int, Field(ge=1, le=500)] = 100
@@ -40,10 +38,8 @@ class BreakersQuery(BaseModel):
     ] = ""
 
 
-class ResetBody(BaseModel):
+class ResetBody(StrictModel):
     """Which breaker is to be closed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tenant: Tenant
     destination: Annotated[

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 
-from functions.api.http.requests import checked
+from functions.api.http.requests import StrictModel, checked
 from functions.domain.jobs.job import Priority
 from functions.domain.tenants.access import check_pattern
 from functions.domain.tenants.changes import TenantPatch, TenantValues
@@ -69,28 +69,22 @@ _Version = Annotated[
 ]
 
 
-class TenantsQuery(BaseModel):
+class TenantsQuery(StrictModel):
     """Tenants behind a name, in the order of their names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     after: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$", description="the `next` of the answer before")] = ""
 
 
-class UsageQuery(BaseModel):
+class UsageQuery(StrictModel):
     """UTC days, both included; at most 400 of them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     first: Annotated[date | None, Field(alias="from", description="30 days before `until` unless it is said")] = None
     last: Annotated[date | None, Field(alias="until", description="today unless it is said")] = None
 
 
-class DeletionQuery(BaseModel):
+class DeletionQuery(StrictModel):
     """That a tenant is really meant, and what becomes of its ledger rows."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     confirm: Annotated[str, Field(description="the id of the tenant again")]
     ledger: Annotated[
@@ -101,13 +95,11 @@ class DeletionQuery(BaseModel):
     ] = "scan"
 
 
-class TenantBody(BaseModel):
+class TenantBody(StrictModel):
     """All of a tenant beside its status; what is not said has its usual value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     plan: _Plan = DEFAULT_PLAN
-    limits: Annotated[dict[str, Any], AfterValidator(_limits), _limits_schema(may_be_null=False)] = {}
+    limits: Annotated[dict[str, Any], AfterValidator(_limits), _limits_schema(may_be_null=False)] = {}  # noqa: RUF012  pydantic copies it
     principals: _Principals = ()
     note: _Note = ""
     version: _Version = None
@@ -117,10 +109,8 @@ class TenantBody(BaseModel):
         return TenantValues(plan=self.plan, limits=self.limits, principals=self.principals, note=self.note)
 
 
-class TenantPatchBody(BaseModel):
+class TenantPatchBody(StrictModel):
     """Parts of a tenant. A limit that is null is its plan's again; any other part that is null has its usual value."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     plan: _Plan | None = None
     limits: Annotated[
@@ -143,10 +133,8 @@ class TenantPatchBody(BaseModel):
         )
 
 
-class TurnBody(BaseModel):
+class TurnBody(StrictModel):
     """Why a tenant, or the whole stage, is paused, drained or resumed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     note: _Note = ""
     version: _Version = None
