@@ -11,7 +11,7 @@ from typing import Any
 from functions.api.dead_letters import shapes as dead_letters
 from functions.api.http import shapes
 from functions.api.http.components import describe_defaults, schemas_of, shapes_of
-from functions.api.http.openapi_parts import REFERENCE, paths_of, refusals_of
+from functions.api.http.openapi_parts import REFERENCE, paths_of
 from functions.api.jobs import shapes as jobs
 from functions.api.jobs.bodies import JobBody
 from functions.api.jobs.requests import CHANGEABLE
@@ -27,10 +27,12 @@ JOB_PATCH: dict[str, Any] = {
     "type": "object",
     "description": f"RFC 7396: fields of a {JobBody.__name__}, null to give one its usual value",
     "propertyNames": {"enum": list(CHANGEABLE)},
+    "examples": [{"delay": "PT2H"}],
 }
 SCHEDULE_PATCH: dict[str, Any] = {
     "type": "object",
     "description": f"RFC 7396: fields of a {ScheduleBody.__name__}, null to remove one; a rule takes the place of the rule",
+    "examples": [{"cron": "0 4 * * *", "spread": None}],
 }
 
 MODELS = tuple(route.body for route in ROUTES if isinstance(route.body, type))
@@ -41,8 +43,6 @@ SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, 
 
 _BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing", "_From")
 """Shapes that are only what others begin with."""
-
-METHODS = {"get", "put", "post", "patch", "delete"}
 
 
 @cache
@@ -57,7 +57,7 @@ def document() -> dict[str, Any]:
     schemas["Schedule"]["properties"] |= schemas["ScheduleBody"]["properties"]
     schemas |= {"JobPatch": JOB_PATCH, "SchedulePatch": SCHEDULE_PATCH}
     describe_defaults(schemas)
-    described: dict[str, Any] = {
+    return {
         "openapi": "3.1.0",
         "info": {
             "title": "Tickwheel",
@@ -90,12 +90,8 @@ def document() -> dict[str, Any]:
             },
         },
         "security": [{"sigv4": []}, {"jwt": []}],
-        "paths": paths_of(ROUTES),
+        "paths": paths_of(ROUTES, schemas),
     }
-    for path, item in described["paths"].items():
-        for method in METHODS & set(item):
-            item[method]["responses"] |= refusals_of(path, method, item[method])
-    return described
 
 
 def write(folder: Path) -> None:

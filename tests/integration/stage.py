@@ -31,6 +31,7 @@ from functions.domain.instants import EPOCH, SECOND, format_instant
 from functions.domain.stage.conditions import Conditions
 from testkit.builders import LOCAL_WHEEL
 from testkit.events import Context, a_request, an_sqs_event
+from tests.integration.listed import as_listed
 from tests.least_privilege.plugin import recorder
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ class Stage:
         with recorder.acting(name):
             module = import_module(f"functions.{name}.handler")
         if module not in self._heard:
-            self._patch.setattr(module, "handler", recorder.acting(name)(module.handler))
+            handler = recorder.acting(name)(module.handler)
+            self._patch.setattr(module, "handler", as_listed(handler) if name == "api" else handler)
             self._heard.append(module)
         return module
 

@@ -1,5 +1,8 @@
 """A route is declared once: the router, the gateway and the description have the same ones, and the guard stands before all."""
 
+import subprocess
+import sys
+
 from functions.api.http.access import Access
 from functions.api.openapi import document
 from functions.api.route_table import ROUTES
@@ -54,3 +57,27 @@ def test_every_route_has_words_of_one_line():
     for route in ROUTES:
         assert route.summary.endswith(".")
         assert "\n" not in route.summary
+
+
+_COLD_START = """
+import sys
+import pytest
+from moto import mock_aws
+from tests.integration.stage import Stage
+
+with mock_aws():
+    stage = Stage(pytest.MonkeyPatch())
+    for name in [name for name in sys.modules if name.startswith("functions.api")]:
+        del sys.modules[name]
+    stage.module("api")
+    print(*(name for name in sys.modules if name.startswith("functions.api")))
+"""
+
+
+def test_what_answers_requests_imports_nothing_that_makes_the_description():
+    done = subprocess.run([sys.executable, "-c", _COLD_START], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    imported = done.stdout.split()
+    assert "functions.api.handler" in imported
+    assert [name for name in imported if "openapi" in name or name.endswith((".components", ".shapes"))] == []

@@ -6,13 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.errors import PriorityNotAllowed, Shed, TenantClosed, TickwheelError
+from functions.domain.errors import (
+    BacklogExceeded,
+    PriorityNotAllowed,
+    QuotaExceeded,
+    RateExceeded,
+    Shed,
+    TenantClosed,
+    TickwheelError,
+)
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.submission import Submission
 from functions.ports.recorder import Journal
 from functions.ports.tenants import TenantPlans
 from functions.services.stage.conditions import KnownConditions
 from functions.services.tenants.submission_rates import SubmissionRates
+
+TOO_MUCH = (RateExceeded, QuotaExceeded, BacklogExceeded)
+"""What keeps jobs out that come too fast, or are too many."""
 
 SHED_FOR = timedelta(minutes=1)
 """How the stage stands is published once a minute."""

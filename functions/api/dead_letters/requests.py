@@ -55,13 +55,17 @@ class ListQuery(FilterQuery):
     limit: Annotated[int, Field(ge=1, le=500)] = 50
 
 
-class PurgeBody(FilterQuery):
+class PurgeBody(
+    FilterQuery, json_schema_extra={"examples": [{"tenant": "acme", "error_class": "timeout", "dry_run": True}]}
+):
     """Dead letters that are to be forgotten. dry_run: count them, show the first ones, and change nothing."""
 
     dry_run: Annotated[bool, Field(strict=True)] = False
 
 
-class ReplayBody(PurgeBody):
+class ReplayBody(
+    PurgeBody, json_schema_extra={"examples": [{"tenant": "acme", "target": "https://example.com", "rate": 5}]}
+):
     """Dead letters whose jobs are to run again; with a rate, so many a second."""
 
     rate: Annotated[

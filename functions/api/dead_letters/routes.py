@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from aws_lambda_powertools.event_handler import Response
 
-from functions.api.admission.admission import Admission
+from functions.api.admission.admission import TOO_MUCH, Admission
 from functions.api.dead_letters.answers import (
     dry_run_body,
     inspected_body,
@@ -26,6 +26,7 @@ from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.route import Routes
 from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
+from functions.domain.errors import DeadLetterNotFound, JobBusy, JobNotFailed, NotPlaced, NotReplayable, PayloadGone
 
 MOST_COUNTED = 5_000
 """Dead letters that one request of a dry run counts, if its queries go so far."""
@@ -58,6 +59,7 @@ def list_dead_letters(services: DeadLetterServices, request: Request) -> Respons
     "POST /v1/dead-letters:replay",
     access=BODY,
     body=ReplayBody,
+    refuses=TOO_MUCH,
     answers={200: "Replays | Matches"},
     reads=_A_SEARCH,
 )
@@ -83,7 +85,9 @@ def purge_dead_letters(services: DeadLetterServices, request: Request) -> Respon
     return answer(HTTPStatus.OK, purges_body(purges))
 
 
-@routes.route("GET /v1/dead-letters/{id}", access=DEAD_LETTER, answers={200: "DeadLetter"})
+@routes.route(
+    "GET /v1/dead-letters/{id}", access=DEAD_LETTER, refuses=(DeadLetterNotFound,), answers={200: "DeadLetter"}
+)
 def get_dead_letter(services: DeadLetterServices, _: Request, letter_id: str) -> Response[str]:
     """Tell a dead letter with its payload."""
     return answer(HTTPStatus.OK, inspected_body(services.finder.inspect(parse_dead_letter_id(letter_id))))
@@ -97,7 +101,12 @@ def purge_dead_letter(services: DeadLetterServices, request: Request, letter_id:
     return answer(HTTPStatus.OK, purge_body(parsed))
 
 
-@routes.route("POST /v1/dead-letters/{id}:replay", access=DEAD_LETTER, answers={200: "Replay", 202: "Replay"})
+@routes.route(
+    "POST /v1/dead-letters/{id}:replay",
+    access=DEAD_LETTER,
+    refuses=(DeadLetterNotFound, NotReplayable, PayloadGone, JobNotFailed, JobBusy, *TOO_MUCH, NotPlaced),
+    answers={200: "Replay", 202: "Replay"},
+)
 def replay_dead_letter(services: DeadLetterServices, request: Request, letter_id: str) -> Response[str]:
     """Run a job that has failed for good again."""
     parsed = parse_dead_letter_id(letter_id)

@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from functions.api.dead_letters.answers import ALREADY_REPLAYED, MOST_SHOWN, PURGED, REPLAYED
-from functions.api.http.shapes import Count, Duration, Instant, one_of
+from functions.api.http.shapes import Count, DeadLetterId, Duration, Instant, JobId, TenantId, one_of
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 
@@ -16,10 +16,10 @@ from functions.domain.lifecycle import State
 class DeadLetterEntry(TypedDict):
     """A dead letter in a list."""
 
-    id: str
-    tenant: str
+    id: DeadLetterId
+    tenant: TenantId
     dead_at: Instant
-    error: str
+    error: Annotated[str, Field(examples=["no answer within 30 s"])]
     error_class: Annotated[str, Field(examples=["timeout", "worker_died", "undecodable"])]
     attempt: Count
     """the last one"""
@@ -78,8 +78,8 @@ class DeadLetters(Position):
 class Replay(TypedDict):
     """What came of the replay of one dead letter."""
 
-    id: str
-    job_id: str
+    id: DeadLetterId
+    job_id: JobId
     outcome: Annotated[str, one_of([REPLAYED, ALREADY_REPLAYED])]
     attempt: NotRequired[Count]
     """the one that is due"""
@@ -91,16 +91,16 @@ class Replay(TypedDict):
 class Purge(TypedDict):
     """A dead letter that is not there (any more)."""
 
-    id: str
+    id: DeadLetterId
     outcome: Annotated[str, one_of([PURGED])]
 
 
 class DeadLetterFailure(TypedDict):
     """A dead letter that stays, and why."""
 
-    id: str
-    code: str
-    detail: str
+    id: DeadLetterId
+    code: Annotated[str, Field(examples=["payload_gone"])]
+    detail: Annotated[str, Field(examples=["its payload is not kept any more"])]
 
 
 class Replays(Position):

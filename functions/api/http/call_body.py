@@ -106,7 +106,13 @@ class HttpBody(StrictModel):
 class CallBody(StrictModel):
     """What to call, and how: the same for a job and for the job of a schedule."""
 
-    target: Annotated[str, Field(description="https://…, handler:NAME for a function of the worker, or an ARN")]
+    target: Annotated[
+        str,
+        Field(
+            description="https://…, handler:NAME for a function of the worker, or an ARN",
+            examples=["https://example.com/hook"],
+        ),
+    ]
     payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None
     priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = REQUESTED.priority.name.lower()
     delivery: Delivery = REQUESTED.delivery

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel
 
-from functions.api.http.problems import CONTENT_TYPE
+from functions.api.http.access import in_dead_letter_id, in_job_id
+from functions.api.http.problems import CONTENT_TYPE, TABLE, problem
 from functions.api.http.route import Route
+from functions.domain.errors import (
+    Forbidden,
+    InvalidDeadLetterId,
+    InvalidInput,
+    InvalidJobId,
+    JobNotFound,
+    ReadRateExceeded,
+    TenantClosed,
+)
 
 REFERENCE = "#/components/schemas/{model}"
 
 
-def paths_of(routes: Iterable[Route]) -> dict[str, Any]:
-    """The operations of routes, by path and method."""
+def paths_of(routes: Iterable[Route], schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """The operations of routes, by path and method. schemas: what their bodies are, by name."""
     paths: dict[str, Any] = {}
     for route in routes:
         item = paths.setdefault(route.path, _path_item(route))
-        item[route.method.lower()] = _operation_of(route)
+        item[route.method.lower()] = _operation_of(route, schemas)
     return paths
 
 
@@ -27,68 +38,98 @@ def _path_item(route: Route) -> dict[str, Any]:
     return {"parameters": variables} if variables else {}
 
 
-def _operation_of(route: Route) -> dict[str, Any]:
-    queries = query_of(route.query) if route.query is not None else []
-    return operation(
-        route.name,
-        route.summary,
-        answers=dict(route.answers),
-        body=route.body if route.body is None or isinstance(route.body, str) else route.body.__name__,
-        body_type=route.body_type,
-        is_body_required=route.is_body_required,
-        parameters=[*queries, *({**header, "in": "header", "required": False} for header in route.headers)],
-    )
-
-
-def operation(
-    name: str,
-    summary: str,
-    *,
-    answers: dict[int, str],
-    body: str | None = None,
-    body_type: str = "application/json",
-    is_body_required: bool = True,
-    parameters: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """An operation: its answers by status, each `Model` or `Model | Model`, and a problem for any other."""
-    described: dict[str, Any] = {
-        "operationId": name,
-        "summary": summary,
-        "responses": {
-            **{
-                str(status): {"description": model, "content": content_of("application/json", model)}
-                if model
-                else {"description": "A JSON object."}
-                for status, model in answers.items()
-            },
-            "default": {"description": "A problem.", "content": content_of(CONTENT_TYPE, "Problem")},
-        },
+def _operation_of(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    answers = {
+        str(status): {"description": model, "content": content_of("application/json", model, schemas)}
+        if model
+        else {"description": "A JSON object."}
+        for status, model in route.answers.items()
     }
-    if parameters:
+    default = {"description": "A problem.", "content": content_of(CONTENT_TYPE, "Problem", schemas)}
+    described: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "responses": answers | {"default": default} | _refusals(route, default["content"][CONTENT_TYPE]["schema"]),
+    }
+    queries = query_of(route.query) if route.query is not None else []
+    if parameters := [*queries, *({**header, "in": "header", "required": False} for header in route.headers)]:
         described["parameters"] = parameters
-    if body:
-        described["requestBody"] = {"required": is_body_required, "content": content_of(body_type, body)}
+    if route.body is not None:
+        body = route.body if isinstance(route.body, str) else route.body.__name__
+        content = content_of(route.body_type, body, schemas)
+        described["requestBody"] = {"required": route.is_body_required, "content": content}
     return described
 
 
-def refusals_of(path: str, method: str, described: dict[str, Any]) -> dict[str, Any]:
-    """The answers to an operation's callers that refuse: as many as follow from where it is and what it takes."""
-    refusals = {"403": "The caller may not do this; or the gateway refuses the signature, in its own words."}
-    if "{" in path:
-        refusals["404"] = "There is nothing of this id."
-    if method != "get":
-        refusals["409"] = "It is refused as things stand: the code says why."
-    if "{" in path or {"parameters", "requestBody"} & set(described):
-        refusals["422"] = "The request is refused: each field with its reason."
-    refusals["429"] = "Too fast, or too much at once: ask again after `retry_after` seconds."
-    content = content_of(CONTENT_TYPE, "Problem")
-    return {status: {"description": description, "content": content} for status, description in refusals.items()}
+def refusals_of(route: Route) -> list[type[Exception]]:
+    """The errors that an operation may be refused with: those that it names, and what follows from what it reads, and of whom."""
+    follows = {
+        Forbidden: not route.access.is_open,
+        InvalidJobId: in_job_id in route.access.places,
+        JobNotFound: in_job_id in route.access.places,
+        InvalidDeadLetterId: in_dead_letter_id in route.access.places,
+        TenantClosed: bool(route.access.places) and route.method != "GET" and not route.judges_each,
+        InvalidInput: route.query is not None or route.body is not None,
+        ReadRateExceeded: bool(route.method == "GET" if route.reads is None else route.reads)
+        or route.dry_run_reads > 0,
+    }
+    return [*(error for error, is_possible in follows.items() if is_possible), *route.refuses]
 
 
-def content_of(media_type: str, models: str) -> dict[str, Any]:
-    """A body of one of the models, `Model | Model`."""
-    schemas = [{"$ref": REFERENCE.format(model=model)} for model in models.split(" | ")]
-    return {media_type: {"schema": schemas[0] if len(schemas) == 1 else {"oneOf": schemas}}}
+def _refusals(route: Route, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The refusals of the gateway, in its own words, and those of an operation by status, with their codes."""
+    gateway: Any = {
+        word: {"application/json": {"schema": _OF_GATEWAY, "example": {"message": word}}}
+        for word in ("Unauthorized", "Forbidden")
+    }
+    by_status: dict[HTTPStatus, dict[str, str]] = {HTTPStatus.FORBIDDEN: {}}
+    for status, code, title in map(TABLE.__getitem__, refusals_of(route)):
+        by_status.setdefault(status, {})[code] = title
+    refused: dict[str, Any] = {
+        "401": {"description": "The token is missing or not valid.", "content": gateway["Unauthorized"]}
+    }
+    for status, titles in sorted(by_status.items()):
+        content = gateway["Forbidden"] if status is HTTPStatus.FORBIDDEN else {}
+        words = [f"{code}: {title}" for code, title in titles.items()] or ["The signature is missing or not valid"]
+        for code, title in list(titles.items())[:1]:
+            content = content | {CONTENT_TYPE: {"schema": schema, "example": problem(status, code, title)}}
+        refused[str(int(status))] = {"description": "; ".join(words) + ".", "content": content}
+    return refused
+
+
+_OF_GATEWAY = {"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}}
+
+
+def content_of(media_type: str, models: str, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """A body of one of the models, `Model | Model`, and an example of the first."""
+    references = [{"$ref": REFERENCE.format(model=model)} for model in models.split(" | ")]
+    schema = references[0] if len(references) == 1 else {"oneOf": references}
+    return {media_type: {"schema": schema, "example": example_of(references[0], schemas)}}
+
+
+def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """Of a schema: its own example, or one that is made of those of its parts. What may be null or left out is."""
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "$ref" in schema:
+        return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in schema:
+        return None if {"type": "null"} in schema["anyOf"] else example_of(schema["anyOf"][0], schemas)
+    if "const" in schema or "enum" in schema:
+        return schema["const"] if "const" in schema else schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            fields = schema.get("properties", {})
+            return {name: example_of(fields[name], schemas) for name in schema.get("required", ())}
+        case "array":
+            return [example_of(schema["items"], schemas)] * max(1, schema.get("minItems", 0))
+        case "string":
+            return _TEXTS[schema.get("format")]
+        case kind:
+            return False if kind == "boolean" else schema.get("minimum", 0)
+
+
+_TEXTS = {"date-time": "2027-01-31T08:00:00.000Z", "date": "2027-01-31", "duration": "PT30S", None: ""}
 
 
 def parameter(where: str, name: str, schema: dict[str, Any], *, is_required: bool = False) -> dict[str, Any]:

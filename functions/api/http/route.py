@@ -49,6 +49,7 @@ class Route:
     a sentence. variables: of the path, as OpenAPI describes parameters. answers: by status, the names of the schemas of its bodies,
     `One | Other`; empty for a body without a schema. body: a model, or the name of a schema. reads: what it takes from the
     rate of its caller; None: one for a GET, else none. dry_run_reads: the same of a request with `dry_run`.
+    refuses: the errors that it may be refused with beside those that follow from what it reads, and of whom.
     judges_each: each of many things in its body is answered by itself.
     """
 
@@ -59,6 +60,7 @@ class Route:
     function: Callable[..., Response[str]]
     access: Access
     answers: Mapping[int, str]
+    refuses: tuple[type[Exception], ...] = ()
     query: type[BaseModel] | None = None
     body: type[BaseModel] | str | None = None
     body_type: str = JSON
@@ -101,6 +103,7 @@ class Declaration(TypedDict, total=False):
 
     access: Required[Access]
     answers: Required[Mapping[int, str]]
+    refuses: tuple[type[Exception], ...]
     query: type[BaseModel]
     body: type[BaseModel] | str
     body_type: str

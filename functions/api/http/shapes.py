@@ -18,6 +18,19 @@ def one_of(values: Iterable[str]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": [str(value) for value in values]})
 
 
+def _such_as(example: str) -> Any:
+    return Field(examples=[example])
+
+
+TenantId = Annotated[str, _such_as("acme")]
+JobId = Annotated[str, _such_as("j1~acme~2e~ttzw00~1~n0p8ww00~job-27982a10bbd5ca798")]
+DeadLetterId = Annotated[str, _such_as("acme~1s6b3pc00~n-0f3a9c2e7d1b")]
+ScheduleId = Annotated[str, _such_as("nightly")]
+OperationId = Annotated[str, _such_as("op-4f1c0a9be27d35864c01d92ab")]
+Target = Annotated[str, _such_as("https://example.com/hook")]
+Destination = Annotated[str, _such_as("https://example.com")]
+Caller = Annotated[str, _such_as("arn:aws:sts::123456789012:assumed-role/orders/session")]
+
 Instant = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Day = Annotated[str, WithJsonSchema({"type": "string", "format": "date", "description": "in UTC"})]
 Duration = Annotated[str, WithJsonSchema({"type": "string", "format": "duration"})]
@@ -60,7 +73,7 @@ class ProblemMembers(TypedDict, total=False):
 class Problem(ProblemMembers):
     """RFC 9457."""
 
-    type: str
-    title: str
-    status: int
-    code: Annotated[str, one_of(sorted({code for _, code, _ in TABLE.values()} | OTHER_CODES))]
+    type: Annotated[str, _such_as("urn:tickwheel:problem:unavailable")]
+    title: Annotated[str, _such_as("Something failed; submit or ask again")]
+    status: Annotated[int, Field(examples=[503])]
+    code: Annotated[str, one_of(sorted({code for _, code, _ in TABLE.values()} | OTHER_CODES)), _such_as("unavailable")]

@@ -27,7 +27,12 @@ from functions.domain.trace import Trace
 BATCH_LIMIT = 500
 
 
-class JobBody(CallBody):
+class JobBody(
+    CallBody,
+    json_schema_extra={
+        "examples": [{"tenant": "acme", "target": "https://example.com/hook", "payload": {"order": 7}, "delay": "PT1H"}]
+    },
+):
     """A job: what to call, for whom, and when. Without run_at and delay: now."""
 
     tenant: NewTenant
@@ -82,7 +87,19 @@ class JobBody(CallBody):
         )
 
 
-class BatchBody(StrictModel):
+class BatchBody(
+    StrictModel,
+    json_schema_extra={
+        "examples": [
+            {
+                "jobs": [
+                    {"tenant": "acme", "target": "handler:echo"},
+                    {"tenant": "acme", "target": "handler:echo", "delay": 60},
+                ]
+            }
+        ]
+    },
+):
     """Up to 500 jobs. Each is checked by itself, so that one bad job does not hold up the others."""
 
     jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=BATCH_LIMIT)]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from functions.api.admission.admission import Admission
+from functions.api.admission.admission import TOO_MUCH, Admission
 from functions.api.admission.quota import Quota
 from functions.api.jobs.submit import Accepted, Submitter
-from functions.domain.errors import BacklogExceeded, QuotaExceeded, RateExceeded, TickwheelError
+from functions.domain.errors import TickwheelError
 from functions.domain.jobs.submission import Submission
 from functions.domain.stage.pulse import Figure
 from functions.ports.recorder import PulseCounter
-
-_REFUSALS = (RateExceeded, QuotaExceeded, BacklogExceeded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ class Intake:
         for submission, answer in zip(submissions, answers, strict=True):
             if isinstance(answer, Accepted) and not answer.is_replay:
                 self.pulse.count(Figure.SUBMITTED, submission.tenant)
-            elif isinstance(answer, _REFUSALS):
+            elif isinstance(answer, TOO_MUCH):
                 self.pulse.count(Figure.REFUSED, submission.tenant)
         return [answer for answer in answers if answer is not None]
 

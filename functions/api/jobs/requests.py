@@ -40,7 +40,7 @@ class _FencedBody(StrictModel):
     fence: Annotated[int, Field(ge=1, le=MAX_FENCE, strict=True, description="that the attempt was given")]
 
 
-class HeartbeatBody(_FencedBody):
+class HeartbeatBody(_FencedBody, json_schema_extra={"examples": [{"fence": 1, "lease": "PT5M"}]}):
     """The target of an attempt goes on."""
 
     lease: Annotated[
@@ -55,7 +55,7 @@ class HeartbeatBody(_FencedBody):
         return value
 
 
-class CompleteBody(_FencedBody):
+class CompleteBody(_FencedBody, json_schema_extra={"examples": [{"fence": 1, "result": {"sent": 12}}]}):
     """The target of an attempt has taken the job."""
 
     result: Annotated[Any, Field(description=f"any JSON, of which the first {RESULT_LIMIT} characters are kept")] = None
@@ -72,7 +72,10 @@ class CompleteBody(_FencedBody):
         return "" if self.result is None else compact_json(self.result)
 
 
-class FailBody(_FencedBody):
+class FailBody(
+    _FencedBody,
+    json_schema_extra={"examples": [{"fence": 1, "error": "the printer is out of paper", "retry_after": "PT10M"}]},
+):
     """The target of an attempt has failed."""
 
     error: Annotated[str, Field(min_length=1, max_length=MAX_ERROR, description="for whoever looks at the job")]

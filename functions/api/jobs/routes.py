@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ValidationError
 
-from functions.api.admission.admission import Admission
+from functions.api.admission.admission import TOO_MUCH, Admission
 from functions.api.http.access import BODY, JOB
 from functions.api.http.answers import answer
 from functions.api.http.problems import Refusals
@@ -32,7 +32,23 @@ from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
 from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, patched
-from functions.domain.errors import InvalidInput, InvalidJob, TickwheelError
+from functions.domain.errors import (
+    AlreadySettled,
+    InvalidInput,
+    InvalidJob,
+    JobBusy,
+    KeyReused,
+    Moved,
+    NotChangeable,
+    NotHeld,
+    NotPlaced,
+    PriorityNotAllowed,
+    RateExceeded,
+    Shed,
+    StaleFence,
+    TickwheelError,
+    TooLate,
+)
 from functions.domain.jobs.job import Job, check_new_tenant
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
@@ -54,6 +70,10 @@ routes = Routes(
         "description": "An id that was answered, as it is. Any other is 404: job_not_found, or not_a_job_id where it cannot be one.",
     },
 )
+
+
+_OF_CHANGES = (NotChangeable, AlreadySettled, Moved, TooLate, JobBusy, RateExceeded, NotPlaced)
+_OF_ATTEMPTS = (AlreadySettled, StaleFence, NotHeld, JobBusy)
 
 
 class RulesOfNow(Protocol):
@@ -81,7 +101,14 @@ class JobServices:
     rules: RulesOfNow
 
 
-@routes.route("POST /v1/jobs", access=BODY, body=JobBody, headers=(KEY, TRACEPARENT), answers={202: "Accepted"})
+@routes.route(
+    "POST /v1/jobs",
+    access=BODY,
+    body=JobBody,
+    headers=(KEY, TRACEPARENT),
+    refuses=(InvalidJob, KeyReused, PriorityNotAllowed, *TOO_MUCH, Shed, NotPlaced),
+    answers={202: "Accepted"},
+)
 def submit_job(services: JobServices, request: Request) -> Response[str]:
     """Take one job in."""
     key = request.key(told_as=InvalidJob)
@@ -129,7 +156,12 @@ def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     return answer(HTTPStatus.OK, found_body(services.finder.find(parse_job_id(job_id))))
 
 
-@routes.route("DELETE /v1/jobs/{id}", access=JOB, answers={200: "Cancelled", 202: "Cancelled"})
+@routes.route(
+    "DELETE /v1/jobs/{id}",
+    access=JOB,
+    refuses=(AlreadySettled, Moved, TooLate, JobBusy, NotPlaced),
+    answers={200: "Cancelled", 202: "Cancelled"},
+)
 def cancel_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Stop a job that has not run."""
     asked = services.known.check(parse_job_id(job_id))
@@ -139,7 +171,14 @@ def cancel_job(services: JobServices, request: Request, job_id: str) -> Response
     return answer(HTTPStatus.OK if is_cancelled else HTTPStatus.ACCEPTED, {"id": str(parsed), "state": state})
 
 
-@routes.route("PATCH /v1/jobs/{id}", access=JOB, body="JobPatch", body_type=MERGE_PATCH, answers={200: "Waiting"})
+@routes.route(
+    "PATCH /v1/jobs/{id}",
+    access=JOB,
+    body="JobPatch",
+    body_type=MERGE_PATCH,
+    refuses=(*_OF_CHANGES, InvalidJob, PriorityNotAllowed),
+    answers={200: "Waiting"},
+)
 def change_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Give a job that waits another time or another content; it goes on under a new id."""
     parsed, patch = parse_job_id(job_id), request.body
@@ -158,7 +197,7 @@ def change_job(services: JobServices, request: Request, job_id: str) -> Response
     return answer(HTTPStatus.OK, waiting_body(waiting, asked=parsed))
 
 
-@routes.route("POST /v1/jobs/{id}:run-now", access=JOB, answers={202: "Waiting"})
+@routes.route("POST /v1/jobs/{id}:run-now", access=JOB, refuses=_OF_CHANGES, answers={202: "Waiting"})
 def run_job_now(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Run a job that waits, or its next attempt, now."""
     parsed = services.known.check(parse_job_id(job_id))
@@ -174,7 +213,9 @@ def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]
     return answer(HTTPStatus.OK, explanation_body(*services.explainer.explain(parse_job_id(job_id))))
 
 
-@routes.route("POST /v1/jobs/{id}/heartbeat", access=JOB, body=HeartbeatBody, answers={200: "Heartbeat"})
+@routes.route(
+    "POST /v1/jobs/{id}/heartbeat", access=JOB, body=HeartbeatBody, refuses=_OF_ATTEMPTS, answers={200: "Heartbeat"}
+)
 def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Tell that the target of an attempt goes on by itself."""
     parsed, body = parse_job_id(job_id), request.body_as(HeartbeatBody)
@@ -182,7 +223,9 @@ def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Respo
     return answer(HTTPStatus.OK, heartbeat_body(parsed, row))
 
 
-@routes.route("POST /v1/jobs/{id}/complete", access=JOB, body=CompleteBody, answers={200: "Ended"})
+@routes.route(
+    "POST /v1/jobs/{id}/complete", access=JOB, body=CompleteBody, refuses=_OF_ATTEMPTS, answers={200: "Ended"}
+)
 def complete_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Tell that the target of an attempt has taken the job."""
     parsed, body = parse_job_id(job_id), request.body_as(CompleteBody)
@@ -190,7 +233,9 @@ def complete_job(services: JobServices, request: Request, job_id: str) -> Respon
     return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
 
 
-@routes.route("POST /v1/jobs/{id}/fail", access=JOB, body=FailBody, answers={200: "Ended"})
+@routes.route(
+    "POST /v1/jobs/{id}/fail", access=JOB, body=FailBody, refuses=(*_OF_ATTEMPTS, NotPlaced), answers={200: "Ended"}
+)
 def fail_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Tell that the target of an attempt has failed."""
     parsed, body = parse_job_id(job_id), request.body_as(FailBody)

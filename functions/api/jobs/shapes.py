@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from functions.api.http.shapes import Instant, JobState, Problem, one_of
+from functions.api.http.shapes import Instant, JobId, JobState, Problem, TenantId, one_of
 from functions.api.jobs.bodies import BATCH_LIMIT
 from functions.domain.explanation.facts import Reason
 from functions.domain.jobs.job import Delivery, Priority
@@ -20,8 +20,8 @@ PriorityName = Annotated[str, one_of(priority.name.lower() for priority in Prior
 class Accepted(TypedDict):
     """A job that was taken in."""
 
-    id: str
-    tenant: str
+    id: JobId
+    tenant: TenantId
     state: JobState
     due_at: Instant
     ring: Annotated[str, one_of(Ring)] | None
@@ -32,8 +32,8 @@ class Accepted(TypedDict):
 class Job(TypedDict):
     """What is known of a job."""
 
-    id: str
-    tenant: str
+    id: JobId
+    tenant: TenantId
     state: JobState
     due_at: Instant
     priority: PriorityName
@@ -52,7 +52,7 @@ class Job(TypedDict):
 class Cancelled(TypedDict):
     """A job that is cancelled, or will be."""
 
-    id: str
+    id: JobId
     state: Annotated[str, one_of(["cancelled", "cancel_requested"])]
 
 
@@ -74,9 +74,9 @@ class Results(TypedDict):
 class Waiting(TypedDict):
     """A job that waits."""
 
-    id: str
+    id: JobId
     """under which the job goes on"""
-    tenant: str
+    tenant: TenantId
     state: Annotated[str, one_of([State.SCHEDULED, State.RETRYING])]
     due_at: Instant
     moved_from: NotRequired[str]
@@ -86,7 +86,7 @@ class Waiting(TypedDict):
 class Heartbeat(TypedDict):
     """An attempt that goes on."""
 
-    id: str
+    id: JobId
     state: Annotated[str, one_of([State.RUNNING])]
     lease_until: Instant | None
     """send the next heartbeat before this"""
@@ -97,20 +97,20 @@ class Heartbeat(TypedDict):
 class Ended(TypedDict):
     """An attempt that has ended, and what that made of its job."""
 
-    id: str
+    id: JobId
     state: JobState
 
 
 class Explanation(TypedDict):
     """Why a job has not run yet, or what became of it."""
 
-    id: str
+    id: JobId
     state: JobState
     reason: Annotated[str, one_of(Reason)]
     at: Instant | None
-    detail: str
+    detail: Annotated[str, Field(examples=["It waits for its time."])]
     """for people"""
-    remedy: str
+    remedy: Annotated[str, Field(examples=["nothing, until it is due"])]
     """what would let the job run, for people"""
-    would_change_it: Annotated[str, Field(deprecated=True)]
+    would_change_it: Annotated[str, Field(deprecated=True, examples=["nothing, until it is due"])]
     """the same as remedy"""

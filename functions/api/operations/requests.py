@@ -54,7 +54,9 @@ _SignedDuration = Annotated[
 ]
 
 
-class OperationBody(StrictModel):
+class OperationBody(
+    StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "action": "cancel", "tag": "newsletter"}]}
+):
     """What is to be done, and which jobs of a tenant are meant: all that match everything that is said."""
 
     tenant: Tenant

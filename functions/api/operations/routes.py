@@ -14,6 +14,7 @@ from functions.api.http.route import KEY, Routes
 from functions.api.operations.answers import operation_body, operations_body
 from functions.api.operations.operator import OperationManager
 from functions.api.operations.requests import OperationBody, OperationsQuery
+from functions.domain.errors import KeyReused, OperationNotFound, TooManyOperations
 
 routes = Routes("an operation")
 
@@ -33,7 +34,14 @@ def list_operations(services: OperationServices, request: Request) -> Response[s
     return answer(HTTPStatus.OK, operations_body(operations, after=after))
 
 
-@routes.route("POST /v1/operations", access=BODY, body=OperationBody, headers=(KEY,), answers={202: "Operation"})
+@routes.route(
+    "POST /v1/operations",
+    access=BODY,
+    body=OperationBody,
+    headers=(KEY,),
+    refuses=(KeyReused, TooManyOperations),
+    answers={202: "Operation"},
+)
 def accept_operation(services: OperationServices, request: Request) -> Response[str]:
     """Cancel, reschedule, run or export all jobs that match a filter, one step after the other."""
     asked = request.body_as(OperationBody).asked()
@@ -41,14 +49,19 @@ def accept_operation(services: OperationServices, request: Request) -> Response[
     return answer(HTTPStatus.ACCEPTED, operation_body(operation))
 
 
-@routes.route("GET /v1/operations/{tenant}/{id}", access=PATH, answers={200: "Operation"})
+@routes.route("GET /v1/operations/{tenant}/{id}", access=PATH, refuses=(OperationNotFound,), answers={200: "Operation"})
 def get_operation(services: OperationServices, _: Request, tenant: str, operation_id: str) -> Response[str]:
     """Tell an operation as it stands."""
     operation = services.manager.get(tenant, operation_id)
     return answer(HTTPStatus.OK, operation_body(operation, parts=services.manager.parts(operation)))
 
 
-@routes.route("POST /v1/operations/{tenant}/{id}:stop", access=PATH, answers={200: "Operation", 202: "Operation"})
+@routes.route(
+    "POST /v1/operations/{tenant}/{id}:stop",
+    access=PATH,
+    refuses=(OperationNotFound,),
+    answers={200: "Operation", 202: "Operation"},
+)
 def stop_operation(services: OperationServices, request: Request, tenant: str, operation_id: str) -> Response[str]:
     """Let an operation end at its next step; what it has done stays done."""
     operation = services.manager.stop(tenant, operation_id, caller=request.caller)

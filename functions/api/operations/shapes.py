@@ -7,7 +7,7 @@ from typing import Annotated, NotRequired
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from functions.api.http.shapes import Count, Duration, Instant, one_of
+from functions.api.http.shapes import Caller, Count, Duration, Instant, JobId, OperationId, TenantId, one_of
 from functions.domain.operations.operation import MAX_EXAMPLES, Action, OperationState
 
 Uri = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]
@@ -35,7 +35,7 @@ class Shift(TypedDict):
 class Example(TypedDict):
     """A job of an operation; why it is refused, if it is."""
 
-    job_id: str
+    job_id: JobId
     code: NotRequired[str]
     detail: NotRequired[str]
 
@@ -43,13 +43,13 @@ class Example(TypedDict):
 class Operation(Shift):
     """An operation as it stands."""
 
-    id: str
-    tenant: str
+    id: OperationId
+    tenant: TenantId
     action: Annotated[str, one_of(Action)]
     dry_run: bool
     state: Annotated[str, one_of(OperationState)]
     stop_requested: bool
-    caller: str
+    caller: Caller
     """the ARN of who asked"""
     created_at: Instant
     filter: Filter

@@ -255,7 +255,10 @@ class ScheduleBody(BaseModel):
         extra="forbid",
         frozen=True,
         json_schema_extra={
-            "oneOf": [{"required": [rule], "properties": {rule: {"not": {"type": "null"}}}} for rule in RULES]
+            "oneOf": [{"required": [rule], "properties": {rule: {"not": {"type": "null"}}}} for rule in RULES],
+            "examples": [
+                {"cron": "0 3 * * *", "timezone": "Europe/Berlin", "job": {"target": "https://example.com/hook"}}
+            ],
         },
     )
 

@@ -40,7 +40,7 @@ _MINUTE = timedelta(minutes=1)
 _DIGITS = len(str(MOST_SCHEDULES))
 
 
-class FireCountsBody(StrictModel):
+class FireCountsBody(StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "hours": 24}]}):
     """Which schedules, either a tenant's own or definitions, and from when to when.
 
     spread: as if those had it that have none of their own, where a spread has a meaning.

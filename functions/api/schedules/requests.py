@@ -25,23 +25,28 @@ After = Annotated[
 """Where a page of schedules begins."""
 
 
-class PauseBody(StrictModel):
+class PauseBody(StrictModel, json_schema_extra={"examples": [{"note": "maintenance"}]}):
     """Why a schedule is paused."""
 
     note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
 
 
-class ResumeBody(PauseBody):
+class ResumeBody(PauseBody, json_schema_extra={"examples": [{"note": "maintenance is over"}]}):
     """Why a schedule goes on."""
 
 
-class TriggerBody(StrictModel):
+class TriggerBody(StrictModel, json_schema_extra={"examples": [{"overlap": "allow"}]}):
     """A run of now."""
 
     overlap: Annotated[Overlap | None, Field(description="instead of the schedule's own")] = None
 
 
-class BackfillBody(TriggerBody):
+class BackfillBody(
+    TriggerBody,
+    json_schema_extra={
+        "examples": [{"start": "2026-01-01T00:00:00Z", "end": "2026-01-08T00:00:00Z", "per_minute": 10}]
+    },
+):
     """The fires from start up to end, as runs from now on."""
 
     start: Instant

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from aws_lambda_powertools.event_handler import Response
 
-from functions.api.admission.admission import Admission
+from functions.api.admission.admission import TOO_MUCH, Admission
 from functions.api.http.access import BODY, QUERY
 from functions.api.http.answers import answer
 from functions.api.http.reading import Request
@@ -31,7 +31,19 @@ from functions.api.schedules.requests import (
     TriggerBody,
 )
 from functions.api.schedules.standing import Standing
-from functions.domain.errors import InvalidJob
+from functions.domain.errors import (
+    FiresExceeded,
+    InvalidJob,
+    InvalidSchedule,
+    NotPlaced,
+    PriorityNotAllowed,
+    RateExceeded,
+    ScheduleBehind,
+    ScheduleBusy,
+    ScheduleNotFound,
+    SchedulesExceeded,
+    TooCostly,
+)
 from functions.domain.instants import format_instant
 from functions.domain.jobs.submission import KEYED
 from functions.domain.schedules.schedule import SCHEDULE_ID, Schedule, check_new_schedule, check_schedule_id
@@ -42,6 +54,10 @@ routes = Routes("a schedule", id={"schema": {"type": "string", "pattern": f"^{SC
 
 _A_PREVIEW = 10
 """Reads: fires are worked out, which is many steps."""
+
+
+_OF_CHANGES = (InvalidSchedule, ScheduleBusy, FiresExceeded, RateExceeded, NotPlaced)
+_OF_RUNS = (InvalidSchedule, InvalidJob, ScheduleNotFound, *TOO_MUCH, NotPlaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +80,14 @@ def list_schedules(services: ScheduleServices, request: Request) -> Response[str
     return answer(HTTPStatus.OK, {"schedules": listed, "next": after})
 
 
-@routes.route("POST /v1/schedules:fires", access=BODY, body=FireCountsBody, answers={200: "FireCounts"}, reads=20)
+@routes.route(
+    "POST /v1/schedules:fires",
+    access=BODY,
+    body=FireCountsBody,
+    refuses=(InvalidSchedule,),
+    answers={200: "FireCounts"},
+    reads=20,
+)
 def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     """Count the fires of up to 100 schedules by the minute."""
     body = request.body_as(FireCountsBody)
@@ -83,6 +106,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     access=BODY,
     query=ChangeQuery,
     body=ScheduleBody,
+    refuses=(*_OF_CHANGES, InvalidJob, PriorityNotAllowed, ScheduleBehind, TooCostly, SchedulesExceeded),
     answers={200: "Schedule | Difference", 201: "Schedule"},
     dry_run_reads=_A_PREVIEW,
 )
@@ -104,6 +128,15 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     query=ChangeQuery,
     body="SchedulePatch",
     body_type=MERGE_PATCH,
+    refuses=(
+        ScheduleNotFound,
+        *_OF_CHANGES,
+        InvalidJob,
+        PriorityNotAllowed,
+        ScheduleBehind,
+        TooCostly,
+        SchedulesExceeded,
+    ),
     answers={200: "Schedule | Difference"},
     dry_run_reads=_A_PREVIEW,
 )
@@ -127,14 +160,26 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
     return _told(services, services.manager.patch(query.tenant, schedule_id, edit, caller=request.caller))
 
 
-@routes.route("GET /v1/schedules/{id}", access=QUERY, query=TenantQuery, answers={200: "Schedule"})
+@routes.route(
+    "GET /v1/schedules/{id}",
+    access=QUERY,
+    query=TenantQuery,
+    refuses=(InvalidSchedule, ScheduleNotFound),
+    answers={200: "Schedule"},
+)
 def get_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Tell a schedule as it stands."""
     query = request.query_as(TenantQuery)
     return _told(services, services.manager.get(query.tenant, check_schedule_id(schedule_id)))
 
 
-@routes.route("DELETE /v1/schedules/{id}", access=BODY, query=TenantQuery, answers={200: "Deleted"})
+@routes.route(
+    "DELETE /v1/schedules/{id}",
+    access=BODY,
+    query=TenantQuery,
+    refuses=(InvalidSchedule, ScheduleNotFound, ScheduleBusy),
+    answers={200: "Deleted"},
+)
 def delete_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Remove a schedule."""
     tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
@@ -143,7 +188,12 @@ def delete_schedule(services: ScheduleServices, request: Request, schedule_id: s
 
 
 @routes.route(
-    "GET /v1/schedules/{id}:preview", access=QUERY, query=PreviewQuery, answers={200: "Fires"}, reads=_A_PREVIEW
+    "GET /v1/schedules/{id}:preview",
+    access=QUERY,
+    query=PreviewQuery,
+    refuses=(InvalidSchedule, TooCostly, ScheduleNotFound),
+    answers={200: "Fires"},
+    reads=_A_PREVIEW,
 )
 def preview_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Tell the next fires of a schedule."""
@@ -159,6 +209,7 @@ def preview_schedule(services: ScheduleServices, request: Request, schedule_id: 
     query=TenantQuery,
     body=PauseBody,
     is_body_required=False,
+    refuses=(InvalidSchedule, ScheduleNotFound, ScheduleBusy),
     answers={200: "Schedule"},
 )
 def pause_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
@@ -174,6 +225,7 @@ def pause_schedule(services: ScheduleServices, request: Request, schedule_id: st
     query=TenantQuery,
     body=ResumeBody,
     is_body_required=False,
+    refuses=(*_OF_CHANGES, TooCostly, ScheduleNotFound),
     answers={200: "Schedule"},
 )
 def resume_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
@@ -191,6 +243,7 @@ def resume_schedule(services: ScheduleServices, request: Request, schedule_id: s
     body=TriggerBody,
     is_body_required=False,
     headers=(KEY,),
+    refuses=_OF_RUNS,
     answers={202: "Triggered"},
 )
 def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
@@ -210,6 +263,7 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
     query=TenantQuery,
     body=BackfillBody,
     headers=(KEY,),
+    refuses=(*_OF_RUNS, TooCostly),
     answers={200: "Backfill", 202: "Backfill"},
     dry_run_reads=_A_PREVIEW,
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from functions.api.http.shapes import Count, Instant, JobState, Problem, one_of
+from functions.api.http.shapes import Count, Instant, JobId, JobState, Problem, ScheduleId, TenantId, one_of
 from functions.api.schedules.fire_counts import MOST_SCHEDULES
 from functions.domain.schedules.schedule import Mover
 from functions.domain.schedules.state import SkipReason, Status
@@ -33,7 +33,7 @@ class Run(TypedDict):
     """A run of a schedule."""
 
     fire_at: Instant
-    job_id: str
+    job_id: JobId
     state: JobState
     attempt: Count
     error: NotRequired[str]
@@ -43,8 +43,8 @@ class Run(TypedDict):
 class Standing(TypedDict):
     """What a schedule has beside its definition."""
 
-    id: str
-    tenant: str
+    id: ScheduleId
+    tenant: TenantId
     version: int
     """grows with every change"""
     status: Annotated[str, one_of(Status)]
@@ -72,7 +72,7 @@ class Schedule(Standing):
     """A schedule: what has its usual value is left out."""
 
     # The schemas of its definition, a ScheduleBody, are added where the description is made.
-    job: dict[str, Any]
+    job: Annotated[dict[str, Any], Field(examples=[{"target": "https://example.com/hook"}])]
 
 
 class Schedules(TypedDict):
@@ -87,7 +87,7 @@ class Mark(TypedDict):
     """What moved a fire, and why."""
 
     by: Annotated[str, one_of(Mover)]
-    reason: str
+    reason: Annotated[str, Field(examples=["spread"])]
 
 
 class Fire(TypedDict):
@@ -119,28 +119,28 @@ class Difference(TypedDict):
 class Deleted(TypedDict):
     """A schedule that is removed."""
 
-    id: str
-    tenant: str
+    id: ScheduleId
+    tenant: TenantId
     status: Annotated[str, one_of([Status.DELETED])]
 
 
 class Triggered(TypedDict):
     """A run that was asked for."""
 
-    job: str
+    job: JobId
 
 
 class Backfill(TypedDict):
     """The runs of a time range."""
 
-    backfill: str
+    backfill: Annotated[str, Field(examples=["k-5f0c9a1be27d3586"])]
     """its name; the same Idempotency-Key gives the same"""
     count: Count
     first: NotRequired[Instant]
     last: NotRequired[Instant]
     ends_at: NotRequired[Instant]
     """when its last run is due"""
-    jobs: list[str]
+    jobs: list[JobId]
     next: NotRequired[str]
     """to go on with as after, where not all could come in at the tenant's submission_rate or within its max_pending"""
 

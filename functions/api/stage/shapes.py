@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from functions.api.http.shapes import Count, Instant, one_of
+from functions.api.http.shapes import Count, Instant, TenantId, one_of
 from functions.api.stage.answers import MOST_TENANTS
 from functions.api.stage.health import MOST_BREAKERS
 from functions.api.stage.pulse import MOST_WORST
@@ -58,7 +58,7 @@ class Minute(TypedDict):
 class TenantCount(TypedDict):
     """How much a tenant has of what is compared."""
 
-    tenant: str
+    tenant: TenantId
     count: Count
 
 
@@ -109,7 +109,7 @@ class Names(TypedDict):
     """How many there are, and the first of them."""
 
     count: Count
-    first: Annotated[list[str], Field(max_length=MOST_NAMES)]
+    first: Annotated[list[TenantId], Field(max_length=MOST_NAMES)]
 
 
 class ShardHealth(TypedDict):
@@ -170,7 +170,7 @@ class Pause(TypedDict):
 class UnservedTenant(TypedDict):
     """A tenant that is paused, draining or being deleted."""
 
-    tenant: str
+    tenant: TenantId
     status: Annotated[str, one_of([TenantStatus.PAUSED, TenantStatus.DRAINING, TenantStatus.DELETING])]
     note: str
     since: Instant | None

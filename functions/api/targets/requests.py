@@ -38,7 +38,9 @@ class BreakersQuery(StrictModel):
     ] = ""
 
 
-class ResetBody(StrictModel):
+class ResetBody(
+    StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "destination": "https://example.com"}]}
+):
     """Which breaker is to be closed."""
 
     tenant: Tenant

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from functions.api.http.shapes import Instant, one_of
+from functions.api.http.shapes import Destination, Instant, TenantId, one_of
 from functions.domain.targets.breaker import CLOSED, BreakerState
 
 
 class Breaker(TypedDict):
     """a destination without one is closed."""
 
-    tenant: str
-    destination: str
+    tenant: TenantId
+    destination: Destination
     """scheme://host:port, an ARN, or handler:NAME"""
     state: Annotated[str, one_of(BreakerState)]
     opened_at: Instant
     until: Instant
     """open: from then on one job probes it; half_open: the end of the lease of its probe"""
-    error_class: str
+    error_class: Annotated[str, Field(examples=["timeout"])]
     """of the failure that opened it last"""
 
 
@@ -35,8 +36,8 @@ class Breakers(TypedDict):
 class Reset(TypedDict):
     """A breaker that is closed."""
 
-    tenant: str
-    destination: str
+    tenant: TenantId
+    destination: Destination
     state: Annotated[str, one_of([CLOSED])]
     was_closed: bool
     """there was nothing to reset"""

@@ -95,7 +95,10 @@ class DeletionQuery(StrictModel):
     ] = "scan"
 
 
-class TenantBody(StrictModel):
+class TenantBody(
+    StrictModel,
+    json_schema_extra={"examples": [{"plan": "default", "limits": {"max_pending": 10_000}, "note": "on trial"}]},
+):
     """All of a tenant beside its status; what is not said has its usual value."""
 
     plan: _Plan = DEFAULT_PLAN
@@ -109,7 +112,7 @@ class TenantBody(StrictModel):
         return TenantValues(plan=self.plan, limits=self.limits, principals=self.principals, note=self.note)
 
 
-class TenantPatchBody(StrictModel):
+class TenantPatchBody(StrictModel, json_schema_extra={"examples": [{"limits": {"max_pending": None}, "version": 1}]}):
     """Parts of a tenant. A limit that is null is its plan's again; any other part that is null has its usual value."""
 
     plan: _Plan | None = None
@@ -133,7 +136,7 @@ class TenantPatchBody(StrictModel):
         )
 
 
-class TurnBody(StrictModel):
+class TurnBody(StrictModel, json_schema_extra={"examples": [{"note": "maintenance"}]}):
     """Why a tenant, or the whole stage, is paused, drained or resumed."""
 
     note: _Note = ""

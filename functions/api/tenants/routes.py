@@ -21,12 +21,16 @@ from functions.api.tenants.requests import (
     TurnBody,
     UsageQuery,
 )
+from functions.domain.errors import InvalidJob, TenantBusy, TenantChanged, TenantClosed, TenantDeleted
 from functions.domain.jobs.job import check_tenant
 from functions.domain.targets.webhooks import keys_of
 from functions.domain.tenants.plan import TenantStatus
 from functions.ports.targets import WebhookKeys
 
 routes = Routes("a tenant")
+
+
+_OF_CHANGES = (InvalidJob, TenantDeleted, TenantChanged, TenantBusy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +49,13 @@ def list_tenants(services: TenantServices, request: Request) -> Response[str]:
     return answer(HTTPStatus.OK, tenants_body(standings, after=after))
 
 
-@routes.route("GET /v1/tenants/{id}", access=TENANT_ID, answers={200: "Tenant"})
+@routes.route("GET /v1/tenants/{id}", access=TENANT_ID, refuses=(InvalidJob,), answers={200: "Tenant"})
 def get_tenant(services: TenantServices, _: Request, tenant: str) -> Response[str]:
     """Tell any tenant as it stands."""
     return answer(HTTPStatus.OK, tenant_body(services.manager.get(tenant)))
 
 
-@routes.route("PUT /v1/tenants/{id}", access=OPERATORS, body=TenantBody, answers={200: "Tenant"})
+@routes.route("PUT /v1/tenants/{id}", access=OPERATORS, body=TenantBody, refuses=_OF_CHANGES, answers={200: "Tenant"})
 def put_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Replace all of a tenant but its status."""
     body = request.body_as(TenantBody)
@@ -59,7 +63,9 @@ def put_tenant(services: TenantServices, request: Request, tenant: str) -> Respo
     return answer(HTTPStatus.OK, tenant_body(standing))
 
 
-@routes.route("PATCH /v1/tenants/{id}", access=OPERATORS, body=TenantPatchBody, answers={200: "Tenant"})
+@routes.route(
+    "PATCH /v1/tenants/{id}", access=OPERATORS, body=TenantPatchBody, refuses=_OF_CHANGES, answers={200: "Tenant"}
+)
 def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Change parts of a tenant."""
     body = request.body_as(TenantPatchBody)
@@ -67,7 +73,13 @@ def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Res
     return answer(HTTPStatus.OK, tenant_body(standing))
 
 
-@routes.route("DELETE /v1/tenants/{id}", access=OPERATORS, query=DeletionQuery, answers={202: "Tenant"})
+@routes.route(
+    "DELETE /v1/tenants/{id}",
+    access=OPERATORS,
+    query=DeletionQuery,
+    refuses=(InvalidJob, TenantDeleted, TenantBusy),
+    answers={202: "Tenant"},
+)
 def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Begin to delete a tenant with all that there is of it. Nothing of it is taken in from `in_effect_by` on."""
     query = request.query_as(DeletionQuery)
@@ -78,7 +90,12 @@ def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Re
 
 
 @routes.route(
-    "POST /v1/tenants/{id}:pause", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "Tenant"}
+    "POST /v1/tenants/{id}:pause",
+    access=OPERATORS,
+    body=TurnBody,
+    is_body_required=False,
+    refuses=(*_OF_CHANGES, TenantClosed),
+    answers={200: "Tenant"},
 )
 def pause_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Let nothing of a tenant be promoted or called."""
@@ -86,7 +103,12 @@ def pause_tenant(services: TenantServices, request: Request, tenant: str) -> Res
 
 
 @routes.route(
-    "POST /v1/tenants/{id}:resume", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "Tenant"}
+    "POST /v1/tenants/{id}:resume",
+    access=OPERATORS,
+    body=TurnBody,
+    is_body_required=False,
+    refuses=(*_OF_CHANGES, TenantClosed),
+    answers={200: "Tenant"},
 )
 def resume_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Let a tenant that is paused, or drained, go on."""
@@ -94,14 +116,21 @@ def resume_tenant(services: TenantServices, request: Request, tenant: str) -> Re
 
 
 @routes.route(
-    "POST /v1/tenants/{id}:drain", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "Tenant"}
+    "POST /v1/tenants/{id}:drain",
+    access=OPERATORS,
+    body=TurnBody,
+    is_body_required=False,
+    refuses=(*_OF_CHANGES, TenantClosed),
+    answers={200: "Tenant"},
 )
 def drain_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Take nothing in for a tenant any more; what it has runs."""
     return _turn(services, request, tenant, TenantStatus.DRAINING)
 
 
-@routes.route("GET /v1/tenants/{id}/webhook-keys", access=TENANT_ID, answers={200: "WebhookKeys"})
+@routes.route(
+    "GET /v1/tenants/{id}/webhook-keys", access=TENANT_ID, refuses=(InvalidJob,), answers={200: "WebhookKeys"}
+)
 def get_webhook_keys(services: TenantServices, _: Request, tenant: str) -> Response[str]:
     """Tell what the signatures of a tenant's requests are made with."""
     told = answer(HTTPStatus.OK, webhook_keys_body(keys_of(check_tenant(tenant), services.webhook_keys.read())))
@@ -109,20 +138,41 @@ def get_webhook_keys(services: TenantServices, _: Request, tenant: str) -> Respo
     return told
 
 
-@routes.route("GET /v1/tenants/{id}/usage", access=TENANT_ID, query=UsageQuery, answers={200: "Usage"}, reads=5)
+@routes.route(
+    "GET /v1/tenants/{id}/usage",
+    access=TENANT_ID,
+    query=UsageQuery,
+    refuses=(InvalidJob,),
+    answers={200: "Usage"},
+    reads=5,
+)
 def get_usage(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Tell what a tenant has used by UTC days, about."""
     query = request.query_as(UsageQuery)
     return answer(HTTPStatus.OK, usage_body(services.manager.used(tenant, first=query.first, last=query.last)))
 
 
-@routes.route("POST /v1/pause", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "StageStatus"})
+@routes.route(
+    "POST /v1/pause",
+    access=OPERATORS,
+    body=TurnBody,
+    is_body_required=False,
+    refuses=(TenantChanged, TenantBusy),
+    answers={200: "StageStatus"},
+)
 def pause_stage(services: TenantServices, request: Request) -> Response[str]:
     """Let nothing of any tenant be promoted or called."""
     return _turn_stage(services, request, TenantStatus.PAUSED)
 
 
-@routes.route("POST /v1/resume", access=OPERATORS, body=TurnBody, is_body_required=False, answers={200: "StageStatus"})
+@routes.route(
+    "POST /v1/resume",
+    access=OPERATORS,
+    body=TurnBody,
+    is_body_required=False,
+    refuses=(TenantChanged, TenantBusy),
+    answers={200: "StageStatus"},
+)
 def resume_stage(services: TenantServices, request: Request) -> Response[str]:
     """End the pause of all tenants."""
     return _turn_stage(services, request, TenantStatus.ACTIVE)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from functions.api.http.shapes import Day, Instant, one_of
+from functions.api.http.shapes import Caller, Day, Instant, TenantId, one_of
 from functions.api.tenants.requests import LIMIT_SCHEMAS
 from functions.domain.tenants.changes import EFFECTIVE_AFTER
 from functions.domain.tenants.deletion import Part
@@ -74,13 +74,13 @@ class Deletion(TypedDict):
 class Tenant(StageStatus):
     """A tenant as it stands."""
 
-    tenant: str
-    plan: str
+    tenant: TenantId
+    plan: Annotated[str, Field(examples=["default"])]
     limits: Limits
     """in effect: its own before its plan's, those before the default plan's"""
     own_limits: list[Annotated[str, one_of(LIMIT_NAMES)]]
     """which of them are its own"""
-    principals: list[str]
+    principals: list[Caller]
     """who may act for it"""
     schedules: NotRequired[Load]
     deletion: NotRequired[Deletion]
@@ -136,7 +136,7 @@ class _From(TypedDict("_From", {"from": Day})):
 class Usage(_From):
     """What a tenant has used."""
 
-    tenant: str
+    tenant: TenantId
     until: Day
     days: list[UsedDay]
     """days on which there was anything, in order"""
@@ -148,9 +148,9 @@ class Usage(_From):
 class WebhookKey(TypedDict):
     """What signatures are made with."""
 
-    id: str
+    id: Annotated[str, Field(examples=["k1"])]
     """as in the header Tickwheel-Key-Ids"""
-    secret: Annotated[str, Field(pattern="^whsec_")]
+    secret: Annotated[str, Field(pattern="^whsec_", examples=["whsec_c2VjcmV0IG9mIHRoZSB0ZW5hbnQgYWNtZQ=="])]
     """of Standard Webhooks"""
 
 
