@@ -108,3 +108,8 @@ TERMINAL = frozenset(State) - {
     source for event, (states, _) in TRANSITIONS.items() if event is not Event.REPLAY for source in states
 }
 """States that nothing leaves, but for a replay of what has failed: the execution is settled."""
+
+
+UNTRACKED = "untracked"
+"""In place of the state of a job without a row to read it from: an at_least_once job that has left the far ring, and, under its
+idempotency key, a job that was moved and has ended long ago."""

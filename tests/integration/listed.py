@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from functions.api.http.openapi_parts import refusals_of
-from functions.api.http.problems import TABLE
+from functions.api.http.problem_table import TABLE
 from functions.api.http.route import Route
 from functions.api.route_table import ROUTES
 

@@ -13,7 +13,7 @@ from functions.api.dead_letters import answers as dead_letter_answers
 from functions.api.dead_letters import finder as dead_letters
 from functions.api.dead_letters import replay
 from functions.api.dead_letters.requests import ListQuery, ReplayBody
-from functions.api.http.problems import TABLE
+from functions.api.http.problem_table import TABLE
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from tests.api_server import Answer, ApiServer, Request
 from tests.unit.test_client_dead_letters import ID, dead_letter_json, page_json, part_json

@@ -8,8 +8,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from functions.api.openapi import document
-from functions.api.stage.answers import MOST_TENANTS
-from functions.api.stage.health import MOST_BREAKERS
+from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS
 from functions.domain.stage.conditions import FRESH
 from functions.domain.stage.health import AUDIT_BEHIND_AFTER, BEHIND_AFTER, MOST_WORST, UNSCANNED_AFTER, HealthStatus
 from functions.domain.stage.lag_histogram import RELATIVE_ERROR

@@ -8,8 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from functions.api.dead_letters.requests import ListQuery
-from functions.api.http.answers import UNTRACKED, breaker_body
-from functions.api.http.problems import TABLE
+from functions.api.http.problem_table import TABLE
 from functions.api.jobs.answers import accepted_body, found_body
 from functions.api.jobs.bodies import JobBody
 from functions.api.jobs.find import Found
@@ -21,12 +20,13 @@ from functions.api.schedules.backfill import Backfill
 from functions.api.schedules.bodies import RULES, ScheduleBody
 from functions.api.schedules.requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
 from functions.api.schedules.standing import Difference, Run, Standing
+from functions.api.targets.answers import breaker_body
 from functions.api.targets.requests import BreakersQuery
 from functions.api.tenants.requests import TenantsQuery
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.jobs.job import TENANT, Delivery, Payload
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import UNTRACKED, State
 from functions.domain.schedules.preview import preview
 from functions.domain.schedules.schedule import Fire
 from functions.domain.schedules.state import SkipReason

@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 import functions.domain.errors as tree
-from functions.api.http.problems import TABLE, Misshapen, problem, problem_of
+from functions.api.http.problem_table import TABLE
+from functions.api.http.problems import Misshapen, problem, problem_of
 from functions.api.http.requests import Rules
 from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.schedules.requests import TenantQuery

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from functions.api.http.problems import TABLE
+from functions.api.http.problem_table import TABLE
 from functions.api.http.requests import Rules
 from functions.api.schedules.bodies import RULES as RULE_NAMES
 from functions.api.schedules.bodies import read_schedule

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from functions.api.http.problems import TABLE
+from functions.api.http.problem_table import TABLE
 from functions.domain.tenants.access import caller_by_arn, may_act
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, TRANSITIONS
 from functions.domain.tenants.plan import (

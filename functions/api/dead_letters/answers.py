@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
-from functions.api.dead_letters.finder import DeadLetterPage, Inspected, obstacle_of
-from functions.api.dead_letters.purge import NotPurged, Purges
-from functions.api.dead_letters.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
+from functions.api.dead_letters.finder import MOST_SHOWN, DeadLetterPage, Inspected, obstacle_of
+from functions.api.dead_letters.purge import PURGED, NotPurged, Purges
+from functions.api.dead_letters.replay import (
+    ALREADY_REPLAYED,
+    REPLAYED,
+    AlreadyReplayed,
+    NotReplayed,
+    Replayed,
+    Replays,
+)
 from functions.api.http.answers import without_empty
 from functions.api.http.problems import problem_of
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
@@ -17,13 +24,6 @@ from functions.ports.dead_letters import DeadLetter
 
 if TYPE_CHECKING:
     from functions.api.dead_letters import shapes
-
-REPLAYED = "replayed"
-ALREADY_REPLAYED = "already_replayed"
-PURGED = "purged"
-
-MOST_SHOWN = 10
-"""Dead letters that a dry run tells."""
 
 
 def entry_body(letter: DeadLetter) -> shapes.DeadLetterEntry:

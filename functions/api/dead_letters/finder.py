@@ -21,6 +21,9 @@ from functions.ports.clock import Clock
 from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.payloads import PayloadStore
 
+MOST_SHOWN = 10
+"""Dead letters that a dry run names."""
+
 MOST_QUERIES = 20
 """Of one request: a query is a page of the hours in which a tenant had dead letters, or a page of the letters of an hour."""
 

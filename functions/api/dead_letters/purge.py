@@ -22,6 +22,8 @@ from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import Audit, Journal
 from functions.services.jobs.ends import Ends
 
+PURGED = "purged"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotPurged:

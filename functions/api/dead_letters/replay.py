@@ -45,6 +45,9 @@ from functions.ports.recorder import Audit, Journal
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 
+REPLAYED = "replayed"
+ALREADY_REPLAYED = "already_replayed"
+
 MOST_DEAD_LETTERS = 200
 """That one request replays or purges."""
 

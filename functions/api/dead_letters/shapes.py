@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from functions.api.dead_letters.answers import ALREADY_REPLAYED, MOST_SHOWN, PURGED, REPLAYED
+from functions.api.dead_letters.finder import MOST_SHOWN
+from functions.api.dead_letters.purge import PURGED
+from functions.api.dead_letters.replay import ALREADY_REPLAYED, REPLAYED
 from functions.api.http.shapes import Count, DeadLetterId, Duration, Instant, JobId, TenantId, one_of
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from aws_lambda_powertools.event_handler import Response
 
 from functions.api.http.problems import CONTENT_TYPE, RETRY_AFTER
-from functions.domain.instants import format_instant
-from functions.domain.targets.breaker import Breaker
 
 if TYPE_CHECKING:
     from functions.api.http import shapes
-    from functions.api.targets import shapes as targets
-
-UNTRACKED = "untracked"
-"""Told of a job that has no row to tell its state from: an at_least_once job that has left the far ring, and, under its
-idempotency key, a job that was moved and has ended long ago."""
 
 
 Body = TypeVar("Body", bound=Mapping[str, Any])
@@ -41,15 +34,3 @@ def problem_answer(problem: shapes.Problem) -> Response[str]:
 def without_empty(body: Body, *names: str) -> Body:
     """An answer without those of these members that are an empty text or list, 0 or false: they may be left out."""
     return cast("Body", {name: value for name, value in body.items() if value or name not in names})
-
-
-def breaker_body(breaker: Breaker) -> targets.Breaker:
-    """A breaker as it stands."""
-    return {
-        "tenant": breaker.tenant,
-        "destination": breaker.destination,
-        "state": breaker.state.value,
-        "opened_at": format_instant(breaker.opened_at),
-        "until": format_instant(breaker.until),
-        "error_class": breaker.error_class,
-    }

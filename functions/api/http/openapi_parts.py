@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from functions.api.http.access import in_dead_letter_id, in_job_id
-from functions.api.http.problems import CONTENT_TYPE, TABLE, problem
+from functions.api.http.problem_table import TABLE
+from functions.api.http.problems import CONTENT_TYPE, problem
 from functions.api.http.route import Route
 from functions.domain.errors import (
     Forbidden,

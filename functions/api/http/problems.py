@@ -10,46 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from functions.api.http.problem_table import TABLE
 from functions.domain.errors import (
     AlreadySettled,
     BacklogExceeded,
     Busy,
-    DeadLetterNotFound,
     FiresExceeded,
-    Forbidden,
-    InvalidDeadLetterId,
     InvalidInput,
     InvalidJob,
-    InvalidJobId,
     InvalidSchedule,
-    JobBusy,
-    JobNotFailed,
-    JobNotFound,
     KeyReused,
     Moved,
-    NotChangeable,
     NotHeld,
-    NotPlaced,
-    NotReplayable,
-    OperationNotFound,
-    PayloadGone,
-    PriorityNotAllowed,
     QuotaExceeded,
     RateExceeded,
     ReadRateExceeded,
-    ScheduleBehind,
-    ScheduleBusy,
-    ScheduleNotFound,
     SchedulesExceeded,
     Shed,
     StaleFence,
-    TenantBusy,
-    TenantChanged,
-    TenantClosed,
-    TenantDeleted,
-    TickwheelError,
-    TooCostly,
-    TooLate,
     TooManyOperations,
 )
 from functions.ports.recorder import Journal
@@ -63,59 +41,6 @@ CONTENT_TYPE = "application/problem+json"
 
 REQUESTS_FAILED = "requests_failed"
 """Counted."""
-
-TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
-    ValidationError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
-    InvalidJobId: (HTTPStatus.NOT_FOUND, "not_a_job_id", "This is not a job id"),
-    InvalidDeadLetterId: (HTTPStatus.NOT_FOUND, "not_a_letter_id", "This is not the id of a dead letter"),
-    InvalidJob: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
-    InvalidSchedule: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_schedule", "The schedule is refused"),
-    TooCostly: (HTTPStatus.UNPROCESSABLE_ENTITY, "too_costly", "The schedule takes too much work"),
-    InvalidInput: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "The request is refused"),
-    KeyReused: (HTTPStatus.CONFLICT, "key_reused", "The idempotency key belongs to something else"),
-    JobNotFound: (HTTPStatus.NOT_FOUND, "job_not_found", "There is no such job"),
-    ScheduleNotFound: (HTTPStatus.NOT_FOUND, "schedule_not_found", "There is no such schedule"),
-    DeadLetterNotFound: (HTTPStatus.NOT_FOUND, "letter_not_found", "There is no such dead letter"),
-    OperationNotFound: (HTTPStatus.NOT_FOUND, "operation_not_found", "There is no such operation"),
-    TooManyOperations: (
-        HTTPStatus.TOO_MANY_REQUESTS,
-        "too_many_operations",
-        "The tenant has too many open operations",
-    ),
-    QuotaExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "quota_exceeded", "Too many jobs of the tenant wait"),
-    BacklogExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "backlog_exceeded", "More jobs wait than the tenant's cap serves"),
-    SchedulesExceeded: (HTTPStatus.CONFLICT, "schedules_exceeded", "The tenant has too many schedules"),
-    FiresExceeded: (HTTPStatus.CONFLICT, "fires_exceeded", "The schedules of the tenant fire too often"),
-    RateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "rate_exceeded", "The tenant submits too fast"),
-    ReadRateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "read_rate_exceeded", "The caller reads too fast"),
-    Shed: (HTTPStatus.SERVICE_UNAVAILABLE, "shed", "The stage is behind"),
-    NotReplayable: (HTTPStatus.CONFLICT, "not_replayable", "The dead letter cannot be replayed"),
-    PayloadGone: (HTTPStatus.CONFLICT, "payload_gone", "The payload is gone"),
-    JobNotFailed: (HTTPStatus.CONFLICT, "job_not_failed", "Another job has its name"),
-    Forbidden: (HTTPStatus.FORBIDDEN, "forbidden", "The caller may not do this"),
-    TenantBusy: (HTTPStatus.CONFLICT, "tenant_busy", "The tenant is being changed by somebody else"),
-    TenantChanged: (HTTPStatus.CONFLICT, "tenant_changed", "The tenant has changed since"),
-    TenantDeleted: (HTTPStatus.CONFLICT, "tenant_deleted", "The tenant is deleted"),
-    TenantClosed: (HTTPStatus.CONFLICT, "tenant_closed", "The tenant takes nothing in"),
-    PriorityNotAllowed: (
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "priority_not_allowed",
-        "The tenant may not use this priority",
-    ),
-    ScheduleBehind: (HTTPStatus.CONFLICT, "schedule_behind", "The schedule still catches up"),
-    ScheduleBusy: (HTTPStatus.CONFLICT, "schedule_busy", "The schedule is being changed by somebody else"),
-    JobBusy: (HTTPStatus.CONFLICT, "job_busy", "The job is being changed by somebody else"),
-    Busy: (HTTPStatus.CONFLICT, "busy", "It is being changed by somebody else"),
-    AlreadySettled: (HTTPStatus.CONFLICT, "already_settled", "The job has come to its end"),
-    Moved: (HTTPStatus.CONFLICT, "moved", "The job goes on under another id"),
-    StaleFence: (HTTPStatus.CONFLICT, "stale_fence", "The attempt is over"),
-    NotHeld: (HTTPStatus.CONFLICT, "not_held", "The attempt is not known to go on by itself"),
-    NotChangeable: (HTTPStatus.CONFLICT, "not_changeable", "The job cannot be changed"),
-    TooLate: (HTTPStatus.CONFLICT, "too_late", "The job may be on its way"),
-    NotPlaced: (HTTPStatus.SERVICE_UNAVAILABLE, "not_placed", "It could not be stored; ask for it again"),
-    TickwheelError: (HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Something is wrong with this stage"),
-}
-"""Each type of error: its status, its code for programs, its title for people. The nearest base of an error counts."""
 
 RETRY_AFTER = "retry_after"
 """The member that says in how many seconds the same request may be taken; it is a header of the answer, too."""

@@ -8,9 +8,8 @@ from typing import Annotated, Any, NotRequired
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from functions.api.http.answers import UNTRACKED
-from functions.api.http.problems import TABLE
-from functions.domain.lifecycle import State
+from functions.api.http.problem_table import TABLE
+from functions.domain.lifecycle import UNTRACKED, State
 
 
 def one_of(values: Iterable[str]) -> WithJsonSchema:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from functions.api.http.answers import UNTRACKED, without_empty
+from functions.api.http.answers import without_empty
 from functions.api.jobs.find import Found
 from functions.api.jobs.submit import Accepted
 from functions.domain.explanation.facts import Explanation
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job_id import JobId
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import UNTRACKED, State
 from functions.services.jobs.rescheduler import Waiting
 
 if TYPE_CHECKING:

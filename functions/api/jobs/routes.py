@@ -126,6 +126,7 @@ def submit_job(services: JobServices, request: Request) -> Response[str]:
     access=BODY,
     body=BatchBody,
     headers=(TRACEPARENT,),
+    refuses=(InvalidJob,),
     answers={200: "Results"},
     judges_each=True,
 )

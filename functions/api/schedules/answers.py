@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from functions.api.http.answers import UNTRACKED, without_empty
+from functions.api.http.answers import without_empty
 from functions.api.schedules.backfill import Backfill
 from functions.api.schedules.standing import Difference, Run, Standing
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import UNTRACKED, State
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.preview import Page, Preview
 from functions.domain.schedules.record import POINTER, encode_schedule

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.requests import Duration, Instant, Rules, StrictModel, Tenant
 from functions.api.schedules.bodies import read_schedule
-from functions.api.schedules.requests import After
+from functions.api.schedules.requests import MOST_SCHEDULES, After
 from functions.domain.errors import InvalidInput, InvalidSchedule, TooCostly
 from functions.domain.instants import MILLISECOND, from_seconds, to_seconds
 from functions.domain.schedules.firing import fires
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 MOST_COUNTED = 3_000
 """Fires of one schedule: one a minute for two days, and then some."""
 
-MOST_SCHEDULES = 100
 MOST_HOURS = 48
 
 STEPS_OF_A_DEFINITION = 300

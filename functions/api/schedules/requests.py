@@ -14,6 +14,9 @@ from functions.domain.schedules.schedule import SCHEDULE_ID
 
 MAX_NOTE = 500
 MOST_SHOWN = 100
+
+MOST_SCHEDULES = 100
+"""Whose fires one request counts."""
 """Fires of one preview."""
 _GOES_ON = re.compile(r"(.{1,40})~([0-9]{1,9})", re.ASCII)
 

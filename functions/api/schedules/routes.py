@@ -17,10 +17,11 @@ from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, Routes
 from functions.api.schedules.answers import backfill_body, difference_body, fires_body, schedule_body
 from functions.api.schedules.bodies import ScheduleBody, read_schedule
-from functions.api.schedules.fire_counts import MOST_SCHEDULES, FireCountsBody, count_given, count_stored, start_of
+from functions.api.schedules.fire_counts import FireCountsBody, count_given, count_stored, start_of
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.patch import names_payload, patched
 from functions.api.schedules.requests import (
+    MOST_SCHEDULES,
     BackfillBody,
     ChangeQuery,
     PageQuery,

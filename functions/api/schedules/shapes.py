@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from functions.api.http.shapes import Count, Instant, JobId, JobState, Problem, ScheduleId, TenantId, one_of
-from functions.api.schedules.fire_counts import MOST_SCHEDULES
+from functions.api.schedules.requests import MOST_SCHEDULES
 from functions.domain.schedules.schedule import Mover
 from functions.domain.schedules.state import SkipReason, Status
 

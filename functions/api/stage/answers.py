@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from functions.api.http.answers import breaker_body
-from functions.api.stage.health import Standing
+from functions.api.stage.health import MOST_TENANTS, Standing
 from functions.api.stage.pulse_answers import pulse_body
+from functions.api.targets.answers import breaker_body
 from functions.domain.instants import format_instant, from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
@@ -17,9 +17,6 @@ from functions.domain.tenants.plan import TenantPlan
 
 if TYPE_CHECKING:
     from functions.api.stage import shapes
-
-MOST_TENANTS = 50
-"""Tenants that are told one by one."""
 
 
 def health_body(standing: Standing) -> shapes.Health:

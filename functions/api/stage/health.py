@@ -18,6 +18,9 @@ from functions.ports.shards import ShardStore
 from functions.ports.targets import BreakerStore
 from functions.ports.tenants import TenantPlans
 
+MOST_TENANTS = 50
+"""Tenants that are named one by one."""
+
 MOST_BREAKERS = 50
 """Breakers that are listed one by one."""
 

@@ -8,8 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from functions.api.http.shapes import Count, Instant, TenantId, one_of
-from functions.api.stage.answers import MOST_TENANTS
-from functions.api.stage.health import MOST_BREAKERS
+from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS
 from functions.api.stage.pulse import MOST_WORST
 from functions.api.targets.shapes import Breaker
 from functions.domain.jobs.job import Priority

@@ -8,9 +8,10 @@ from http import HTTPStatus
 from aws_lambda_powertools.event_handler import Response
 
 from functions.api.http.access import BODY, QUERY
-from functions.api.http.answers import answer, breaker_body
+from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.route import Routes
+from functions.api.targets.answers import breaker_body
 from functions.api.targets.requests import BreakersQuery, ResetBody
 from functions.domain.audit import Deed, Deeds
 from functions.domain.targets.breaker import CLOSED
