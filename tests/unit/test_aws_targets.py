@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from functions.adapters.targets.aws import AwsCaller, digest_of
 from functions.domain.instants import SECOND
-from functions.domain.targets.kinds import SERVICES, Kind
+from functions.domain.targets.kinds import SERVICES
 from functions.domain.targets.options import USUAL
 from functions.ports.targets import Failed, Invocation, Outcome, Succeeded
 from testkit.builders import NOON
@@ -249,11 +249,8 @@ def test_a_client_lives_on_for_calls_of_about_the_same_length(caller: AwsCaller)
     assert caller._client_of.cache_info().currsize == 2
 
 
-@pytest.mark.parametrize("kind", SERVICES)
-def test_every_service_that_is_declared_can_be_called(caller: AwsCaller, kind: Kind):
-    arn = f"arn:aws:{kind}:{REGION}:{ACCOUNT}:{SERVICES[kind].prefix}missing"
-
-    assert isinstance(call(caller, arn), Failed | Succeeded)
+def test_every_service_that_is_declared_can_be_called(caller: AwsCaller):
+    assert caller._senders.keys() == SERVICES.keys()
 
 
 def call(caller: AwsCaller, target: str, *, payload: str | None = PAYLOAD, timeout: timedelta = 10 * SECOND) -> Outcome:
