@@ -238,7 +238,7 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
             columns=4,
         ),
         _graph(
-            "Put back before their claim: open breaker, paused tenant, no free seat; of deleted tenants: forgotten",
+            "Put back before their claim: open breaker, paused tenant, no free permit; of deleted tenants: forgotten",
             *_of("worker", "parked", "parked_by_pause", "parked_by_cap", "forgotten", stage=stage),
             emitted("forgotten", service="dead_letters", stage=stage),
             columns=4,

@@ -100,8 +100,8 @@ def rate_prices(tables: Tables) -> dict[str, Price]:
     return {"book": Price(tables.tenants, 1)}
 
 
-def seat_prices(tables: Tables) -> dict[str, Price]:
-    """Seats, rows of the tenants table."""
+def permit_prices(tables: Tables) -> dict[str, Price]:
+    """Permits, rows of the tenants table."""
     tenants = tables.tenants
     return {
         "take": Price(tenants, 1),

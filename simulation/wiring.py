@@ -17,7 +17,7 @@ from functions.scanner.scan import Scanner
 from functions.services.far_ring.placer import Placement, Placer
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
-from functions.services.targets.seating import Usher
+from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.sweeper.publish import Publisher
 from functions.worker.execute import Worker
 from functions.worker.message import Message
@@ -30,9 +30,9 @@ from simulation.prices import (
     Remote,
     breaker_prices,
     ledger_prices,
+    permit_prices,
     rate_prices,
     schedule_prices,
-    seat_prices,
     shard_prices,
 )
 from simulation.queues import Parcel, Queue
@@ -46,9 +46,9 @@ from testkit.fakes import (
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryPayloadStore,
+    InMemoryPermitStore,
     InMemoryRateStore,
     InMemoryScheduleStore,
-    InMemorySeatStore,
     InMemoryShardStore,
 )
 
@@ -67,7 +67,7 @@ class Kept:
     schedules: InMemoryScheduleStore = field(default_factory=InMemoryScheduleStore)
     breakers: InMemoryBreakerStore = field(default_factory=InMemoryBreakerStore)
     rates: InMemoryRateStore = field(default_factory=InMemoryRateStore)
-    seats: InMemorySeatStore = field(default_factory=InMemorySeatStore)
+    permits: InMemoryPermitStore = field(default_factory=InMemoryPermitStore)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
         "schedules": Remote(kept.schedules, line, schedule_prices(tables)),
         "dead_letters": Remote(kept.letters, line, {"put": Price(tables.dead_letters, 1)}),
         "rates": Remote(kept.rates, line, rate_prices(tables)),
-        "seats": Remote(kept.seats, line, seat_prices(tables)),
+        "permits": Remote(kept.permits, line, permit_prices(tables)),
         "payloads": InMemoryPayloadStore(),
         # What tenants use and what is kept of their jobs is written in batches: it is no part of what is simulated.
         "audit": DiscardingAudit(),
@@ -133,7 +133,7 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
         # Calls that a function makes at the same time.
         "side_by_side": lambda rule, items: clock.side_by_side([partial(rule, item) for item in items], lanes=SENDERS),
     }
-    return Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS, "usher": Usher})
+    return Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS, "limiter": ConcurrencyLimiter})
 
 
 class ApiEnvironment:

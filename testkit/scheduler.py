@@ -49,7 +49,7 @@ from functions.services.schedules.materialiser import Materialiser
 from functions.services.schedules.pauser import Asides
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
-from functions.services.targets.seating import Usher
+from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.services.telemetry.usage import Tally
 from functions.services.tenants.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
@@ -68,9 +68,9 @@ from testkit.fakes import (
     InMemoryOperationStore,
     InMemoryPayloadStore,
     InMemoryPendingStore,
+    InMemoryPermitStore,
     InMemoryRateStore,
     InMemoryScheduleStore,
-    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTimerStore,
     InMemoryUsageStore,
@@ -110,7 +110,7 @@ class World:
         self.operations = InMemoryOperationStore()
         self.exports = InMemoryExportStore()
         self.breaker_store = InMemoryBreakerStore()
-        self.seats = InMemorySeatStore()
+        self.permits = InMemoryPermitStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
         self.trail = RecordingAudit()
@@ -164,7 +164,7 @@ class World:
             "timers": self.timers,
             "token": self.token,
             "usage": self.tally,
-            "usher": self.usher,
+            "limiter": self.limiter,
             "wheel": self.wheel,
         }
 
@@ -203,12 +203,12 @@ class World:
         )
 
     @cached_property
-    def usher(self) -> Usher:
+    def limiter(self) -> ConcurrencyLimiter:
         """Of one process, however many batches it runs."""
-        return Usher(
+        return ConcurrencyLimiter(
             wheel=self.wheel,
             clock=self.clock,
-            seats=self.seats,
+            permits=self.permits,
             journal=self.journal,
             token=self.token,
             jitter=lambda: self.jitter,

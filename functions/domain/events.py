@@ -211,7 +211,7 @@ EVENTS: Mapping[str, Shape] = {
     "pulse_not_written": Shape("what goes on was not counted, and is with the next write", ("error",)),
     "audit_lines_lost": Shape("the audit stream did not take these lines: load them from here", ("reason", "lines")),
     "usage_not_written": Shape("what a tenant used was not counted", ("tenant", "error")),
-    "seat_not_given_back": Shape("a seat was not given back: its lease runs out", ("tenant", "error")),
+    "seat_not_given_back": Shape("a permit was not given back: its lease runs out", ("tenant", "error")),
     "breaker_opened": Shape(
         "a destination fails, and is left alone", ("tenant", "destination", "until", "error_class")
     ),

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from functions.domain.targets.breaker import Breaker
-from functions.domain.targets.concurrency import Seat
+from functions.domain.targets.concurrency import Permit
 from functions.domain.targets.options import TargetOptions
 from functions.domain.targets.webhooks import WebhookKey
 from functions.ports.ledger import Applied
@@ -52,19 +52,19 @@ class BreakerStore(Protocol):
         ...
 
 
-class SeatStore(Protocol):
-    """The seats of tenants whose concurrency is capped. A free one has no row, or one whose lease is over."""
+class PermitStore(Protocol):
+    """The permits of tenants whose concurrency is capped. A free one has no row, or one whose lease is over."""
 
-    def take(self, seat: Seat, *, now: datetime, skew: timedelta) -> bool:
-        """Take a seat that is free, or its owner's already; False when somebody else has it."""
+    def take(self, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
+        """Take a permit that is free, or its owner's already; False when somebody else has it."""
         ...
 
     def leases(self, tenant: str, *, limit: int) -> dict[int, datetime]:
-        """Until when the seats below that number were taken, as of some moment before; none of one without a row."""
+        """Until when the permits below that number were taken, as of some moment before; none of one without a row."""
         ...
 
-    def give_back(self, seat: Seat) -> None:
-        """Let a seat be free, if it is still its owner's."""
+    def give_back(self, permit: Permit) -> None:
+        """Let a permit be free, if it is still its owner's."""
         ...
 
 

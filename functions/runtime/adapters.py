@@ -16,10 +16,10 @@ from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
+from functions.adapters.dynamodb.permits import DynamoDBPermitStore
 from functions.adapters.dynamodb.pulses import SPREAD, DynamoDBPulseStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
 from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
-from functions.adapters.dynamodb.seats import DynamoDBSeatStore
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
@@ -129,9 +129,9 @@ class Adapters:
         return DynamoDBPulseStore(self._dynamodb, self._setting("TENANTS_TABLE"), slot=slot)
 
     @cached_property
-    def seats(self) -> DynamoDBSeatStore:
-        """Seats for calls."""
-        return DynamoDBSeatStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+    def permits(self) -> DynamoDBPermitStore:
+        """Permits for calls."""
+        return DynamoDBPermitStore(self._dynamodb, self._setting("TENANTS_TABLE"))
 
     @cached_property
     def audit_stream(self) -> FirehoseAuditStream:

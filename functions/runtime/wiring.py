@@ -26,7 +26,7 @@ from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
-from functions.services.targets.seating import Usher
+from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.services.telemetry.audit_trail import Trail
 from functions.services.telemetry.pulse import PulseTally
 from functions.services.telemetry.usage import Tally
@@ -115,12 +115,12 @@ class Wiring(Adapters):
         )
 
     @cached_property
-    def usher(self) -> Usher:
-        """Seats for the calls of tenants whose concurrency is capped."""
-        return Usher(
+    def limiter(self) -> ConcurrencyLimiter:
+        """Permits for the calls of tenants whose concurrency is capped."""
+        return ConcurrencyLimiter(
             wheel=self.wheel,
             clock=self.clock,
-            seats=self.seats,
+            permits=self.permits,
             journal=self.journal,
             token=token,
             jitter=jitter,
@@ -237,7 +237,7 @@ _SAME = (
     "targets",
     "tenants",
     "timers",
-    "usher",
+    "limiter",
     "waker",
     "wheel",
 )

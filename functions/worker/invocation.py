@@ -61,8 +61,8 @@ class Invoker:
             self.settler.end(timer, claim, Event.EXPIRE)
             return None, claim
         ends_at = self.clock.now() + job.timeout
-        if ends_at > claim.lease_until or not entry.has_seat_until(ends_at):
-            # Something took so long that the call could outlive its lease or its seat, and meet another worker's.
+        if ends_at > claim.lease_until or not entry.has_permit_until(ends_at):
+            # Something took so long that the call could outlive its lease or its permit, and meet another worker's.
             if job.delivery is Delivery.AT_MOST_ONCE:
                 # Its start is written: no other message of it may call it, so this is its end.
                 return Failed("its start took so long that no time was left to call it", NOT_CALLED), claim

@@ -1,6 +1,6 @@
 """What comes before the claim of an attempt, while its ledger row is untouched: whether its target may be called now.
 
-Its tenant's status is asked first, then the breaker of its destination, then a seat where the tenant's concurrency is
+Its tenant's status is asked first, then the breaker of its destination, then a permit where the tenant's concurrency is
 capped. Whoever must wait is parked: the same attempt comes back later, and has spent nothing.
 """
 
@@ -13,7 +13,7 @@ from math import isfinite
 
 from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Timer
-from functions.domain.targets.concurrency import Seat
+from functions.domain.targets.concurrency import Permit
 from functions.domain.tenants.pause import comes_too_late, paused_until, resumed
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
@@ -22,20 +22,20 @@ from functions.ports.tenants import TenantPlans
 from functions.services.jobs.occurrences import Admission, Occurrences
 from functions.services.jobs.settler import Settler
 from functions.services.targets.breakers import Breakers, Go, Park
-from functions.services.targets.seating import Usher
+from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An attempt may be claimed. refusal: but its target must not be called; go, seat: what its call has taken."""
+    """An attempt may be claimed. refusal: but its target must not be called; go, permit: what its call has taken."""
 
     refusal: Failed | None = None
     go: Go | None = None
-    seat: Seat | None = None
+    permit: Permit | None = None
 
-    def has_seat_until(self, instant: datetime) -> bool:
-        """Whether a call that ends then is over before anybody else may have its seat."""
-        return self.seat is None or instant <= self.seat.lease_until
+    def has_permit_until(self, instant: datetime) -> bool:
+        """Whether a call that ends then is over before anybody else may have its permit."""
+        return self.permit is None or instant <= self.permit.lease_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Preconditions:
     clock: Clock
     plans: TenantPlans
     breakers: Breakers
-    usher: Usher
+    limiter: ConcurrencyLimiter
     occurrences: Occurrences
     settler: Settler
     jitter: Callable[[], float]
@@ -72,7 +72,7 @@ class Preconditions:
     def enter(self, timer: Timer) -> Entry | None:
         """What its claim may begin with; None when it is parked. Each entry is followed by one `leave`.
 
-        Raises what the store of the seats raises: then nothing is taken, and the message is to come back.
+        Raises what the store of the permits raises: then nothing is taken, and the message is to come back.
         """
         now = self.clock.now()
         is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
@@ -86,7 +86,7 @@ class Preconditions:
             case Park(_, reason):
                 return Entry(Failed(f"it may wait no longer: {reason}", "breaker_open", is_permanent=True))
             case Go() as go:
-                return self._with_seat(timer, go, lease_until=lease_until)
+                return self._with_permit(timer, go, lease_until=lease_until)
 
     def leave(self, timer: Timer, entry: Entry, outcome: Outcome | None) -> None:
         """The attempt is over. outcome: what its target answered, None when it was not called. Never raises."""
@@ -94,8 +94,8 @@ class Preconditions:
             self.breakers.release(timer, entry.go)
         elif entry.go is not None and outcome is not None:
             self.breakers.note(timer, entry.go, outcome)
-        if entry.seat is not None:
-            self.usher.give_back(entry.seat)
+        if entry.permit is not None:
+            self.limiter.give_back(entry.permit)
 
     def is_over(self, timer: Timer) -> bool:
         """Whether an occurrence is skipped, or waits for another run. A retry has been admitted before."""
@@ -105,20 +105,20 @@ class Preconditions:
         is_closed = comes_too_late(occurrence, self.plans.of(timer.job.tenant))
         return self.occurrences.admit(timer, occurrence, is_closed=is_closed) is Admission.IS_OVER
 
-    def _with_seat(self, timer: Timer, go: Go, *, lease_until: datetime) -> Entry | None:
+    def _with_permit(self, timer: Timer, go: Go, *, lease_until: datetime) -> Entry | None:
         tenant = timer.job.tenant
         try:
             limit = self.plans.of(tenant).max_concurrency
             if not isfinite(limit):
                 return Entry(go=go)
-            seat = self.usher.take(tenant, limit=int(limit), lease_until=lease_until)
+            permit = self.limiter.take(tenant, limit=int(limit), lease_until=lease_until)
         except Exception:
             self.breakers.release(timer, go)
             raise
-        if seat is not None:
-            return Entry(go=go, seat=seat)
+        if permit is not None:
+            return Entry(go=go, permit=permit)
         self.breakers.release(timer, go)
-        until = self.clock.now() + self.usher.wait(tenant, limit=int(limit))
+        until = self.clock.now() + self.limiter.wait(tenant, limit=int(limit))
         reason = f"as many jobs of its tenant run as may: {limit:g}"
         self.settler.park(timer, until=until, reason=reason, metric="parked_by_cap")
         return None

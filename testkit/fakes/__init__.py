@@ -14,11 +14,11 @@ from testkit.fakes.ledger import InMemoryLedger
 from testkit.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
 from testkit.fakes.payloads import InMemoryPayloadStore
 from testkit.fakes.pending import InMemoryPendingStore
+from testkit.fakes.permits import InMemoryPermitStore
 from testkit.fakes.pulses import InMemoryPulseStore, RecordingPulse
 from testkit.fakes.rates import InMemoryRateStore
 from testkit.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
 from testkit.fakes.schedules import InMemoryScheduleStore
-from testkit.fakes.seats import InMemorySeatStore
 from testkit.fakes.shards import InMemoryShardStore
 from testkit.fakes.targets import RecordingTargets
 from testkit.fakes.tenants import GivenPlans, InMemoryTenantStore
@@ -42,12 +42,12 @@ __all__ = [
     "InMemoryOperationStore",
     "InMemoryPayloadStore",
     "InMemoryPendingStore",
+    "InMemoryPermitStore",
     "InMemoryPulseStore",
     "InMemoryRateStore",
     "InMemoryReadyQueue",
     "InMemoryRemains",
     "InMemoryScheduleStore",
-    "InMemorySeatStore",
     "InMemoryShardStore",
     "InMemoryTenantStore",
     "InMemoryTimerStore",

@@ -51,6 +51,6 @@ class CallPromises:
         self._expect(len(live) <= limit, f"{len(live)} calls at the same time, of {limit:g}: {run.job_id} and {live}")
 
     def goes_on(self, run: Run) -> None:
-        """Its target answered 202: it has no seat any more."""
+        """Its target answered 202: it has no permit any more."""
         for calls in self._calls.values():
             calls[:] = [call for call in calls if call.run is not run]

@@ -22,9 +22,9 @@ from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.ledger_row import read_row
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
+from functions.adapters.dynamodb.permits import DynamoDBPermitStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
 from functions.adapters.dynamodb.schedules import DynamoDBScheduleStore
-from functions.adapters.dynamodb.seats import DynamoDBSeatStore
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
 from functions.adapters.dynamodb.tables import (
     ALL_TABLES,
@@ -265,7 +265,7 @@ def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClo
         operations=Operations(tables[TENANTS]),
         breakers=DynamoDBBreakerStore(client, tenants),
         rates=DynamoDBRateStore(client, tenants),
-        seats=DynamoDBSeatStore(client, tenants),
+        permits=DynamoDBPermitStore(client, tenants),
         tenants=DynamoDBTenantStore(client, tenants),
         usage=UsageOfTenants(tables[TENANTS]),
         pending=Pending(tables[TENANTS]),

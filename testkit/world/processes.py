@@ -152,7 +152,7 @@ class Processes(Passing):
             "payloads",
             "operations",
             "exports",
-            "seats",
+            "permits",
             "rates",
         )
         # Read now and then by processes that place or admit: not a step of a history.

@@ -16,7 +16,7 @@ from functions.ports.ledger import Ledger
 from functions.ports.operations import OperationStore
 from functions.ports.schedules import ScheduleStore
 from functions.ports.shards import ShardStore
-from functions.ports.targets import BreakerStore, SeatStore
+from functions.ports.targets import BreakerStore, PermitStore
 from functions.ports.tenants import PendingStore, RateStore, TenantStore, UsageStore
 from functions.ports.timers import TimerStore
 from testkit.fakes import (
@@ -26,9 +26,9 @@ from testkit.fakes import (
     InMemoryLedger,
     InMemoryOperationStore,
     InMemoryPendingStore,
+    InMemoryPermitStore,
     InMemoryRateStore,
     InMemoryScheduleStore,
-    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTenantStore,
     InMemoryTimerStore,
@@ -133,7 +133,7 @@ class Stores:
     operations: SeenOperations
     breakers: BreakerStore
     rates: RateStore
-    seats: SeatStore
+    permits: PermitStore
     tenants: TenantStore
     usage: SeenUsage
     pending: SeenPending
@@ -165,7 +165,7 @@ def in_memory(wheel: Wheel, clock: FakeClock) -> Stores:
         operations=InMemoryOperationStore(),
         breakers=InMemoryBreakerStore(),
         rates=InMemoryRateStore(),
-        seats=InMemorySeatStore(),
+        permits=InMemoryPermitStore(),
         tenants=InMemoryTenantStore(),
         usage=InMemoryUsageStore(),
         pending=InMemoryPendingStore(),

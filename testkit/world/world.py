@@ -67,7 +67,7 @@ class World(Clients, Controls, Sums, Processes):
         self.operations = stores.operations
         self.exports = InMemoryExportStore()
         self.breakers = stores.breakers
-        self.seats = stores.seats
+        self.permits = stores.permits
         self._expire, self._close = stores.expire, stores.close
         self.cut_short = stores.cut_short
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()

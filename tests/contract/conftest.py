@@ -19,10 +19,10 @@ from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
+from functions.adapters.dynamodb.permits import DynamoDBPermitStore
 from functions.adapters.dynamodb.pulses import DynamoDBPulseStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
 from functions.adapters.dynamodb.schedules import DynamoDBScheduleStore
-from functions.adapters.dynamodb.seats import DynamoDBSeatStore
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
 from functions.adapters.dynamodb.tables import (
     DEAD_LETTERS,
@@ -48,7 +48,7 @@ from functions.ports.operations import OperationStore
 from functions.ports.recorder import PulseStore
 from functions.ports.schedules import ScheduleStore
 from functions.ports.shards import ShardStore
-from functions.ports.targets import BreakerStore, SeatStore
+from functions.ports.targets import BreakerStore, PermitStore
 from functions.ports.tenants import DeletionStore, PendingStore, RateStore, TenantStore, UsageStore
 from functions.ports.timers import TimerStore
 from testkit.builders import LOCAL_WHEEL
@@ -61,10 +61,10 @@ from testkit.fakes import (
     InMemoryLedger,
     InMemoryOperationStore,
     InMemoryPendingStore,
+    InMemoryPermitStore,
     InMemoryPulseStore,
     InMemoryRateStore,
     InMemoryScheduleStore,
-    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTenantStore,
     InMemoryTimerStore,
@@ -115,10 +115,10 @@ class BreakerSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class SeatSubject:
-    """A store of seats, and when it lets its only one go (the fake never does)."""
+class PermitSubject:
+    """A store of permits, and when it lets its only one go (the fake never does)."""
 
-    seats: SeatStore
+    permits: PermitStore
     expires_at: Callable[[], datetime] | None
 
 
@@ -337,16 +337,16 @@ def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubjec
 
 
 @pytest.fixture
-def seat_subject(dynamodb: "DynamoDBClient | None") -> Iterator[SeatSubject]:
+def permit_subject(dynamodb: "DynamoDBClient | None") -> Iterator[PermitSubject]:
     if dynamodb is None:
-        yield SeatSubject(InMemorySeatStore(), None)
+        yield PermitSubject(InMemoryPermitStore(), None)
         return
     with _table(dynamodb, TENANTS) as name:
-        # A tenant's other rows stand in the same partition, before and behind its seats.
+        # A tenant's other rows stand in the same partition, before and behind its permits.
         for item in ("a", "seat", "seats", "z"):
             dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
-        yield SeatSubject(
-            DynamoDBSeatStore(dynamodb, name),
+        yield PermitSubject(
+            DynamoDBPermitStore(dynamodb, name),
             lambda: from_seconds(
                 next(int(item["x"]["N"]) for item in dynamodb.scan(TableName=name)["Items"] if "x" in item)
             ),
@@ -354,8 +354,8 @@ def seat_subject(dynamodb: "DynamoDBClient | None") -> Iterator[SeatSubject]:
 
 
 @pytest.fixture
-def seats(seat_subject: SeatSubject) -> SeatStore:
-    return seat_subject.seats
+def permits(permit_subject: PermitSubject) -> PermitStore:
+    return permit_subject.permits
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
 from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
-from functions.domain.targets.concurrency import Seat
+from functions.domain.targets.concurrency import Permit
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER
 from functions.services.tenants.plans import KNOWN_FOR
 from testkit.builders import a_filter, an_operation
@@ -53,7 +53,9 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     )
     worker = stage.module("worker").wiring
     worker.breaker_store.put(breaker, seen=None)
-    worker.usher.seats.take(Seat(tenant=tenant, number=1, owner="o", lease_until=now + MINUTE), now=now, skew=MINUTE)
+    worker.limiter.permits.take(
+        Permit(tenant=tenant, number=1, owner="o", lease_until=now + MINUTE), now=now, skew=MINUTE
+    )
     stage.dynamodb.put_item(TableName=TENANTS.name, Item={"t": {"S": tenant}, "i": {"S": "rate#execution"}})
     wiring.pending_store.add(tenant, now.date(), 3)
     return far

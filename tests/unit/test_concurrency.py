@@ -1,4 +1,4 @@
-"""Which seats are free, and how long a job waits that found none."""
+"""Which permits are free, and how long a job waits that found none."""
 
 import heapq
 import random
@@ -7,17 +7,17 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.targets.concurrency import Crowd, Seat, free_seats, is_free, may_take, wait_for_seat
+from functions.domain.targets.concurrency import Crowd, Permit, free_permits, is_free, may_take, wait_for_permit
 from functions.domain.wheel import FAR_MARGIN
 from testkit.builders import NOON
 
 SKEW = 5 * SECOND
 GUARD = timedelta(seconds=155)
 HOUR = 3_600
-MINE = Seat(tenant="acme", number=0, owner="mine", lease_until=NOON)
+MINE = Permit(tenant="acme", number=0, owner="mine", lease_until=NOON)
 
 
-def test_a_seat_without_a_lease_is_free():
+def test_a_permit_without_a_lease_is_free():
     assert is_free(None, now=NOON, skew=SKEW)
 
 
@@ -26,23 +26,23 @@ def test_a_lease_is_over_only_after_skew(late: timedelta, is_over: bool):
     assert is_free(NOON, now=NOON + late, skew=SKEW) is is_over
 
 
-def test_whoever_has_a_seat_may_take_it_again():
-    other = Seat(tenant="acme", number=0, owner="other", lease_until=NOON)
+def test_whoever_has_a_permit_may_take_it_again():
+    other = Permit(tenant="acme", number=0, owner="other", lease_until=NOON)
 
     assert may_take(MINE, MINE, now=NOON, skew=SKEW)
     assert not may_take(MINE, other, now=NOON, skew=SKEW)
     assert may_take(MINE, other, now=NOON + SKEW + MILLISECOND, skew=SKEW)
 
 
-def test_only_seats_below_the_limit_whose_lease_is_over_are_free():
+def test_only_permits_below_the_limit_whose_lease_is_over_are_free():
     leases = {0: NOON, 2: NOON - SKEW - MILLISECOND, 4: NOON}
 
-    assert free_seats(leases, limit=4, now=NOON, skew=SKEW, chance=0) == [1, 2, 3]
+    assert free_permits(leases, limit=4, now=NOON, skew=SKEW, chance=0) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("chance", "first"), [(0.0, 0), (0.34, 1), (0.99, 2)])
 def test_those_who_look_begin_anywhere(chance: float, first: int):
-    free = free_seats({}, limit=3, now=NOON, skew=SKEW, chance=chance)
+    free = free_permits({}, limit=3, now=NOON, skew=SKEW, chance=chance)
 
     assert free[0] == first
     assert sorted(free) == [0, 1, 2]
@@ -84,17 +84,17 @@ def test_a_wait_is_bounded_and_spread_however_large_the_crowd():
 
 @pytest.mark.parametrize(("waiting", "most"), [(20, 0.5), (300, 1.4), (5_000, 9.1)])
 def test_the_store_is_asked_for_few_of_those_who_wait(waiting: int, most: float):
-    """All seats stay taken: each job is asked for whenever its wait is over."""
+    """All permits stay taken: each job is asked for whenever its wait is over."""
     numbers, crowd = random.Random(7), Crowd()
     comes_at, asked = [0.0] * waiting, 0
     while comes_at[0] < 2 * HOUR:
         asked += comes_at[0] > HOUR
         crowd = crowd.grown(at=comes_at[0])
-        wait = wait_for_seat(crowd, limit=2, far=GUARD + FAR_MARGIN, jitter=numbers.random())
+        wait = wait_for_permit(crowd, limit=2, far=GUARD + FAR_MARGIN, jitter=numbers.random())
         heapq.heapreplace(comes_at, comes_at[0] + wait.total_seconds())
 
     assert most / 2 < asked / HOUR <= most
 
 
 def wait_of(count: float, *, jitter: float, limit: int = 2) -> timedelta:
-    return wait_for_seat(Crowd(count), limit=limit, far=GUARD + FAR_MARGIN, jitter=jitter)
+    return wait_for_permit(Crowd(count), limit=limit, far=GUARD + FAR_MARGIN, jitter=jitter)

@@ -77,7 +77,7 @@ class TestPaused:
 
         world.work(a_message(timer))
 
-        assert (world.breaker_store.reads, world.seats.writes) == (0, 0)
+        assert (world.breaker_store.reads, world.permits.writes) == (0, 0)
         assert [waiting.job for waiting in parked(world)] == [timer.job]
 
     def test_a_retry_waits_with_its_attempt_and_its_backoff(self, world: World):

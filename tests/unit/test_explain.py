@@ -260,11 +260,11 @@ def explain(world: World, timer: Timer) -> Explanation:
     return world.explainer().explain(job_id_of(timer.job))[1]
 
 
-def test_a_job_that_found_no_seat_says_so(world: World):
+def test_a_job_that_found_no_permit_says_so(world: World):
     timer = a_placed(world)
     world.plans.plans = {"acme": TenantPlan(max_concurrency=1)}
     world.clock.tick(HOUR)
-    assert world.usher.take("acme", limit=1, lease_until=world.clock.now() + MINUTE) is not None
+    assert world.limiter.take("acme", limit=1, lease_until=world.clock.now() + MINUTE) is not None
     world.work(a_message(timer))
 
     explanation = explain(world, timer)

@@ -89,7 +89,7 @@ def pause(world: World) -> Callable[[], object]:
 
 def let_nobody_sit(world: World) -> Callable[[], object]:
     world.plans.plans["acme"] = TenantPlan(max_concurrency=1)
-    world.usher.take("acme", limit=1, lease_until=world.clock.now() + timedelta(hours=1))
+    world.limiter.take("acme", limit=1, lease_until=world.clock.now() + timedelta(hours=1))
     return world.plans.plans.clear
 
 

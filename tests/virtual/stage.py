@@ -26,7 +26,7 @@ from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.scanner.scan import Scanner
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
-from functions.services.targets.seating import Usher
+from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
@@ -42,10 +42,10 @@ from testkit.fakes import (
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryPayloadStore,
+    InMemoryPermitStore,
     InMemoryRateStore,
     InMemoryReadyQueue,
     InMemoryScheduleStore,
-    InMemorySeatStore,
     InMemoryShardStore,
     InMemoryTimerStore,
     RecordingJournal,
@@ -105,7 +105,7 @@ class VirtualStage:
                 "schedules": self.schedules,
                 "payloads": InMemoryPayloadStore(),
                 "rates": InMemoryRateStore(),
-                "seats": InMemorySeatStore(),
+                "permits": InMemoryPermitStore(),
                 "targets": self.targets,
                 "breakers": Breakers(
                     clock=self.clock,
@@ -125,7 +125,7 @@ class VirtualStage:
                 "jitter": lambda: 0.0,
                 "side_by_side": _one_after_another,
             },
-            parts={**SCANNER_PARTS, **WORKER_PARTS, "asked": AskedFires, "usher": Usher},
+            parts={**SCANNER_PARTS, **WORKER_PARTS, "asked": AskedFires, "limiter": ConcurrencyLimiter},
         )
         self.manager = container.build(ScheduleManager)
         self._scanner = container.build(Scanner)

@@ -1,7 +1,7 @@
-"""How many of a tenant's jobs are called at the same time: its seats, and how long a job waits that found none.
+"""How many of a tenant's jobs are called at the same time: its permits, and how long a job waits that found none.
 
-A call of a tenant whose concurrency is capped has one of its seats, which are numbered from 0 and of which there are as
-many as calls are allowed. A seat is a lease: whoever dies with one gives it back by that.
+A call of a tenant whose concurrency is capped has one of its permits, which are numbered from 0 and of which there are as
+many as calls are allowed. A permit is a lease: whoever dies with one gives it back by that.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from functions.domain.instants import SECOND
 
-SEAT_LIFE = timedelta(days=1)
-"""How long the row of a seat is kept beyond its lease."""
+PERMIT_LIFE = timedelta(days=1)
+"""How long the row of a permit is kept beyond its lease."""
 
 _HALF_LIFE = timedelta(seconds=60)
 _SHORTEST_WAIT = 2 * SECOND
@@ -22,7 +22,7 @@ _WIDEST_FAR_SPREAD = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class Permit:
     """The right to one of a tenant's calls. number: from 0. owner: a token, fresh for each receive of a message."""
 
     tenant: str
@@ -33,23 +33,23 @@ class Seat:
     @property
     def expires_at(self) -> datetime:
         """When its row may go."""
-        return self.lease_until + SEAT_LIFE
+        return self.lease_until + PERMIT_LIFE
 
 
 def is_free(lease_until: datetime | None, *, now: datetime, skew: timedelta) -> bool:
-    """Whether nobody can have a seat any more. The store has no clock, so the comparison carries SKEW."""
+    """Whether nobody can have a permit any more. The store has no clock, so the comparison carries SKEW."""
     return lease_until is None or lease_until + skew < now
 
 
-def may_take(met: Seat | None, seat: Seat, *, now: datetime, skew: timedelta) -> bool:
-    """Whether a seat may be taken from what its row says: it is free, or its owner's already."""
-    return met is None or met.owner == seat.owner or is_free(met.lease_until, now=now, skew=skew)
+def may_take(met: Permit | None, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
+    """Whether a permit may be taken from what its row says: it is free, or its owner's already."""
+    return met is None or met.owner == permit.owner or is_free(met.lease_until, now=now, skew=skew)
 
 
-def free_seats(
+def free_permits(
     leases: Mapping[int, datetime], *, limit: int, now: datetime, skew: timedelta, chance: float
 ) -> Sequence[int]:
-    """The numbers of the seats that are free, beginning anywhere among them, so that two processes seldom try the same one.
+    """The numbers of the permits that are free, beginning anywhere among them, so that two processes seldom try the same one.
 
     chance: a random number from 0 up to 1.
     """
@@ -73,12 +73,12 @@ class Crowd:
         return Crowd(self.count * 0.5 ** ((at - self.at) / _HALF_LIFE.total_seconds()) + 1, at)
 
 
-def wait_for_seat(crowd: Crowd, *, limit: int, far: timedelta, jitter: float) -> timedelta:
-    """How long a job waits that found no seat. far: how far ahead the far ring begins. jitter: a random number from 0 up to 1.
+def wait_for_permit(crowd: Crowd, *, limit: int, far: timedelta, jitter: float) -> timedelta:
+    """How long a job waits that found no permit. far: how far ahead the far ring begins. jitter: a random number from 0 up to 1.
 
-    The more jobs are turned away for each seat, the longer: a few seconds for the first of them, about a minute in the
+    The more jobs are turned away for each permit, the longer: a few seconds for the first of them, about a minute in the
     near ring when thirty have been, and then in the far ring, spread over half an hour at most. With
-    two seats that stay taken, a process asks for one job in two seconds where 20 wait, and for 9 a second where 5,000
+    two permits that stay taken, a process asks for one job in two seconds where 20 wait, and for 9 a second where 5,000
     do. The crowd counts, not the age of the job: who has waited long is let in as likely as who has just come. There
     is no order among those who wait.
     """

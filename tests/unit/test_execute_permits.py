@@ -1,4 +1,4 @@
-"""Jobs of a tenant whose concurrency is capped: a seat for each call, which comes back whatever happens."""
+"""Jobs of a tenant whose concurrency is capped: a permit for each call, which comes back whatever happens."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -78,20 +78,20 @@ def test_a_tenant_without_a_cap_costs_nothing():
     world.work(a_message(a_capped_timer()))
 
     assert len(world.calls) == 1
-    assert (world.seats.writes, world.seats.reads) == (0, 0)
+    assert (world.permits.writes, world.permits.reads) == (0, 0)
 
 
-def test_a_call_takes_a_seat_and_gives_it_back(world: World):
+def test_a_call_takes_a_permit_and_gives_it_back(world: World):
     held: list[int] = []
-    world.targets.answer = lambda *_: held.append(len(world.seats.rows)) or Succeeded()
+    world.targets.answer = lambda *_: held.append(len(world.permits.rows)) or Succeeded()
 
     world.work(a_message(a_capped_timer()))
 
-    assert (held, world.seats.rows) == ([1], {})
-    assert (world.seats.writes, world.seats.reads) == (2, 0)
+    assert (held, world.permits.rows) == ([1], {})
+    assert (world.permits.writes, world.permits.reads) == (2, 0)
 
 
-def test_a_job_that_finds_no_seat_waits_on_without_an_attempt(world: World):
+def test_a_job_that_finds_no_permit_waits_on_without_an_attempt(world: World):
     first, second = a_capped_timer(), a_capped_timer()
     work_meanwhile(world, second)
 
@@ -106,7 +106,7 @@ def test_a_job_that_finds_no_seat_waits_on_without_an_attempt(world: World):
     assert (world.journal.counts["parked_by_cap"], "parked" in world.journal.counts) == (1, False)
 
 
-def test_a_job_that_found_no_seat_runs_when_it_comes_back(world: World):
+def test_a_job_that_found_no_permit_runs_when_it_comes_back(world: World):
     second = a_capped_timer()
     work_meanwhile(world, second)
     world.work(a_message(a_capped_timer()))
@@ -128,11 +128,11 @@ def test_no_more_calls_run_at_the_same_time_than_the_cap_says(world: World):
 
     assert len(world.calls) == 3
     assert len(world.ready.sent) == 1
-    assert world.seats.rows == {}
+    assert world.permits.rows == {}
 
 
 @pytest.mark.parametrize("delivery", Delivery)
-def test_every_delivery_has_seats(world: World, delivery: Delivery):
+def test_every_delivery_has_permits(world: World, delivery: Delivery):
     second = a_capped_timer(delivery=delivery)
     work_meanwhile(world, second)
 
@@ -140,7 +140,7 @@ def test_every_delivery_has_seats(world: World, delivery: Delivery):
 
     assert len(world.calls) == 1
     assert [timer.job for timer in world.ready.sent] == [second.job]
-    assert world.seats.rows == {}
+    assert world.permits.rows == {}
 
 
 def test_jobs_of_another_tenant_are_not_in_the_way(world: World):
@@ -153,18 +153,18 @@ def test_jobs_of_another_tenant_are_not_in_the_way(world: World):
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
 @pytest.mark.parametrize("delivery", Delivery)
-def test_a_seat_comes_back_whatever_the_target_answers(world: World, outcome: Outcome, delivery: Delivery):
+def test_a_permit_comes_back_whatever_the_target_answers(world: World, outcome: Outcome, delivery: Delivery):
     world.targets.answer = lambda *_: outcome
 
     world.work(a_message(a_capped_timer(delivery=delivery)))
 
     assert len(world.calls) == 1
-    assert world.seats.writes == 2
-    assert world.seats.rows == {}
+    assert world.permits.writes == 2
+    assert world.permits.rows == {}
 
 
-@pytest.mark.parametrize("call", ["ledger.claim", "ledger.settle", "seats.leases"])
-def test_a_seat_comes_back_when_something_fails_around_the_call(world: World, call: str):
+@pytest.mark.parametrize("call", ["ledger.claim", "ledger.settle", "permits.leases"])
+def test_a_permit_comes_back_when_something_fails_around_the_call(world: World, call: str):
     fail_at(world, call, CrashError)
     second = a_capped_timer()
     work_meanwhile(world, second)
@@ -172,54 +172,54 @@ def test_a_seat_comes_back_when_something_fails_around_the_call(world: World, ca
     world.work(a_message(a_capped_timer()))
 
     assert world.journal.counts["returned"] == 1
-    assert world.seats.rows == {}
+    assert world.permits.rows == {}
 
 
-def test_a_seat_comes_back_when_the_claim_is_refused(world: World):
+def test_a_permit_comes_back_when_the_claim_is_refused(world: World):
     timer = a_capped_timer()
     world.ledger.cancel(job_id_of(timer.job), owner="op", now=NOON)
 
     world.work(a_message(timer))
 
-    assert (world.calls, world.seats.rows, world.seats.writes) == ([], {}, 2)
+    assert (world.calls, world.permits.rows, world.permits.writes) == ([], {}, 2)
 
 
-def test_a_fire_that_is_skipped_gives_its_seat_back(world: World):
+def test_a_fire_that_is_skipped_gives_its_permit_back(world: World):
     world.work(a_message(an_occurrence_timer(a_schedule())))  # a schedule that is deleted
 
-    assert (world.calls, world.seats.rows, world.seats.writes) == ([], {}, 2)
+    assert (world.calls, world.permits.rows, world.permits.writes) == ([], {}, 2)
 
 
-def test_what_calls_nothing_needs_no_seat(world: World):
+def test_what_calls_nothing_needs_no_permit(world: World):
     expired = a_capped_timer(expires_at=NOON)
 
     world.work(a_message(expired))
 
     assert world.row(expired.job).state is State.EXPIRED
-    assert world.seats.writes == 0
+    assert world.permits.writes == 0
 
 
-def test_a_job_whose_destination_is_left_alone_takes_no_seat(world: World):
+def test_a_job_whose_destination_is_left_alone_takes_no_permit(world: World):
     world.targets.answer = lambda *_: Failed("503", "http_503")
     for number in range(MIN_FAILURES):
         world.work(a_message(a_capped_timer(), f"f{number}"))
-    writes = world.seats.writes
+    writes = world.permits.writes
 
     world.work(a_message(a_capped_timer()))
 
     assert world.journal.counts["parked"] == 1
-    assert world.seats.writes == writes
+    assert world.permits.writes == writes
 
 
-def test_a_probe_that_finds_no_seat_leaves_the_probe_to_another(world: World):
+def test_a_probe_that_finds_no_permit_leaves_the_probe_to_another(world: World):
     world.targets.answer = lambda *_: Failed("503", "http_503")
     for number in range(MIN_FAILURES):
         world.work(a_message(a_capped_timer(), f"f{number}"))
     world.clock.tick(timedelta(minutes=2))
-    taken = world.usher.take("acme", limit=1, lease_until=world.clock.now() + TIMEOUT)
+    taken = world.limiter.take("acme", limit=1, lease_until=world.clock.now() + TIMEOUT)
     assert taken is not None
-    world.work(a_message(a_capped_timer(), "no seat"))
-    world.usher.give_back(taken)
+    world.work(a_message(a_capped_timer(), "no permit"))
+    world.limiter.give_back(taken)
     world.targets.answer = lambda *_: Succeeded()
 
     world.work(a_message(a_capped_timer(), "probe"))
@@ -227,9 +227,9 @@ def test_a_probe_that_finds_no_seat_leaves_the_probe_to_another(world: World):
     assert world.breaker_store.rows == {}
 
 
-def test_a_worker_that_dies_right_after_it_took_a_seat_gives_it_back_by_its_lease(world: World):
+def test_a_worker_that_dies_right_after_it_took_a_permit_gives_it_back_by_its_lease(world: World):
     timer, other = a_capped_timer(), a_capped_timer()
-    fail_at(world, "seats.take", DeathError, after=True)
+    fail_at(world, "permits.take", DeathError, after=True)
     with pytest.raises(DeathError):
         world.work(a_message(timer))
 
@@ -239,10 +239,10 @@ def test_a_worker_that_dies_right_after_it_took_a_seat_gives_it_back_by_its_leas
     world.work(a_message(timer, receive_count=2), a_message(world.ready.sent[-1], "again"))
 
     assert {world.row(job).state for job in (timer.job, other.job)} == {State.SUCCEEDED}
-    assert world.seats.rows == {}
+    assert world.permits.rows == {}
 
 
-def test_a_worker_that_dies_in_its_call_gives_its_seat_back_by_its_lease(world: World):
+def test_a_worker_that_dies_in_its_call_gives_its_permit_back_by_its_lease(world: World):
     timer, other = a_capped_timer(), a_capped_timer()
 
     def die(*_: object) -> Outcome:
@@ -260,12 +260,12 @@ def test_a_worker_that_dies_in_its_call_gives_its_seat_back_by_its_lease(world: 
     world.work(a_message(timer, receive_count=2))
 
     assert world.row(timer.job).state is State.SUCCEEDED
-    assert world.seats.rows == {}
+    assert world.permits.rows == {}
 
 
 def test_a_release_that_is_lost_changes_nothing_for_its_job_and_the_lease_does_it(world: World):
     timer = a_capped_timer()
-    fail_at(world, "seats.give_back", CrashError)
+    fail_at(world, "permits.give_back", CrashError)
 
     assert world.work(a_message(timer)) == []
     assert world.row(timer.job).state is State.SUCCEEDED
@@ -278,9 +278,9 @@ def test_a_release_that_is_lost_changes_nothing_for_its_job_and_the_lease_does_i
     assert len(world.calls) == 2
 
 
-def test_a_store_of_seats_that_fails_returns_the_message_and_claims_nothing(world: World):
+def test_a_store_of_permits_that_fails_returns_the_message_and_claims_nothing(world: World):
     timer = a_capped_timer()
-    fail_at(world, "seats.take", CrashError)
+    fail_at(world, "permits.take", CrashError)
 
     assert world.work(a_message(timer)) == ["m1"]
     assert (world.ledger.rows, world.calls, world.ready.sent) == ({}, [], [])
@@ -289,14 +289,14 @@ def test_a_store_of_seats_that_fails_returns_the_message_and_claims_nothing(worl
     assert world.row(timer.job).state is State.SUCCEEDED
 
 
-def test_a_store_of_seats_that_fails_leaves_the_probe_to_another(world: World):
+def test_a_store_of_permits_that_fails_leaves_the_probe_to_another(world: World):
     world.targets.answer = lambda *_: Failed("503", "http_503")
     for number in range(MIN_FAILURES):
         world.work(a_message(a_capped_timer(), f"f{number}"))
     world.clock.tick(timedelta(minutes=2))
     world.targets.answer = lambda *_: Succeeded()
-    fail_at(world, "seats.take", CrashError)
-    del world.usher  # of another process
+    fail_at(world, "permits.take", CrashError)
+    del world.limiter  # of another process
     world.work(a_message(a_capped_timer(), "fails"))
 
     world.work(a_message(a_capped_timer(), "probe"))
@@ -304,19 +304,22 @@ def test_a_store_of_seats_that_fails_leaves_the_probe_to_another(world: World):
     assert world.breaker_store.rows == {}
 
 
-def test_a_job_whose_seat_would_be_over_before_its_call_does_not_run(world: World):
+def test_a_job_whose_permit_would_be_over_before_its_call_does_not_run(world: World):
     timer = a_capped_timer()
-    world.seats = Watched(  # pyright: ignore[reportAttributeAccessIssue]
-        world.seats, "seats", lambda _: None, lambda name: world.clock.tick(LEASE_MARGIN + SECOND * ("take" in name))
+    world.permits = Watched(  # pyright: ignore[reportAttributeAccessIssue]
+        world.permits,
+        "permits",
+        lambda _: None,
+        lambda name: world.clock.tick(LEASE_MARGIN + SECOND * ("take" in name)),
     )
 
     assert world.work(a_message(timer)) == ["m1"]
 
     assert world.calls == []
-    assert (world.row(timer.job).state, world.seats.rows) == (State.SCHEDULED, {})
+    assert (world.row(timer.job).state, world.permits.rows) == (State.SCHEDULED, {})
 
 
-def test_when_the_cap_shrinks_the_seats_above_it_are_not_taken_any_more(world: World):
+def test_when_the_cap_shrinks_the_permits_above_it_are_not_taken_any_more(world: World):
     cap(world, 3)
     first, second, third = (a_capped_timer() for _ in range(3))
 
@@ -334,7 +337,7 @@ def test_when_the_cap_shrinks_the_seats_above_it_are_not_taken_any_more(world: W
 
 
 def test_a_cap_that_is_lifted_lets_everything_through(world: World):
-    taken = world.usher.take("acme", limit=1, lease_until=NOON + TIMEOUT)
+    taken = world.limiter.take("acme", limit=1, lease_until=NOON + TIMEOUT)
     assert taken is not None
     cap(world, float("inf"))
 
@@ -343,10 +346,10 @@ def test_a_cap_that_is_lifted_lets_everything_through(world: World):
     assert len(world.calls) == 1
 
 
-def test_waiting_for_a_seat_never_makes_a_dead_letter(world: World):
+def test_waiting_for_a_permit_never_makes_a_dead_letter(world: World):
     timer = a_capped_timer(retry=RetryPolicy(max_age=SECOND))
     world.clock.tick(timedelta(days=20))
-    taken = world.usher.take("acme", limit=1, lease_until=world.clock.now() + TIMEOUT)
+    taken = world.limiter.take("acme", limit=1, lease_until=world.clock.now() + TIMEOUT)
     assert taken is not None
 
     world.work(a_message(timer))
@@ -355,10 +358,10 @@ def test_waiting_for_a_seat_never_makes_a_dead_letter(world: World):
     assert world.row(timer.job).state is State.SCHEDULED
 
 
-def test_a_job_that_has_ended_does_not_go_round_for_a_seat(world: World):
+def test_a_job_that_has_ended_does_not_go_round_for_a_permit(world: World):
     timer = a_capped_timer()
     world.ledger.cancel(job_id_of(timer.job), owner="op", now=NOON)
-    taken = world.usher.take("acme", limit=1, lease_until=NOON + TIMEOUT)
+    taken = world.limiter.take("acme", limit=1, lease_until=NOON + TIMEOUT)
     assert taken is not None
 
     assert world.work(a_message(timer)) == []
@@ -366,8 +369,8 @@ def test_a_job_that_has_ended_does_not_go_round_for_a_seat(world: World):
     assert world.journal.counts == {"duplicates_dropped": 1}
 
 
-def test_many_jobs_that_wait_for_a_seat_are_spread_over_both_rings(world: World):
-    taken = world.usher.take("acme", limit=1, lease_until=NOON + TIMEOUT)
+def test_many_jobs_that_wait_for_a_permit_are_spread_over_both_rings(world: World):
+    taken = world.limiter.take("acme", limit=1, lease_until=NOON + TIMEOUT)
     assert taken is not None
     for number in range(100):
         world.jitter = number / 100
@@ -407,4 +410,4 @@ def test_all_jobs_of_a_capped_tenant_run_in_the_end(world: World):
     assert {world.row(timer.job).state for timer in timers} == {State.SUCCEEDED}
     assert len(world.calls) == 30
     assert most == 2
-    assert world.seats.rows == {}
+    assert world.permits.rows == {}

@@ -1,6 +1,6 @@
 """No more calls of a tenant at the same time than its cap says, whoever dies, stalls or is late.
 
-Histories that end well, and each with a scheduler that breaks one rule of the seats, which they must notice.
+Histories that end well, and each with a scheduler that breaks one rule of the permits, which they must notice.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.targets.concurrency import Seat
+from functions.domain.targets.concurrency import Permit
 from functions.domain.tenants.plan import TenantPlan
-from functions.services.targets.seating import Usher
+from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.worker.preconditions import Entry, Preconditions
 from testkit.builders import a_submission
-from testkit.fakes import InMemorySeatStore
+from testkit.fakes import InMemoryPermitStore
 from testkit.world.process import HELD, Conditions, Fate, Fault, Process
 from testkit.world.world import World
 from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
@@ -66,12 +66,12 @@ def held_in_its_call(world: World, *, ahead: timedelta = timedelta(0)) -> Proces
     return worker
 
 
-def held_at_its_seat(world: World) -> Process:
+def held_at_its_permit(world: World) -> Process:
     """At the first call that it makes."""
     worker = world.work(HELD, batch=1)
     assert worker is not None
     worker.go_on(steps=0)
-    assert worker.lanes[-1].call == "seats.take"
+    assert worker.lanes[-1].call == "permits.take"
     return worker
 
 
@@ -80,8 +80,8 @@ def two_workers_come_at_once(world: World) -> None:
     world.work(batch=1)
 
 
-def two_workers_see_the_same_free_seat(world: World) -> None:
-    workers = [held_at_its_seat(world) for _ in range(2)]
+def two_workers_see_the_same_free_permit(world: World) -> None:
+    workers = [held_at_its_permit(world) for _ in range(2)]
     for worker in workers:
         worker.go_to("target.end", or_to_its_end=True)
 
@@ -100,10 +100,10 @@ def a_fast_clock_looks(world: World) -> None:
 
 
 def a_release_comes_late(world: World) -> None:
-    """Its lease is over, and another has the seat by then."""
+    """Its lease is over, and another has the permit by then."""
     late = world.work(HELD, batch=1)
     assert late is not None
-    late.go_to("seats.give_back")
+    late.go_to("permits.give_back")
     world.time_passes(LEASE + world.wheel.skew + MILLISECOND)
     held_in_its_call(world)
     late.finish()
@@ -111,64 +111,64 @@ def a_release_comes_late(world: World) -> None:
 
 
 def a_worker_stalls_before_its_claim(world: World) -> None:
-    """The lease of its seat is over when it takes it."""
-    stalled = held_at_its_seat(world)
+    """The lease of its permit is over when it takes it."""
+    stalled = held_at_its_permit(world)
     world.time_passes(LEASE + world.wheel.skew + MILLISECOND)
     stalled.go_to("target.end", or_to_its_end=True)
     world.work(batch=1)
 
 
-class _Usher(Usher):
-    def take(self, tenant: str, *, limit: int, lease_until: datetime) -> Seat | None:
+class _Limiter(ConcurrencyLimiter):
+    def take(self, tenant: str, *, limit: int, lease_until: datetime) -> Permit | None:
         return super().take(tenant, limit=limit, lease_until=lease_until - LEASE)
 
 
 def takes_what_is_taken(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    take = InMemorySeatStore.take
+    take = InMemoryPermitStore.take
 
-    def take_anyway(store: InMemorySeatStore, seat: Seat, **given: Any) -> bool:
-        store.rows.pop((seat.tenant, seat.number), None)
-        return take(store, seat, **given)
+    def take_anyway(store: InMemoryPermitStore, permit: Permit, **given: Any) -> bool:
+        store.rows.pop((permit.tenant, permit.number), None)
+        return take(store, permit, **given)
 
-    monkeypatch.setattr(InMemorySeatStore, "take", take_anyway)
+    monkeypatch.setattr(InMemoryPermitStore, "take", take_anyway)
     return {}
 
 
 def leases_without_the_timeout(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(Entry, "has_seat_until", lambda *_: True)
-    return {Usher: _Usher}
+    monkeypatch.setattr(Entry, "has_permit_until", lambda *_: True)
+    return {ConcurrencyLimiter: _Limiter}
 
 
 def looks_without_skew(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    take = InMemorySeatStore.take
+    take = InMemoryPermitStore.take
 
-    def take_sooner(store: InMemorySeatStore, seat: Seat, *, now: datetime, skew: timedelta) -> bool:
+    def take_sooner(store: InMemoryPermitStore, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
         # Nor with what a lease has beyond the timeout.
-        return take(store, seat, now=now + LEASE - TIMEOUT, skew=timedelta(0))
+        return take(store, permit, now=now + LEASE - TIMEOUT, skew=timedelta(0))
 
-    monkeypatch.setattr(InMemorySeatStore, "take", take_sooner)
+    monkeypatch.setattr(InMemoryPermitStore, "take", take_sooner)
     return {}
 
 
 def gives_back_whoever_has_it(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    def give_back(store: InMemorySeatStore, seat: Seat) -> None:
-        store.rows.pop((seat.tenant, seat.number), None)
+    def give_back(store: InMemoryPermitStore, permit: Permit) -> None:
+        store.rows.pop((permit.tenant, permit.number), None)
 
-    monkeypatch.setattr(InMemorySeatStore, "give_back", give_back)
+    monkeypatch.setattr(InMemoryPermitStore, "give_back", give_back)
     return {}
 
 
-def calls_with_a_seat_that_is_over(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(Entry, "has_seat_until", lambda *_: True)
+def calls_with_a_permit_that_is_over(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
+    monkeypatch.setattr(Entry, "has_permit_until", lambda *_: True)
     return {}
 
 
-def claims_without_a_seat(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(Preconditions, "_with_seat", lambda _, __, go, **___: Entry(go=go))
+def claims_without_a_permit(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
+    monkeypatch.setattr(Preconditions, "_with_permit", lambda _, __, go, **___: Entry(go=go))
     return {}
 
 
-@pytest.mark.parametrize("broken", [takes_what_is_taken, claims_without_a_seat], ids=lambda broken: broken.__name__)
+@pytest.mark.parametrize("broken", [takes_what_is_taken, claims_without_a_permit], ids=lambda broken: broken.__name__)
 def test_the_scheduler_notices_what_is_broken(
     broken: Callable[[pytest.MonkeyPatch], dict[type, type]], monkeypatch: pytest.MonkeyPatch
 ):
@@ -178,12 +178,12 @@ def test_the_scheduler_notices_what_is_broken(
 
 
 HISTORIES = [
-    (two_workers_come_at_once, claims_without_a_seat),
-    (two_workers_see_the_same_free_seat, takes_what_is_taken),
+    (two_workers_come_at_once, claims_without_a_permit),
+    (two_workers_see_the_same_free_permit, takes_what_is_taken),
     (a_worker_dies_in_its_call, leases_without_the_timeout),
     (a_fast_clock_looks, looks_without_skew),
     (a_release_comes_late, gives_back_whoever_has_it),
-    (a_worker_stalls_before_its_claim, calls_with_a_seat_that_is_over),
+    (a_worker_stalls_before_its_claim, calls_with_a_permit_that_is_over),
 ]
 
 
@@ -215,7 +215,7 @@ def test_a_history_notices_what_is_broken(
 
 @pytest.mark.parametrize("fate", [Fate.DIES_BEFORE, Fate.DIES_AFTER, Fate.LATE, Fate.ECHOES, Fate.TWICE, Fate.FAILS])
 @pytest.mark.parametrize("at_call", range(1, 8))
-def test_every_call_of_a_worker_may_go_wrong_and_its_seat_comes_back(fate: Fate, at_call: int):
+def test_every_call_of_a_worker_may_go_wrong_and_its_permit_comes_back(fate: Fate, at_call: int):
     world = a_world(jobs=1)
     try:
         world.work(Conditions(fault=Fault(fate, at_call=at_call)))

@@ -1,4 +1,4 @@
-"""Seats on DynamoDB: a row of the tenants table for each that somebody has, or had until his lease was over."""
+"""Permits on DynamoDB: a row of the tenants table for each that somebody has, or had until his lease was over."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from functions.adapters.clients import is_refused
 from functions.domain.instants import from_ms, to_ms, to_seconds
-from functions.domain.targets.concurrency import Seat
+from functions.domain.targets.concurrency import Permit
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 _ITEM = "seat#"
 
 
-class DynamoDBSeatStore:
+class DynamoDBPermitStore:
     """{t: tenant, i: `seat#{number:04d}`, o: owner, l: lease until (ms), x: ttl (s)}."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
         self._table = table
 
-    def take(self, seat: Seat, *, now: datetime, skew: timedelta) -> bool:
+    def take(self, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
         """One write unit, taken or not. Repeating it changes nothing."""
         try:
             self._client.put_item(
                 TableName=self._table,
                 Item={
-                    **_key(seat.tenant, seat.number),
-                    "o": {"S": seat.owner},
-                    "l": {"N": str(to_ms(seat.lease_until))},
-                    "x": {"N": str(to_seconds(seat.expires_at))},
+                    **_key(permit.tenant, permit.number),
+                    "o": {"S": permit.owner},
+                    "l": {"N": str(to_ms(permit.lease_until))},
+                    "x": {"N": str(to_seconds(permit.expires_at))},
                 },
                 ConditionExpression="attribute_not_exists(t) OR l < :over OR o = :mine",
-                ExpressionAttributeValues={":over": {"N": str(to_ms(now - skew))}, ":mine": {"S": seat.owner}},
+                ExpressionAttributeValues={":over": {"N": str(to_ms(now - skew))}, ":mine": {"S": permit.owner}},
             )
         except ClientError as error:
             if is_refused(error):
@@ -45,7 +45,7 @@ class DynamoDBSeatStore:
         return True
 
     def leases(self, tenant: str, *, limit: int) -> dict[int, datetime]:
-        """One Query: half a read unit for each 4 KB, about 50 seats."""
+        """One Query: half a read unit for each 4 KB, about 50 permits."""
         answer = self._client.query(
             TableName=self._table,
             KeyConditionExpression="t = :t AND i BETWEEN :first AND :last",
@@ -58,14 +58,14 @@ class DynamoDBSeatStore:
         )
         return {int(item["i"]["S"].removeprefix(_ITEM)): from_ms(int(item["l"]["N"])) for item in answer["Items"]}
 
-    def give_back(self, seat: Seat) -> None:
+    def give_back(self, permit: Permit) -> None:
         """One write unit, whoever has it. Repeating it changes nothing."""
         try:
             self._client.delete_item(
                 TableName=self._table,
-                Key=_key(seat.tenant, seat.number),
+                Key=_key(permit.tenant, permit.number),
                 ConditionExpression="attribute_not_exists(t) OR o = :mine",
-                ExpressionAttributeValues={":mine": {"S": seat.owner}},
+                ExpressionAttributeValues={":mine": {"S": permit.owner}},
             )
         except ClientError as error:
             if not is_refused(error):
