@@ -1,11 +1,9 @@
 """Alarms, metrics and queries on one side, and the pages that explain them on the other."""
 
 import re
-import shlex
 from typing import Any
 
 import pytest
-import typer
 
 from functions.domain.events import EVENTS
 from functions.domain.metrics import DIMENSIONS, VALUES
@@ -14,8 +12,8 @@ from infra.metrics import EMITTED
 from infra.runbook import RUNBOOK
 from infra.stage import PRIORITIES
 from scripts.synthesis import ROOT, Templates
+from tests.command_line import parse_only
 from tests.infra.test_watching import events_in
-from tickwheel.cli import app
 
 PAGE = (ROOT / RUNBOOK).read_text()
 TITLES = re.findall(r"^## (.+)$", PAGE, flags=re.MULTILINE)
@@ -68,11 +66,7 @@ def test_queries_of_the_runbook_look_for_events_that_are_logged() -> None:
 
 @pytest.mark.parametrize("line", sorted(set(re.findall(r"`(tickwheel [^`]+)`", PAGE))))
 def test_commands_of_the_runbook_exist_with_these_options(line: str) -> None:
-    words = shlex.split(line)[1:]
-    command: Any = typer.main.get_command(app)
-    while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
-    command.make_context(line, words)  # parses as the command line does, and runs nothing
+    parse_only(line)
 
 
 def test_every_metric_is_explained_with_the_functions_that_emit_it() -> None:

@@ -4,21 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.api_server import LOST, Answer, ApiServer, Request, accept_all, job_json
-from tickwheel.cli import app
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-def run(*arguments: str, server: ApiServer | None = None) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
-    return CliRunner().invoke(app, list(arguments), env=environment, catch_exceptions=False)
+from tests.command_line import JOB_OF_OPTIONS, JOB_OPTIONS, assert_wrong_usage, run
 
 
 def a_file(folder: Path, *lines: str) -> Path:
@@ -47,11 +35,7 @@ def test_every_option_of_a_submission_reaches_the_scheduler(tmp_path: Path) -> N
         result = run(
             *["submit", "https://example.com", "--tenant", "acme", "--payload", f"@{payload}"],
             *["--run-at", "2030-01-31T10:00:00+01:00", "--idempotency-key", "k", "--priority", "low"],
-            *["--delivery", "at_most_once", "--precision", "exact", "--retry-strategy", "linear"],
-            *["--retry-attempts", "3", "--retry-base", "2s", "--retry-cap", "PT5M", "--timeout", "90"],
-            *["--expires-after", "1d", "--retry-max-age", "6h", "--http-method", "PUT", "--header", "X-Team=billing"],
-            *["--header", "Authorization=Bearer a=b=", "--http-success", "200", "--http-success", "409"],
-            *["--http-retry-on", "404", "--asynchronous", "--tag", "team:billing", "--tag", "eu"],
+            *["--delivery", "at_most_once", *JOB_OPTIONS],
             server=server,
         )
 
@@ -64,18 +48,7 @@ def test_every_option_of_a_submission_reaches_the_scheduler(tmp_path: Path) -> N
         "idempotency_key": "k",
         "priority": "low",
         "delivery": "at_most_once",
-        "precision": "exact",
-        "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300, "max_age": 21600},
-        "timeout": 90,
-        "expires_after": 86400,
-        "http": {
-            "method": "PUT",
-            "headers": {"X-Team": "billing", "Authorization": "Bearer a=b="},
-            "success": [200, 409],
-            "retry_on": [404],
-        },
-        "asynchronous": True,
-        "tags": ["team:billing", "eu"],
+        **JOB_OF_OPTIONS,
     }
 
 
@@ -132,13 +105,7 @@ def test_an_accepted_job_is_one_json_object_for_scripts() -> None:
     ],
 )
 def test_wrong_usage_is_explained_with_its_value_and_exits_with_2(arguments: list[str], said: str) -> None:
-    with ApiServer() as server:
-        result = run(*arguments, server=server)
-
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert "Traceback" not in result.output
-    assert server.requests == []
+    assert_wrong_usage(*arguments, said=said)
 
 
 def test_a_refusal_names_its_fields_and_exits_with_1() -> None:
@@ -205,11 +172,14 @@ def test_lines_that_are_no_jobs_are_named_and_kept_and_the_others_sent(tmp_path:
 
     assert result.exit_code == 1
     assert "accepted 2, refused 5" in result.stdout
-    assert "line 2: line: is not JSON" in result.stderr
-    assert "line 3: target: is required" in result.stderr
-    assert "line 4: colour: is not a field of a job" in result.stderr
-    assert "line 5: run_at: '2030-01-31T09:00:00' has no offset" in result.stderr
-    assert "line 6: job: is a JSON object" in result.stderr
+    for complaint in (
+        "line 2: line: is not JSON",
+        "line 3: target: is required",
+        "line 4: colour: is not a field of a job",
+        "line 5: run_at: '2030-01-31T09:00:00' has no offset",
+        "line 6: job: is a JSON object",
+    ):
+        assert complaint in result.stderr
     assert (tmp_path / "jobs.refused.jsonl").read_text().splitlines() == bad
 
 

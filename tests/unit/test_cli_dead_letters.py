@@ -2,13 +2,13 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests import command_line
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_client_dead_letters import ID, PATH, dead_letter_json, page_json, part_json
-from tickwheel.cli import app
 from tickwheel.commands.dead_letters import parse_past
 
 ACME = ["--tenant", "acme"]
@@ -24,16 +24,7 @@ MANY_PURGED = Answer(
 COUNTED = Answer(200, {**page_json(dead_letter_json()), "matched": 2})
 
 
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "250")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-def run(*arguments: str, server: ApiServer | None = None, typed: str | None = None) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
-    command = ["dead-letters", *arguments]
-    return CliRunner().invoke(app, command, env=environment, input=typed, catch_exceptions=False)
+run = partial(command_line.run, "dead-letters", columns=250)
 
 
 def test_dead_letters_are_listed_with_every_option_of_the_filter() -> None:

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from tests.api_server import Answer, ApiServer
-from tests.unit.test_cli import run, wide_terminal
+from tests.command_line import assert_wrong_usage, run
 from tests.unit.test_client_job_control import BEAT, ENDED, EXPLANATION, JOB, PATH, WAITING
-
-__all__ = ["wide_terminal"]
 
 EXPLAINED = {name: value for name, value in EXPLANATION.items() if name != "would_change_it"}
 """What the command prints: the remedy alone, without its earlier name."""
@@ -106,12 +104,7 @@ def test_an_edit_names_only_what_is_to_change(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_sent(arguments: list[str], said: str) -> None:
-    with ApiServer() as server:
-        result = run(*arguments, server=server)
-
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert server.requests == []
+    assert_wrong_usage(*arguments, said=said)
 
 
 def test_a_refusal_is_told_with_its_code() -> None:

@@ -2,19 +2,16 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests import command_line
 from tests.api_server import Answer, ApiServer, Request
-from tests.unit.test_cli import wide_terminal
 from tests.unit.test_client_operations import ID, PATH, WAITING, a_part, an_export, operation_json
-from tickwheel.cli import app
 from tickwheel.commands.operations import parse_due, parse_shift
-
-__all__ = ["wide_terminal"]
 
 EU = ["--tenant", "acme", "--tag", "eu"]
 ASKED = {"tenant": "acme", "tag": "eu"}
@@ -24,10 +21,7 @@ DONE = Answer(200, operation_json())
 COUNTED = Answer(200, operation_json(dry_run=True, done=0, examples=[{"job_id": "j1~x"}, {"job_id": "j1~y"}]))
 
 
-def run(*arguments: str, server: ApiServer | None = None, typed: str | None = None) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
-    command = ["operations", *arguments]
-    return CliRunner().invoke(app, command, env=environment, input=typed, catch_exceptions=False)
+run = partial(command_line.run, "operations")
 
 
 @pytest.fixture(autouse=True)

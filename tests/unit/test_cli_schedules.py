@@ -6,26 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer, Request
-from tests.unit.test_client_schedules import FIRE, schedule_json, take
-from tickwheel.cli import app
+from tests.command_line import JOB_OF_OPTIONS, JOB_OPTIONS, assert_wrong_usage, run
+from tests.unit.test_client_schedules import FIRE, RAN, schedule_json, take
 
 ACME = ["--tenant", "acme"]
 NIGHTLY = {"tenant": "acme", "id": "nightly", "cron": "0 3 * * *", "job": {"target": "handler:echo"}}
 STORED = Answer(200, schedule_json())
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-def run(*arguments: str, server: ApiServer | None = None) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
-    return CliRunner().invoke(app, list(arguments), env=environment, catch_exceptions=False)
 
 
 def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
@@ -38,11 +26,7 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
             *["--start", "2030-01-01T00:00:00+01:00", "--end", "2031-01-01T00:00:00Z", "--max-runs", "9"],
             *["--misfire", "coalesce", "--max-lateness", "1h", "--overlap", "forbid", "--pause-after-failures", "5"],
             *["--history", "20", "--target", "handler:echo", "--payload", '{"n": 1}', "--priority", "high"],
-            *["--delivery", "exactly_once", "--precision", "exact", "--retry-strategy", "linear"],
-            *["--retry-attempts", "3", "--retry-base", "2s", "--retry-cap", "5m", "--timeout", "10"],
-            *["--expires-after", "1d", "--retry-max-age", "6h", "--http-method", "PUT", "--header", "X-Team=billing"],
-            *["--header", "Authorization=Bearer x", "--http-success", "200", "--http-success", "409"],
-            *["--http-retry-on", "404", "--asynchronous", "--tag", "team:billing", "--tag", "eu"],
+            *["--delivery", "exactly_once", *JOB_OPTIONS],
             server=server,
         )
 
@@ -80,18 +64,7 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
             "payload": {"n": 1},
             "priority": "high",
             "delivery": "exactly_once",
-            "precision": "exact",
-            "retry": {"strategy": "linear", "attempts": 3, "base": 2, "cap": 300, "max_age": 21600},
-            "timeout": 10,
-            "expires_after": 86400,
-            "http": {
-                "method": "PUT",
-                "headers": {"X-Team": "billing", "Authorization": "Bearer x"},
-                "success": [200, 409],
-                "retry_on": [404],
-            },
-            "asynchronous": True,
-            "tags": ["team:billing", "eu"],
+            **JOB_OF_OPTIONS,
         },
     }
 
@@ -148,13 +121,7 @@ def test_every_kind_of_rule_has_its_option(options: list[str], rule: dict[str, A
     ],
 )
 def test_wrong_usage_is_explained_with_its_value_and_exits_with_2(arguments: list[str], said: str) -> None:
-    with ApiServer() as server:
-        result = run("schedule", *arguments, server=server)
-
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert "Traceback" not in result.output
-    assert server.requests == []
+    assert_wrong_usage("schedule", *arguments, said=said)
 
 
 def test_a_definition_may_come_from_a_file(tmp_path: Path) -> None:
@@ -305,13 +272,8 @@ def test_a_header_of_a_schedule_is_removed_by_itself() -> None:
 
 def test_a_schedule_is_shown_with_its_runs_and_what_it_skipped() -> None:
     told = schedule_json(
+        **{**RAN, "failures_in_a_row": 1, "misfires": 4},
         calendar={"holidays": ["DE"]},
-        last_fire="2030-01-31T03:00:00.000Z",
-        last_outcome="failed",
-        skips={"overlap": 2},
-        last_skip={"reason": "overlap", "at": "2030-01-30T03:00:00.000Z"},
-        failures_in_a_row=1,
-        misfires=4,
         runs=[
             {
                 "fire_at": "2030-01-31T03:00:00Z",

@@ -1,24 +1,16 @@
 """`tickwheel simulate` on the command line: how it is asked, what it prints, and how it exits."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from simulation.catalogue import SCENARIOS
 from simulation.scenario import Goal, Scenario
+from tests import command_line
 from tests.simulation.small import a_scenario
-from tickwheel.cli import app
-from tickwheel.commands import simulate as simulate_command
-from tickwheel.errors import NotACheckout
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
 
 
 @pytest.fixture
@@ -29,8 +21,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(cast("dict[str, Any]", SCENARIOS), "small", make)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["simulate", *arguments], catch_exceptions=False)
+run = partial(command_line.run, "simulate")
 
 
 @pytest.mark.usefixtures("small")
@@ -82,27 +73,3 @@ def test_wrong_usage_is_refused_before_anything_runs(arguments: list[str], compl
 
     assert result.exit_code == 2
     assert complaint in result.stderr
-
-
-def test_without_a_checkout_it_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def find() -> None:
-        raise NotACheckout("not here")
-
-    monkeypatch.setattr(simulate_command, "find_checkout", find)
-
-    result = run("steady")
-
-    assert result.exit_code == 1
-    assert "clone the repository, run `make setup`" in result.stderr
-
-
-def test_without_the_packages_of_a_checkout_it_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(name: str) -> None:
-        raise ModuleNotFoundError(name="matplotlib")
-
-    monkeypatch.setattr(simulate_command.importlib, "import_module", fail)
-
-    result = run("steady")
-
-    assert result.exit_code == 1
-    assert "matplotlib is not installed here: run `make setup`" in result.stderr

@@ -3,27 +3,23 @@
 import io
 import json
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from tests import command_line
 from tests.api_server import Answer, ApiServer
-from tests.unit.test_cli import wide_terminal
 from tests.unit.test_client_health import class_json, health_json, troubled_json
-from tickwheel.cli import app
 from tickwheel.client.health import Health
 from tickwheel.screens.status import duration, screen_of
-
-__all__ = ["wide_terminal"]
 
 PROBLEM = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbidden"})
 
 
-def run(*arguments: str, server: ApiServer) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url}
-    return CliRunner().invoke(app, ["status", *arguments], env=environment, catch_exceptions=False)
+run = partial(command_line.run, "status")
 
 
 def status(told: dict[str, Any], *arguments: str) -> Result:

@@ -4,23 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer
-from tests.unit.test_cli import wide_terminal
+from tests.command_line import assert_wrong_usage, run
 from tests.unit.test_client_tenants import DELETION, ROLE, STAGE, UNLIMITED, tenant_json
-from tickwheel.cli import app
 from tickwheel.commands.tenants import Amount, parse_limit, parse_rate
-
-__all__ = ["wide_terminal"]
 
 TOLD = Answer(200, tenant_json())
 OTHER = "arn:aws:iam::123456789012:role/other"
-
-
-def run(*arguments: str, server: ApiServer | None = None) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
-    return CliRunner().invoke(app, list(arguments), env=environment, catch_exceptions=False)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +162,7 @@ def test_a_stage_whose_tenants_were_never_changed_says_so() -> None:
     ],
 )
 def test_what_is_not_said_well_is_wrong_usage(arguments: list[str], said: str) -> None:
-    with ApiServer() as server:
-        result = run(*arguments, server=server)
-
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert server.requests == []
+    assert_wrong_usage(*arguments, said=said)
 
 
 def test_what_is_set_and_unset_is_wrong_usage() -> None:

@@ -3,13 +3,14 @@
 import io
 import json
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
 
 from scripts import draw_top
+from tests import command_line
 from tests.api_server import Answer, ApiServer
 from tests.unit.test_client_health import (
     LAST_MINUTE,
@@ -20,16 +21,13 @@ from tests.unit.test_client_health import (
     pulse_json,
     troubled_json,
 )
-from tickwheel.cli import app
 from tickwheel.client.health import Health
 from tickwheel.screens.top import lag_text, rate_text, sparkline, top_of
 
 PROBLEM = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbidden"})
 
 
-def run(*arguments: str, server: ApiServer) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url}
-    return CliRunner().invoke(app, ["top", *arguments], env=environment, catch_exceptions=False)
+run = partial(command_line.run, "top")
 
 
 def busy_json(**changes: Any) -> dict[str, Any]:

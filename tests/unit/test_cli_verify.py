@@ -7,30 +7,22 @@ import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from functions.domain.far_ring.cursor import oldest_bucket, set_back
 from testkit.fakes import InMemoryShardStore
 from testkit.world.stores import in_memory
+from tests import command_line
 from tests.properties import mutations
-from tickwheel.cli import app
-from tickwheel.commands import verify as verify_command
-from tickwheel.errors import NotACheckout
 from verification import engine
 from verification.acts import Act
 from verification.checker import Invariant
 from verification.faults import FROM_OUTSIDE, Fault
 from verification.run import seeds_of
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
 
 
 @pytest.fixture
@@ -45,8 +37,7 @@ def a_scanner_that_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InMemoryShardStore, "checkpoint", checkpoint_behind)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["verify", *arguments], catch_exceptions=False)
+run = partial(command_line.run, "verify")
 
 
 def test_the_same_episode_is_the_same_run() -> None:
@@ -184,30 +175,6 @@ def test_without_java_it_says_what_dynamodb_needs(monkeypatch: pytest.MonkeyPatc
 
     assert result.exit_code == 1
     assert "there is no `java` on PATH: install Java 17 and run `make setup` again" in result.stderr
-
-
-def test_without_a_checkout_it_says_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def find() -> None:
-        raise NotACheckout("not here")
-
-    monkeypatch.setattr(verify_command, "find_checkout", find)
-
-    result = run("--jobs", "1")
-
-    assert result.exit_code == 1
-    assert "clone the repository, run `make setup`" in result.stderr
-
-
-def test_without_the_packages_of_a_checkout_it_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(name: str) -> None:
-        raise ModuleNotFoundError(name="cronsim")
-
-    monkeypatch.setattr(verify_command.importlib, "import_module", fail)
-
-    result = run("--jobs", "1")
-
-    assert result.exit_code == 1
-    assert "cronsim is not installed here: run `make setup`" in result.stderr
 
 
 def test_neighbouring_seeds_have_no_episode_in_common() -> None:

@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.api_server import Answer, ApiServer
-from tickwheel.cli import app
+from tests.command_line import run
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.breakers import Breaker
@@ -18,19 +17,8 @@ HOST = "https://example.com"
 NONE = Answer(200, {"breakers": [], "next": None})
 
 
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
 def a_client(server: ApiServer) -> Client:
     return Client(server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None))
-
-
-def run(*arguments: str, server: ApiServer | None = None) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
-    return CliRunner().invoke(app, list(arguments), env=environment, catch_exceptions=False)
 
 
 def breaker_json(**changes: Any) -> dict[str, Any]:

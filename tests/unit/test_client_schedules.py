@@ -65,6 +65,15 @@ def take(request: Request) -> Answer:
 
 
 STORED = Answer(200, schedule_json())
+RAN: dict[str, Any] = {
+    "last_fire": "2030-01-31T03:00:00.000Z",
+    "last_outcome": "failed",
+    "skips": {"overlap": 2},
+    "last_skip": {"reason": "overlap", "at": "2030-01-30T03:00:00.000Z"},
+    "failures_in_a_row": 3,
+    "misfires": 1,
+}
+"""What is reported of a schedule that has run."""
 
 
 def test_a_schedule_is_put_under_its_id_and_tenant() -> None:
@@ -83,12 +92,7 @@ def test_all_that_is_told_of_a_schedule_is_read() -> None:
     told = schedule_json(
         status="paused",
         note="why",
-        last_fire="2030-01-31T03:00:00.000Z",
-        last_outcome="failed",
-        skips={"overlap": 2},
-        last_skip={"reason": "overlap", "at": "2030-01-30T03:00:00.000Z"},
-        failures_in_a_row=3,
-        misfires=1,
+        **RAN,
         fires=7,
         runs=[{**run, "settled_at": "2030-01-31T03:00:05Z"}],
     )

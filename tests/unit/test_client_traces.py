@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.api_server import ApiServer
-from tests.unit.test_cli import a_file, a_line, run
+from tests.command_line import run
+from tests.unit.test_cli import a_file, a_line
 from tests.unit.test_client import a_client, a_job
 from tickwheel.errors import InvalidJob
 

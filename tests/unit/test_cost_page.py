@@ -4,15 +4,13 @@ import json
 import re
 import shlex
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from tickwheel.cli import app
-from tickwheel.commands import cost as cost_command
-from tickwheel.errors import NotACheckout
+from tests import command_line
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cost.md").read_text()
@@ -23,8 +21,7 @@ SIZES = (
 )
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["cost", *arguments], catch_exceptions=False, env={"COLUMNS": "120"})
+run = partial(command_line.run, "cost", columns=120)
 
 
 def told(*arguments: str) -> dict[str, Any]:
@@ -108,15 +105,3 @@ def test_a_stage_or_a_delivery_that_there_is_not_is_wrong_usage() -> None:
         result = run("--jobs-per-day", "1", *wrong)
         assert result.exit_code == 2
         assert "choose from" in result.stderr or "use --context" in result.stderr
-
-
-def test_outside_a_checkout_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere() -> None:
-        raise NotACheckout("no")
-
-    monkeypatch.setattr(cost_command, "find_checkout", nowhere)
-
-    result = run("--jobs-per-day", "1")
-
-    assert result.exit_code == 1
-    assert "clone the repository" in result.stderr

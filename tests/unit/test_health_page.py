@@ -2,10 +2,7 @@
 
 import re
 import shlex
-from pathlib import Path
 from typing import Any
-
-from typer.testing import CliRunner
 
 from functions.api.openapi import document
 from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS
@@ -15,11 +12,12 @@ from functions.domain.stage.lag_histogram import RELATIVE_ERROR
 from functions.domain.stage.pulse import LAG_WINDOW, WINDOW
 from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY
 from tests.api_server import Answer, ApiServer
+from tests.command_line import run
+from tests.pages import read_page
 from tests.unit.test_client_health import health_json
-from tickwheel.cli import app
 
 SCHEMAS = document()["components"]["schemas"]
-PAGE = (Path(__file__).parents[2] / "docs" / "health.md").read_text()
+PAGE = read_page("health.md")
 MINUTE = 60
 
 
@@ -45,7 +43,7 @@ def test_every_command_is_taken() -> None:
     for command in found:
         problem = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbidden"})
         with ApiServer(Answer(200, health_json()), problem) as server:
-            result = CliRunner().invoke(app, command, env={"TICKWHEEL_ENDPOINT": server.url})
+            result = run(*command, server=server)
         assert '"ok"' in result.output or result.output.startswith(("ok", "✔ ok")), result.output
 
 

@@ -4,31 +4,26 @@ import json
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests import command_line
 from tests.api_server import Answer, ApiServer, Request
-from tickwheel.cli import app
 from tickwheel.client.fires import FireCount
 from tickwheel.errors import ApiProblem
 from tickwheel.screens.herd import SPREADS, Load, plot, suggest
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
+run = partial(command_line.run, "herd", columns=100)
 PROBLEM = {
     "status": 422,
     "code": "invalid_schedule",
     "title": "The schedule is refused",
     "detail": "depends on its runs",
 }
-
-
-@pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
 
 
 def counted(schedule_id: str, minutes: Mapping[int, int], *, tenant: str = "acme") -> FireCount:
@@ -273,11 +268,6 @@ class TestCommand:
 
 
 FROM_MIDNIGHT = ["--start", "2030-01-01T00:00:30Z"]
-
-
-def run(*arguments: str, server: ApiServer | None = None) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url} if server else {}
-    return CliRunner().invoke(app, ["herd", *arguments], env=environment, catch_exceptions=False)
 
 
 def a_herd(request: Request) -> Answer:

@@ -1,12 +1,10 @@
 """docs/many-jobs.md: its examples are taken by what they are for, and its numbers are those of the code."""
 
-import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from functions.adapters.s3.exports import URL_LIFE
 from functions.api.http.problem_table import TABLE
@@ -26,29 +24,16 @@ from functions.domain.operations.operation import (
 )
 from functions.operations import executor as work
 from tests.api_server import Answer, ApiServer, Request
+from tests.command_line import run
+from tests.pages import commands, read_page, table, words_of
 from tests.unit.test_client_operations import ID, a_part, operation_json
 from tests.unit.test_operations import Office
-from tickwheel.cli import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "many-jobs.md").read_text()
-WORDS = re.sub(r"\s+", " ", PAGE)
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+PAGE = read_page("many-jobs.md")
+WORDS = words_of(PAGE)
 
 
-def commands() -> list[str]:
-    return [line for block in blocks("sh") for line in block.splitlines() if line.startswith("tickwheel ")]
-
-
-def table(heading: str) -> list[list[str]]:
-    """The cells of a table, row by row, behind its heading."""
-    lines = PAGE[PAGE.index(heading) :].split("\n\n", 1)[0].splitlines()[2:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("command", commands(PAGE))
 def test_every_command_is_taken(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     arguments = [ID if word == "ID" else word for word in shlex.split(command)[1:]]
@@ -62,24 +47,14 @@ def test_every_command_is_taken(command: str, tmp_path: Path, monkeypatch: pytes
         return Answer(202 if request.method == "POST" else 200, told)
 
     with ApiServer(otherwise=answer) as server:
-        result = CliRunner().invoke(app, arguments, env={"TICKWHEEL_ENDPOINT": server.url}, input="y\n")
+        result = run(*arguments, server=server, typed="y\n")
 
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("example", blocks("json"))
-def test_every_body_is_taken(example: str):
-    OperationBody.model_validate(json.loads(example))
-
-
-def test_every_program_compiles():
-    for program in blocks("python"):
-        compile(program, "docs/many-jobs.md", "exec")
-
-
 def test_every_part_of_a_filter_and_of_an_action_is_explained():
-    filters = {name for row in table("| filter | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
-    rows = table("| action | fields | does |")
+    filters = {name for row in table(PAGE, "| filter | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
+    rows = table(PAGE, "| action | fields | does |")
     said = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[1])}
 
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])} == {action.value for action in Action}
@@ -88,7 +63,7 @@ def test_every_part_of_a_filter_and_of_an_action_is_explained():
 
 def test_every_state_and_every_field_of_progress_is_explained():
     told = operation_body(Office().accept())
-    explained = {name for row in table("| field | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
+    explained = {name for row in table(PAGE, "| field | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
 
     assert explained == {"share", "examined", "matched", "done", "refused", "examples"} <= set(told)
     assert all(f"`{state.value}`" in PAGE for state in OperationState)
@@ -101,17 +76,21 @@ def test_every_code_of_the_api_is_one_that_it_answers():
 
 
 def test_its_numbers_are_those_of_the_code():
-    assert f"at most {MOST_REACH.days} days back" in WORDS
+    told = (
+        f"at most {MOST_REACH.days} days back",
+        "is an hour ago",
+        f"{MIN_RATE:g} to {MAX_RATE:,.0f}, else {USUAL_RATE:g}",
+        f"the first {MAX_EXAMPLES} are returned",
+        f"the first {MAX_EXAMPLES} jobs",
+        f"may have {operations.MOST_OPEN} operations that have not ended",
+        f"until {OPERATION_LIFE.days} days after its end",
+        f"for {URL_LIFE.total_seconds() / 60:g} minutes",
+        "ten turns in a row",
+        "in three turns",
+        "1,440 queries a day",
+    )
+
+    assert [text for text in told if text not in WORDS] == []
     assert USUAL_REACH.total_seconds() == 3_600
-    assert "is an hour ago" in WORDS
-    assert f"{MIN_RATE:g} to {MAX_RATE:,.0f}, else {USUAL_RATE:g}" in WORDS
-    assert f"the first {MAX_EXAMPLES} are returned" in WORDS
-    assert f"the first {MAX_EXAMPLES} jobs" in WORDS
-    assert f"may have {operations.MOST_OPEN} operations that have not ended" in WORDS
-    assert f"until {OPERATION_LIFE.days} days after its end" in WORDS
-    assert f"for {URL_LIFE.total_seconds() / 60:g} minutes" in WORDS
     assert work.MOST_FAILURES == 10
-    assert "ten turns in a row" in WORDS
     assert work.ENOUGH_FAILURES == 3
-    assert "in three turns" in WORDS
-    assert "1,440 queries a day" in WORDS

@@ -3,14 +3,12 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from functions.api.http.problem_table import TABLE
 from functions.api.http.requests import Rules
@@ -24,10 +22,11 @@ from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_R
 from functions.domain.schedules.zones import zone_of
 from testkit.builders import NOON
 from tests.api_server import Answer, ApiServer, Request
+from tests.command_line import run
+from tests.pages import blocks, commands, read_page, values, words_of
 from tests.unit.test_client_schedules import schedule_json
-from tickwheel.cli import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
+PAGE = read_page("schedules.md")
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 BERLIN = {
     "gap": (datetime(2027, 3, 28, 0, tzinfo=UTC), datetime(2027, 3, 28, 2, 30, tzinfo=UTC)),
@@ -35,23 +34,7 @@ BERLIN = {
 }
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-
-
-def rows(heading: str) -> Iterator[list[str]]:
-    """The cells of the table with this heading."""
-    table = PAGE[PAGE.index(heading) :].split("\n\n", 1)[0]
-    for line in table.splitlines()[2:]:
-        yield [cell.strip().strip("`") for cell in line.strip("|").split("|")]
-
-
-def commands() -> list[str]:
-    shell = "\n".join(blocks("sh")).replace("\\\n", " ")
-    return [line for line in shell.splitlines() if line.startswith("tickwheel ")]
-
-
-@pytest.mark.parametrize("example", blocks("json"), ids=lambda text: text.split('"')[1])
+@pytest.mark.parametrize("example", blocks(PAGE, "json"), ids=lambda text: text.split('"')[1])
 def test_every_body_is_taken(example: str):
     body = json.loads(example)
 
@@ -72,7 +55,7 @@ def test_every_kind_of_rule_is_shown_with_a_good_example():
 @pytest.mark.parametrize("policy", ["gap", "fold"])
 def test_the_fires_of_a_clock_change_are_what_is_computed(policy: str):
     start, end = BERLIN[policy]
-    for cron, chosen, told in rows(f"| cron | `{policy}` | fires |"):
+    for cron, chosen, told in values(PAGE, f"| cron | `{policy}` | fires |"):
         definition = {"cron": cron, "timezone": "Europe/Berlin", "job": {"target": "handler:echo"}}
         if chosen:
             definition[policy] = chosen
@@ -85,7 +68,7 @@ def test_the_fires_of_a_clock_change_are_what_is_computed(policy: str):
 
 
 def test_the_fires_of_recurrence_rules_at_a_clock_change_are_what_is_computed():
-    for rule, chosen, *told in rows("| rule, from midnight |"):
+    for rule, chosen, *told in values(PAGE, "| rule, from midnight |"):
         policies = [policy.strip("` ") for policy in chosen.split(",") if policy]
         definition = {
             "rrule": {"rule": rule, "starts_at": "2027-01-01T00:00:00"},
@@ -107,7 +90,7 @@ def test_the_fires_of_recurrence_rules_at_a_clock_change_are_what_is_computed():
 
 
 def test_every_reference_is_one_that_there_is():
-    for reference, *_ in rows("| reference | |"):
+    for reference, *_ in values(PAGE, "| reference | |"):
         check_references(reference)
 
 
@@ -121,15 +104,14 @@ def test_every_problem_that_is_named_is_one_that_there_is():
     assert {"invalid_schedule", "too_costly", "schedule_not_found", "schedule_busy", "not_placed"} <= codes
 
 
-@pytest.mark.parametrize("command", commands(), ids=lambda text: text[:60])
+@pytest.mark.parametrize("command", commands(PAGE), ids=lambda text: text[:60])
 def test_every_command_does_something(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "schedules.jsonl"
     file.write_text('{"tenant": "acme", "id": "a", "cron": "@daily", "job": {"target": "handler:echo"}}\n')
     monkeypatch.chdir(tmp_path)
-    arguments = shlex.split(command, comments=True)[1:]
 
     with ApiServer(otherwise=answer_anything) as server:
-        result = CliRunner().invoke(app, arguments, env={"TICKWHEEL_ENDPOINT": server.url}, catch_exceptions=False)
+        result = run(*shlex.split(command, comments=True)[1:], server=server)
 
     assert result.exit_code == 0, result.output
     assert server.requests
@@ -139,7 +121,7 @@ def test_the_python_examples_run(monkeypatch: pytest.MonkeyPatch):
     with ApiServer(otherwise=answer_anything) as server:
         monkeypatch.setenv("TICKWHEEL_ENDPOINT", server.url)
         names: dict[str, Any] = {}
-        for example in blocks("python"):
+        for example in blocks(PAGE, "python"):
             exec(compile(example, "docs/schedules.md", "exec"), names)
 
     assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET"]
@@ -163,6 +145,6 @@ def answer_anything(request: Request) -> Answer:
 
 def test_what_is_told_of_steps_is_what_is_counted():
     assert f"more than {STEPS_OF_A_FIRE:,} steps" in PAGE
-    assert f"of which {STEPS_OF_A_WALK:,} do not tell" in " ".join(PAGE.split())
+    assert f"of which {STEPS_OF_A_WALK:,} do not tell" in words_of(PAGE)
     assert f"share {STEPS_OF_A_REQUEST:,} steps" in PAGE
     assert f"counts {MOST_GATHERED} of the others at most" in PAGE

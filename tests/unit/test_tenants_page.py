@@ -3,11 +3,9 @@
 import json
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from functions.api.http.problem_table import TABLE
 from functions.domain.tenants.access import caller_by_arn, may_act
@@ -23,26 +21,13 @@ from functions.domain.tenants.plan import (
 )
 from infra.stage import Jwt
 from tests.api_server import Answer, ApiServer, Request
+from tests.command_line import run
+from tests.pages import blocks, commands, read_page, values
 from tests.unit.test_client_tenants import STAGE, tenant_json
 from tests.unit.test_usage_command import TOLD as USAGE
-from tickwheel.cli import app
 from tickwheel.client import Client
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tenants.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-
-
-def commands() -> list[str]:
-    return [line for block in blocks("sh") for line in block.splitlines() if line.startswith("tickwheel ")]
-
-
-def table(heading: str) -> list[list[str]]:
-    """The cells of a table, row by row, behind its heading."""
-    lines = PAGE[PAGE.index(heading) :].split("\n\n", 1)[0].splitlines()[2:]
-    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+PAGE = read_page("tenants.md")
 
 
 def answer(request: Request) -> Answer:
@@ -51,19 +36,17 @@ def answer(request: Request) -> Answer:
     return Answer(200, tenant_json() if request.path.startswith("/v1/tenants/") else STAGE)
 
 
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("command", commands(PAGE))
 def test_every_command_is_taken(command: str):
     with ApiServer(otherwise=answer) as server:
-        environment = {"TICKWHEEL_ENDPOINT": server.url}
-        arguments = shlex.split(command, comments=True)[1:]
-        result = CliRunner().invoke(app, arguments, env=environment, catch_exceptions=False)
+        result = run(*shlex.split(command, comments=True)[1:], server=server)
 
     assert result.exit_code == 0, result.output
     assert server.requests
 
 
 def test_every_call_of_the_client_is_taken():
-    calls, *_ = blocks("python")
+    calls, *_ = blocks(PAGE, "python")
     with ApiServer(otherwise=answer) as server, Client(server.url, region="us-east-1") as client:
         exec(calls, {"client": client})
 
@@ -71,7 +54,7 @@ def test_every_call_of_the_client_is_taken():
 
 
 def test_every_limit_is_there_with_its_range_and_what_is_built_in():
-    rows = {name: (low, high, usual) for name, low, high, usual, _ in table("| limit | from |")}
+    rows = {name: (low, high, usual) for name, low, high, usual, _ in values(PAGE, "| limit | from |")}
     built_in = write_limits(TenantPlan())
     shown: dict[str, tuple[str, str, str]] = {
         name: (f"{limit.lowest:g}", f"{int(limit.highest):,}", str(built_in[name]).removesuffix(".0"))
@@ -93,7 +76,7 @@ def test_which_limits_may_be_none_is_as_it_is_said():
 
 
 def test_every_status_is_there_with_what_follows_it():
-    rows = {status: set(re.findall(r"\w+", after)) for status, _, _, after in table("| status | submissions")}
+    rows = {status: set(re.findall(r"\w+", after)) for status, _, _, after in values(PAGE, "| status | submissions")}
 
     assert set(re.findall(r"\w+", " ".join(rows))) == {status.value for status in TenantStatus}
     for status in (TenantStatus.ACTIVE, TenantStatus.PAUSED, TenantStatus.DRAINING):
@@ -122,7 +105,7 @@ def test_the_plans_of_the_example_are_plans():
 
 
 def test_the_tokens_of_the_example_are_taken_by_a_stage():
-    (example,) = [block for block in blocks("python") if "Jwt(" in block]
+    (example,) = [block for block in blocks(PAGE, "python") if "Jwt(" in block]
     made: dict[str, Any] = {"Jwt": Jwt}
     exec(example, made)
 
@@ -130,13 +113,13 @@ def test_the_tokens_of_the_example_are_taken_by_a_stage():
 
 
 def test_the_policy_of_the_example_is_json_that_allows_calls():
-    (policy,) = (json.loads(block) for block in blocks("json"))
+    (policy,) = (json.loads(block) for block in blocks(PAGE, "json"))
 
     assert policy["Statement"][0]["Action"] == "execute-api:Invoke"
 
 
 def test_the_principal_of_the_example_names_the_roles_that_it_seems_to():
-    pattern = shlex.split(commands()[0])[-1]
+    pattern = shlex.split(commands(PAGE)[0])[-1]
     session = "arn:aws:sts::123456789012:assumed-role/{}/session"
 
     for role, is_allowed in (("billing-api", True), ("orders", False)):

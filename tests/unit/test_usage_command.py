@@ -2,18 +2,14 @@
 
 import json
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from typer.testing import CliRunner, Result
-
+from tests import command_line
 from tests.api_server import Answer, ApiServer
-from tests.unit.test_cli import wide_terminal
-from tickwheel.cli import app
 from tickwheel.client import Client
 from tickwheel.client.tenants import Cap, Figures, ScheduleLoad, Usage
-
-__all__ = ["wide_terminal"]
 
 FIRST: dict[str, int] = {"submitted": 1200, "executed": 5, "succeeded": 4, "failed": 1, "units": 9, "bytes": 70}
 SECOND = {**FIRST, "submitted": 34}
@@ -27,9 +23,7 @@ TOLD: dict[str, Any] = {
 }
 
 
-def run(*arguments: str, server: ApiServer) -> Result:
-    environment = {"TICKWHEEL_ENDPOINT": server.url}
-    return CliRunner().invoke(app, ["tenant", "usage", *arguments], env=environment, catch_exceptions=False)
+run = partial(command_line.run, "tenant", "usage")
 
 
 def test_the_client_asks_for_days_and_reads_what_it_is_told() -> None:

@@ -1,0 +1,43 @@
+"""Commands that run in a checkout alone, and what they say elsewhere."""
+
+from types import ModuleType
+
+import pytest
+
+from tests.command_line import run
+from tickwheel.commands import cost, simulate, verify
+from tickwheel.errors import NotACheckout
+
+VERIFY = (verify, ["verify", "--jobs", "1"])
+SIMULATE = (simulate, ["simulate", "steady"])
+COST = (cost, ["cost", "--jobs-per-day", "1"])
+
+
+@pytest.mark.parametrize(("command", "arguments"), [VERIFY, SIMULATE, COST], ids=["verify", "simulate", "cost"])
+def test_without_a_checkout_it_says_where_it_runs(
+    command: ModuleType, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find() -> None:
+        raise NotACheckout("not here")
+
+    monkeypatch.setattr(command, "find_checkout", find)
+
+    result = run(*arguments)
+
+    assert result.exit_code == 1
+    assert "clone the repository, run `make setup`" in result.stderr
+
+
+@pytest.mark.parametrize(("command", "arguments"), [VERIFY, SIMULATE], ids=["verify", "simulate"])
+def test_without_the_packages_of_a_checkout_it_says_how_to_get_them(
+    command: ModuleType, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(name: str) -> None:
+        raise ModuleNotFoundError(name="matplotlib")
+
+    monkeypatch.setattr(command.importlib, "import_module", fail)
+
+    result = run(*arguments)
+
+    assert result.exit_code == 1
+    assert "matplotlib is not installed here: run `make setup`" in result.stderr

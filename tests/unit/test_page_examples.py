@@ -1,0 +1,33 @@
+"""The examples of pages: bodies are taken by what they are for, programs compile."""
+
+import json
+
+import pytest
+from pydantic import BaseModel
+
+from functions.api.dead_letters.requests import ReplayBody
+from functions.api.operations.requests import OperationBody
+from tests.pages import blocks, read_page
+
+
+@pytest.mark.parametrize(
+    ("model", "example"),
+    [
+        (model, example)
+        for page, model in (("dead-letters.md", ReplayBody), ("many-jobs.md", OperationBody))
+        for example in blocks(read_page(page), "json")
+    ],
+)
+def test_every_body_is_taken(model: type[BaseModel], example: str):
+    model.model_validate(json.loads(example))
+
+
+@pytest.mark.parametrize(
+    "page", ["breakers.md", "dead-letters.md", "health.md", "many-jobs.md", "schedules.md", "tenants.md", "using.md"]
+)
+def test_every_program_compiles(page: str):
+    programs = blocks(read_page(page), "python")
+
+    assert programs
+    for program in programs:
+        compile(program, page, "exec")
