@@ -8,20 +8,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from functions.api.dead_letters import shapes as dead_letters
+from functions.api.dead_letters import answers as dead_letters
 from functions.api.http import shapes
 from functions.api.http.components import describe_defaults, schemas_of, shapes_of
 from functions.api.http.openapi_parts import REFERENCE, paths_of
-from functions.api.jobs import shapes as jobs
+from functions.api.jobs import answers as jobs
 from functions.api.jobs.bodies import JobBody
 from functions.api.jobs.requests import CHANGEABLE
-from functions.api.operations import shapes as operations
+from functions.api.operations import answers as operations
 from functions.api.route_table import ROUTES
-from functions.api.schedules import shapes as schedules
+from functions.api.schedules import answers as schedules
 from functions.api.schedules.bodies import ScheduleBody
-from functions.api.stage import shapes as stage
-from functions.api.targets import shapes as targets
-from functions.api.tenants import shapes as tenants
+from functions.api.stage import answers as stage
+from functions.api.stage import pulse_answers as pulse
+from functions.api.targets import answers as targets
+from functions.api.tenants import answers as tenants
 
 JOB_PATCH: dict[str, Any] = {
     "type": "object",
@@ -38,7 +39,7 @@ SCHEDULE_PATCH: dict[str, Any] = {
 MODELS = tuple(route.body for route in ROUTES if isinstance(route.body, type))
 """Bodies of requests."""
 
-SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, tenants, stage))
+SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, tenants, pulse, stage))
 """What answers hold."""
 
 _BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing", "_From")

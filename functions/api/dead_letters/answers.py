@@ -1,35 +1,144 @@
-"""What the API answers about dead letters: bodies from what the rules found."""
-
-from __future__ import annotations
+"""What the API answers about dead letters: the shapes of its bodies, and these from what the rules found."""
 
 import json
-from typing import TYPE_CHECKING, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from functions.api.dead_letters import purge, replay
 from functions.api.dead_letters.finder import MOST_SHOWN, DeadLetterPage, Inspected, obstacle_of
-from functions.api.dead_letters.purge import PURGED, NotPurged, Purges
-from functions.api.dead_letters.replay import (
-    ALREADY_REPLAYED,
-    REPLAYED,
-    AlreadyReplayed,
-    NotReplayed,
-    Replayed,
-    Replays,
-)
+from functions.api.http import shapes
 from functions.api.http.answers import without_empty
 from functions.api.http.problems import problem_of
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.instants import format_instant
 from functions.domain.jobs.description import describe_job
-from functions.ports.dead_letters import DeadLetter
+from functions.domain.jobs.job import Delivery
+from functions.domain.lifecycle import State
+from functions.ports import dead_letters
 
-if TYPE_CHECKING:
-    from functions.api.dead_letters import shapes
+
+class DeadLetterEntry(TypedDict):
+    """A dead letter in a list."""
+
+    id: shapes.DeadLetterId
+    tenant: shapes.TenantId
+    dead_at: shapes.Instant
+    error: Annotated[str, Field(examples=["no answer within 30 s"])]
+    error_class: Annotated[str, Field(examples=["timeout", "worker_died", "undecodable"])]
+    attempt: shapes.Count
+    """the last one"""
+    is_replayable: bool
+    job_id: NotRequired[str]
+    target: NotRequired[str]
+    schedule_id: NotRequired[str]
+    tags: NotRequired[list[str]]
 
 
-def entry_body(letter: DeadLetter) -> shapes.DeadLetterEntry:
+class DescribedJob(TypedDict):
+    """how the job was asked for, without payload; of its headers only their names."""
+
+    target: str
+    scheduled_at: shapes.Instant
+    delivery: Annotated[str, shapes.one_of(Delivery)]
+    retry: dict[str, Any]
+    timeout: shapes.Duration
+    priority: NotRequired[str]
+    precision: NotRequired[str]
+    expires_at: NotRequired[shapes.Instant]
+    http: NotRequired[dict[str, Any]]
+    asynchronous: NotRequired[bool]
+    tags: NotRequired[list[str]]
+    occurrence: NotRequired[dict[str, Any]]
+
+
+class DeadLetter(DeadLetterEntry):
+    """A dead letter with all that is kept of it."""
+
+    payload: NotRequired[Any]
+    """as its target would be given it"""
+    is_payload_gone: NotRequired[Literal[True]]
+    due_at: NotRequired[shapes.Instant]
+    """of the last attempt"""
+    job: NotRequired[DescribedJob]
+    raw: NotRequired[str]
+    """the beginning of a body that Tickwheel did not write"""
+
+
+class Position(TypedDict):
+    """How far an answer reaches."""
+
+    examined_until: shapes.Instant
+    """how far back this answer reaches"""
+    next: str | None
+    """`after` of the next request; null at the end"""
+
+
+class DeadLetters(Position):
+    """newest first; a page may be empty and have a next one."""
+
+    dead_letters: list[DeadLetterEntry]
+
+
+class Replay(TypedDict):
+    """What came of the replay of one dead letter."""
+
+    id: shapes.DeadLetterId
+    job_id: shapes.JobId
+    outcome: Annotated[str, shapes.one_of([replay.REPLAYED, replay.ALREADY_REPLAYED])]
+    attempt: NotRequired[shapes.Count]
+    """the one that is due"""
+    due_at: NotRequired[shapes.Instant]
+    state: NotRequired[Annotated[str, shapes.one_of(State)]]
+    """absent: its ledger row has expired"""
+
+
+class Purge(TypedDict):
+    """A dead letter that is not there (any more)."""
+
+    id: shapes.DeadLetterId
+    outcome: Annotated[str, shapes.one_of([purge.PURGED])]
+
+
+class DeadLetterFailure(TypedDict):
+    """A dead letter that stays, and why."""
+
+    id: shapes.DeadLetterId
+    code: Annotated[str, Field(examples=["payload_gone"])]
+    detail: Annotated[str, Field(examples=["its payload is not kept any more"])]
+
+
+class Replays(Position):
+    """What came of the replay of many."""
+
+    matched: shapes.Count
+    replayed: shapes.Count
+    already_replayed: shapes.Count
+    failed: list[DeadLetterFailure]
+    """whose dead letters stay, and why"""
+
+
+class Purges(Position):
+    """What came of the purge of many."""
+
+    matched: shapes.Count
+    purged: shapes.Count
+    failed: list[DeadLetterFailure]
+    """whose dead letters stay, and why"""
+
+
+class Matches(Position):
+    """of a dry run: how many are meant, and the newest of them."""
+
+    matched: shapes.Count
+    dead_letters: Annotated[list[DeadLetterEntry], Field(max_length=MOST_SHOWN)]
+
+
+def entry_body(letter: dead_letters.DeadLetter) -> DeadLetterEntry:
     """A dead letter in a list. What there is not is left out."""
     job = letter.timer.job if letter.timer is not None else None
-    body: shapes.DeadLetterEntry = {
+    body: DeadLetterEntry = {
         "id": str(letter.letter_id),
         "tenant": letter.tenant,
         "dead_at": format_instant(letter.dead_at),
@@ -42,18 +151,18 @@ def entry_body(letter: DeadLetter) -> shapes.DeadLetterEntry:
         "schedule_id": job.occurrence.schedule_id if job and job.occurrence else "",
         "tags": list(job.tags) if job else [],
     }
-    return without_empty(body, "job_id", "target", "schedule_id", "tags")
+    return without_empty(DeadLetterEntry, body)
 
 
-def page_body(found: DeadLetterPage) -> shapes.DeadLetters:
+def page_body(found: DeadLetterPage) -> DeadLetters:
     """A page of a list."""
     return {"dead_letters": [entry_body(letter) for letter in found.letters], **_position(found)}
 
 
-def inspected_body(inspected: Inspected) -> shapes.DeadLetter:
+def inspected_body(inspected: Inspected) -> DeadLetter:
     """A dead letter with all that is kept of it."""
     letter = inspected.letter
-    body: shapes.DeadLetter = {**entry_body(letter)}
+    body: DeadLetter = {**entry_body(letter)}
     if letter.timer is None:
         body["raw"] = letter.raw
         return body
@@ -62,37 +171,37 @@ def inspected_body(inspected: Inspected) -> shapes.DeadLetter:
     if inspected.is_payload_gone:
         body["is_payload_gone"] = True
     body["due_at"] = format_instant(letter.timer.due_at)
-    body["job"] = cast("shapes.DescribedJob", describe_job(letter.timer.job))
+    body["job"] = cast("DescribedJob", describe_job(letter.timer.job))
     return body
 
 
-def replay_body(outcome: Replayed | AlreadyReplayed) -> shapes.Replay:
+def replay_body(outcome: replay.Replayed | replay.AlreadyReplayed) -> Replay:
     """What came of the replay of one dead letter."""
     letter_id, job_id = str(outcome.letter_id), outcome.job_id
-    if isinstance(outcome, AlreadyReplayed):
-        return {"id": letter_id, "job_id": job_id, "outcome": ALREADY_REPLAYED, "state": outcome.state.value}
+    if isinstance(outcome, replay.AlreadyReplayed):
+        return {"id": letter_id, "job_id": job_id, "outcome": replay.ALREADY_REPLAYED, "state": outcome.state.value}
     due_at = format_instant(outcome.due_at)
-    return {"id": letter_id, "job_id": job_id, "outcome": REPLAYED, "attempt": outcome.attempt, "due_at": due_at}
+    return {"id": letter_id, "job_id": job_id, "outcome": replay.REPLAYED, "attempt": outcome.attempt, "due_at": due_at}
 
 
-def purge_body(letter_id: DeadLetterId) -> shapes.Purge:
+def purge_body(letter_id: DeadLetterId) -> Purge:
     """One dead letter that is not there (any more)."""
-    return {"id": str(letter_id), "outcome": PURGED}
+    return {"id": str(letter_id), "outcome": purge.PURGED}
 
 
-def replays_body(replays: Replays) -> shapes.Replays:
+def replays_body(replays: replay.Replays) -> Replays:
     """What came of the replay of many."""
-    failed = [outcome for outcome in replays.outcomes if isinstance(outcome, NotReplayed)]
+    failed = [outcome for outcome in replays.outcomes if isinstance(outcome, replay.NotReplayed)]
     return {
         "matched": len(replays.outcomes),
-        "replayed": sum(isinstance(outcome, Replayed) for outcome in replays.outcomes),
-        "already_replayed": sum(isinstance(outcome, AlreadyReplayed) for outcome in replays.outcomes),
+        "replayed": sum(isinstance(outcome, replay.Replayed) for outcome in replays.outcomes),
+        "already_replayed": sum(isinstance(outcome, replay.AlreadyReplayed) for outcome in replays.outcomes),
         "failed": [_not_replayed_body(outcome) for outcome in failed],
         **_position(replays.found),
     }
 
 
-def purges_body(purges: Purges) -> shapes.Purges:
+def purges_body(purges: purge.Purges) -> Purges:
     """What came of the purge of many."""
     return {
         "matched": len(purges.found.letters),
@@ -102,24 +211,24 @@ def purges_body(purges: Purges) -> shapes.Purges:
     }
 
 
-def dry_run_body(found: DeadLetterPage) -> shapes.Matches:
+def dry_run_body(found: DeadLetterPage) -> Matches:
     """What would be replayed or purged: how many dead letters, and the newest of them."""
     shown = [entry_body(letter) for letter in found.letters[:MOST_SHOWN]]
     return {"matched": len(found.letters), "dead_letters": shown, **_position(found)}
 
 
-def _position(found: DeadLetterPage) -> shapes.Position:
+def _position(found: DeadLetterPage) -> Position:
     return {
         "examined_until": format_instant(found.examined_until),
         "next": str(found.goes_on) if found.goes_on is not None else None,
     }
 
 
-def _not_replayed_body(outcome: NotReplayed) -> shapes.DeadLetterFailure:
+def _not_replayed_body(outcome: replay.NotReplayed) -> DeadLetterFailure:
     problem = problem_of(outcome.error)
     return {"id": str(outcome.letter_id), "code": problem["code"], "detail": problem["detail"]}
 
 
-def _not_purged_body(failed: NotPurged) -> shapes.DeadLetterFailure:
+def _not_purged_body(failed: purge.NotPurged) -> DeadLetterFailure:
     detail = f"a store failed ({failed.fault}): purge it again"
     return {"id": str(failed.letter_id), "code": "unavailable", "detail": detail}

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from aws_lambda_powertools.event_handler import Response
 
+from functions.api.http import shapes
 from functions.api.http.problems import CONTENT_TYPE, RETRY_AFTER
-
-if TYPE_CHECKING:
-    from functions.api.http import shapes
-
 
 Body = TypeVar("Body", bound=Mapping[str, Any])
 
@@ -31,6 +28,7 @@ def problem_answer(problem: shapes.Problem) -> Response[str]:
     )
 
 
-def without_empty(body: Body, *names: str) -> Body:
-    """An answer without those of these members that are an empty text or list, 0 or false: they may be left out."""
-    return cast("Body", {name: value for name, value in body.items() if value or name not in names})
+def without_empty(shape: type[Body], body: Body) -> Body:
+    """An answer without those members that may be left out and are an empty text or list, 0 or false."""
+    optional = cast("Any", shape).__optional_keys__
+    return cast("Body", {name: value for name, value in body.items() if value or name not in optional})

@@ -6,10 +6,12 @@ import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
+from typing_extensions import Unpack
 
+from functions.api.http import shapes
 from functions.api.http.problem_table import TABLE
 from functions.domain.errors import (
     AlreadySettled,
@@ -31,11 +33,6 @@ from functions.domain.errors import (
     TooManyOperations,
 )
 from functions.ports.recorder import Journal
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from functions.api.http import shapes
 
 CONTENT_TYPE = "application/problem+json"
 

@@ -1,6 +1,7 @@
-"""What members of answers are made of. Shapes are types: no process that answers imports them, the description is made of them."""
+"""What members of answers are made of: the description of the API is made of these types.
 
-from __future__ import annotations
+Where bodies have shapes, annotations are not postponed: which members may be left out is read from them as it runs.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, NotRequired

@@ -1,28 +1,128 @@
-"""What the API answers about a job that was submitted: bodies from what the rules found."""
-
-from __future__ import annotations
+"""What the API answers about a job that was submitted: the shapes of its bodies, and these from what the rules found."""
 
 import json
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, NotRequired
 
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from functions.api.http import shapes
 from functions.api.http.answers import without_empty
+from functions.api.jobs import submit
+from functions.api.jobs.bodies import BATCH_LIMIT
 from functions.api.jobs.find import Found
-from functions.api.jobs.submit import Accepted
-from functions.domain.explanation.facts import Explanation
+from functions.domain.explanation import facts
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import UNTRACKED, State
-from functions.services.jobs.rescheduler import Waiting
+from functions.domain.wheel import Ring
+from functions.services.jobs import rescheduler
 
-if TYPE_CHECKING:
-    from functions.api.jobs import shapes
-
-_MAY_BE_UNKNOWN = ("attempt", "fence", "rescues", "cancel_requested", "error", "moved_to", "updated_at")
-"""Of a job."""
+PriorityName = Annotated[str, shapes.one_of(priority.name.lower() for priority in Priority)]
 
 
-def heartbeat_body(job_id: JobId, row: LedgerRow) -> shapes.Heartbeat:
+class Accepted(TypedDict):
+    """A job that was taken in."""
+
+    id: shapes.JobId
+    tenant: shapes.TenantId
+    state: shapes.JobState
+    due_at: shapes.Instant
+    ring: Annotated[str, shapes.one_of(Ring)] | None
+    replayed: bool
+    """the idempotency key had been used, and this is its first job"""
+
+
+class Job(TypedDict):
+    """What is known of a job."""
+
+    id: shapes.JobId
+    tenant: shapes.TenantId
+    state: shapes.JobState
+    due_at: shapes.Instant
+    priority: PriorityName
+    delivery: Annotated[str, shapes.one_of(Delivery)]
+    attempt: NotRequired[int]
+    fence: NotRequired[int]
+    rescues: NotRequired[int]
+    cancel_requested: NotRequired[bool]
+    result: NotRequired[Any]
+    error: NotRequired[str]
+    moved_to: NotRequired[str]
+    """told of a job that was moved too often to be followed"""
+    updated_at: NotRequired[shapes.Instant]
+
+
+class Cancelled(TypedDict):
+    """A job that is cancelled, or will be."""
+
+    id: shapes.JobId
+    state: Annotated[str, shapes.one_of(["cancelled", "cancel_requested"])]
+
+
+class Result(TypedDict):
+    """Of one job of a batch: the job, or why it is refused."""
+
+    status: int
+    job: NotRequired[Accepted]
+    problem: NotRequired[shapes.Problem]
+
+
+class Results(TypedDict):
+    """Of a batch."""
+
+    results: Annotated[list[Result], Field(max_length=BATCH_LIMIT)]
+    """one a job, in the order of the request"""
+
+
+class Waiting(TypedDict):
+    """A job that waits."""
+
+    id: shapes.JobId
+    """under which the job goes on"""
+    tenant: shapes.TenantId
+    state: Annotated[str, shapes.one_of([State.SCHEDULED, State.RETRYING])]
+    due_at: shapes.Instant
+    moved_from: NotRequired[str]
+    """the id that it was asked for by; it goes on answering"""
+
+
+class Heartbeat(TypedDict):
+    """An attempt that goes on."""
+
+    id: shapes.JobId
+    state: Annotated[str, shapes.one_of([State.RUNNING])]
+    lease_until: shapes.Instant | None
+    """send the next heartbeat before this"""
+    cancelled: bool
+    """stop, and then complete or fail the job"""
+
+
+class Ended(TypedDict):
+    """An attempt that has ended, and what that made of its job."""
+
+    id: shapes.JobId
+    state: shapes.JobState
+
+
+class Explanation(TypedDict):
+    """Why a job has not run yet, or what became of it."""
+
+    id: shapes.JobId
+    state: shapes.JobState
+    reason: Annotated[str, shapes.one_of(facts.Reason)]
+    at: shapes.Instant | None
+    detail: Annotated[str, Field(examples=["It waits for its time."])]
+    """for people"""
+    remedy: Annotated[str, Field(examples=["nothing, until it is due"])]
+    """what would let the job run, for people"""
+    would_change_it: Annotated[str, Field(deprecated=True, examples=["nothing, until it is due"])]
+    """the same as remedy"""
+
+
+def heartbeat_body(job_id: JobId, row: LedgerRow) -> Heartbeat:
     """An attempt that goes on. cancelled: a cancel was requested, so it should stop, and say how it ended."""
     return {
         "id": str(job_id),
@@ -32,14 +132,14 @@ def heartbeat_body(job_id: JobId, row: LedgerRow) -> shapes.Heartbeat:
     }
 
 
-def ended_body(job_id: JobId, state: State) -> shapes.Ended:
+def ended_body(job_id: JobId, state: State) -> Ended:
     """An attempt that has ended, and what that made of its job."""
     return {"id": str(job_id), "state": state}
 
 
-def waiting_body(waiting: Waiting, *, asked: JobId) -> shapes.Waiting:
+def waiting_body(waiting: rescheduler.Waiting, *, asked: JobId) -> Waiting:
     """A job that waits; moved_from: the id that it was asked for by, where that is another one."""
-    body: shapes.Waiting = {
+    body: Waiting = {
         "id": str(waiting.job_id),
         "tenant": waiting.job_id.tenant,
         "state": waiting.state,
@@ -48,7 +148,7 @@ def waiting_body(waiting: Waiting, *, asked: JobId) -> shapes.Waiting:
     return body if waiting.job_id == asked else {**body, "moved_from": str(asked)}
 
 
-def explanation_body(found: Found, explanation: Explanation) -> shapes.Explanation:
+def explanation_body(found: Found, explanation: facts.Explanation) -> Explanation:
     """Why a job has not run yet, or what became of it."""
     return {
         "id": str(found.job_id),
@@ -61,7 +161,7 @@ def explanation_body(found: Found, explanation: Explanation) -> shapes.Explanati
     }
 
 
-def accepted_body(accepted: Accepted) -> shapes.Accepted:
+def accepted_body(accepted: submit.Accepted) -> Accepted:
     """A job that is durably in the wheel; replayed: its idempotency key had been used, and this is the first job."""
     return {
         "id": accepted.job_id,
@@ -73,10 +173,10 @@ def accepted_body(accepted: Accepted) -> shapes.Accepted:
     }
 
 
-def found_body(found: Found) -> shapes.Job:
+def found_body(found: Found) -> Job:
     """What is known of a job. What is not known is left out."""
     row = found.row
-    body: shapes.Job = {
+    body: Job = {
         "id": str(found.job_id),
         "tenant": found.job_id.tenant,
         "state": found.state or UNTRACKED,
@@ -91,7 +191,7 @@ def found_body(found: Found) -> shapes.Job:
         "moved_to": row.moved_to,
         "updated_at": format_instant(row.updated_at) if row.updated_at else "",
     }
-    body = without_empty(body, *_MAY_BE_UNKNOWN)
+    body = without_empty(Job, body)
     # A handler may well answer 0 or false.
     if row.result:
         body["result"] = json.loads(row.result) if _is_whole(row.result) else row.result

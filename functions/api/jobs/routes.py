@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, TEXT, TRACEPARENT, Routes
 from functions.api.jobs.answers import (
+    Result,
     accepted_body,
     ended_body,
     explanation_body,
@@ -59,9 +60,6 @@ from functions.ports.targets import Failed
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.moves import follow
 from functions.services.jobs.rescheduler import Edited, Rescheduler
-
-if TYPE_CHECKING:
-    from functions.api.jobs import shapes
 
 routes = Routes(
     "a job",
@@ -136,7 +134,7 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
         raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules, trace = services.rules(), request.trace
     batch = BatchBody.model_validate(request.body)
-    results: list[shapes.Result | None] = []
+    results: list[Result | None] = []
     submissions: list[Submission] = []
     for job in batch.jobs:
         try:
@@ -257,12 +255,12 @@ def _admit(services: JobServices, submission: Submission) -> None:
     services.admission.check_shed(submission.priority)
 
 
-def _result(services: JobServices, outcome: Any) -> shapes.Result:
+def _result(services: JobServices, outcome: Any) -> Result:
     if isinstance(outcome, TickwheelError):
         return _refused(services, outcome)
     return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}
 
 
-def _refused(services: JobServices, error: Exception) -> shapes.Result:
+def _refused(services: JobServices, error: Exception) -> Result:
     refused = services.refusals.problem(error)
     return {"status": refused["status"], "problem": refused}

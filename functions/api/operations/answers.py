@@ -1,25 +1,95 @@
-"""What the API answers about operations: bodies from what the rules found."""
-
-from __future__ import annotations
+"""What the API answers about operations: the shapes of its bodies, and these from what the rules found."""
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import Annotated, NotRequired
 
+from pydantic import Field, WithJsonSchema
+from typing_extensions import TypedDict
+
+from functions.api.http import shapes
 from functions.api.http.answers import without_empty
 from functions.domain.instants import format_duration, format_instant
-from functions.domain.operations.operation import Action, Example, JobFilter, Operation, Shift
+from functions.domain.operations import operation as rules
 
-if TYPE_CHECKING:
-    from functions.api.operations import shapes
+Uri = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]
+
+
+class Filter(TypedDict):
+    """Which jobs are selected."""
+
+    due_from: shapes.Instant
+    due_until: NotRequired[shapes.Instant]
+    target: NotRequired[str]
+    schedule: NotRequired[str]
+    tag: NotRequired[str]
+
+
+class Shift(TypedDict):
+    """When jobs are to run instead."""
+
+    by: NotRequired[str]
+    """an ISO 8601 duration, perhaps with a minus"""
+    to: NotRequired[shapes.Instant]
+    spread: NotRequired[shapes.Duration]
+
+
+class Example(TypedDict):
+    """A job of an operation; why it is refused, if it is."""
+
+    job_id: shapes.JobId
+    code: NotRequired[str]
+    detail: NotRequired[str]
+
+
+class Operation(Shift):
+    """An operation as it stands."""
+
+    id: shapes.OperationId
+    tenant: shapes.TenantId
+    action: Annotated[str, shapes.one_of(rules.Action)]
+    dry_run: bool
+    state: Annotated[str, shapes.one_of(rules.OperationState)]
+    stop_requested: bool
+    caller: shapes.Caller
+    """the ARN of who asked"""
+    created_at: shapes.Instant
+    filter: Filter
+    share: Annotated[float, Field(ge=0, le=1)]
+    """of the way that lies behind it"""
+    examined: shapes.Count
+    """rows of the tenant that were read"""
+    matched: shapes.Count
+    """jobs that are meant, and waited"""
+    done: shapes.Count
+    """those that it was done to"""
+    refused: dict[str, shapes.Count]
+    """how many of the others, by the code of why"""
+    examples: Annotated[list[Example], Field(max_length=rules.MAX_EXAMPLES)]
+    """refused jobs, and why; of a dry run, jobs that are meant"""
+    ended_at: NotRequired[shapes.Instant]
+    rate: NotRequired[float]
+    error: NotRequired[str]
+    """of its last turn"""
+    parts: NotRequired[list[Uri]]
+    """of an export that is done: where its files may be downloaded for 15 minutes"""
+
+
+class Operations(TypedDict):
+    """A page of operations."""
+
+    operations: list[Operation]
+    next: str | None
+    """`after` of the next request; null at the end"""
+
 
 _MOST_OF_AN_ERROR = 500
 
 
-def operation_body(operation: Operation, *, parts: Sequence[str] | None = None) -> shapes.Operation:
+def operation_body(operation: rules.Operation, *, parts: Sequence[str] | None = None) -> Operation:
     """An operation as it stands. parts: where the files of an export are. What there is not is left out."""
     progress = operation.progress
-    body: shapes.Operation = {
+    body: Operation = {
         "id": operation.operation_id,
         "tenant": operation.tenant,
         "action": operation.action.value,
@@ -39,31 +109,32 @@ def operation_body(operation: Operation, *, parts: Sequence[str] | None = None) 
         "ended_at": format_instant(operation.ended_at) if operation.ended_at else "",
         "error": progress.error[:_MOST_OF_AN_ERROR],
     }
-    if operation.action is Action.RUN_NOW:
+    body = without_empty(Operation, body)
+    if operation.action is rules.Action.RUN_NOW:
         body["rate"] = operation.rate
     if parts is not None:
         body["parts"] = list(parts)
-    return without_empty(body, "ended_at", "error")
+    return body
 
 
-def operations_body(operations: Sequence[Operation], *, after: str | None) -> shapes.Operations:
+def operations_body(operations: Sequence[rules.Operation], *, after: str | None) -> Operations:
     """A page of a list."""
     return {"operations": [operation_body(operation) for operation in operations], "next": after}
 
 
-def filter_body(wanted: JobFilter) -> shapes.Filter:
+def filter_body(wanted: rules.JobFilter) -> Filter:
     """Which jobs are meant, as JSON values; what is not said is left out."""
-    said: shapes.Filter = {
+    said: Filter = {
         "due_from": format_instant(wanted.due_from),
         "due_until": format_instant(wanted.due_until) if wanted.due_until else "",
         "target": wanted.target,
         "schedule": wanted.schedule_id,
         "tag": wanted.tag,
     }
-    return without_empty(said, "due_until", "target", "schedule", "tag")
+    return without_empty(Filter, said)
 
 
-def shift_body(shift: Shift | None) -> shapes.Shift:
+def shift_body(shift: rules.Shift | None) -> Shift:
     """When jobs are to run instead, as JSON values."""
     if shift is None:
         return {}
@@ -73,6 +144,6 @@ def shift_body(shift: Shift | None) -> shapes.Shift:
     return {"to": format_instant(shift.to), "spread": format_duration(shift.spread)}
 
 
-def _example_body(example: Example) -> shapes.Example:
-    body: shapes.Example = {"job_id": example.job_id, "code": example.code, "detail": example.detail}
-    return without_empty(body, "code", "detail")
+def _example_body(example: rules.Example) -> Example:
+    body: Example = {"job_id": example.job_id, "code": example.code, "detail": example.detail}
+    return without_empty(Example, body)

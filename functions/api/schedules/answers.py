@@ -1,38 +1,190 @@
-"""What the API answers about schedules: bodies from what the rules found."""
-
-from __future__ import annotations
+"""What the API answers about schedules: the shapes of its bodies, and these from what the rules found."""
 
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Annotated, Any, NotRequired, cast
 
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from functions.api.http import shapes
 from functions.api.http.answers import without_empty
-from functions.api.schedules.backfill import Backfill
-from functions.api.schedules.standing import Difference, Run, Standing
+from functions.api.schedules import backfill, standing
+from functions.api.schedules.requests import MOST_SCHEDULES
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import UNTRACKED, State
+from functions.domain.schedules import schedule as rules
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.preview import Page, Preview
 from functions.domain.schedules.record import POINTER, encode_schedule
-from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.state import SkipReason, Status
 
-if TYPE_CHECKING:
-    from functions.api.schedules import shapes
+Reason = Annotated[str, shapes.one_of(SkipReason)]
 
 
-def schedule_body(standing: Standing, *, now: datetime, stored_payload: str | None = None) -> shapes.Schedule:
+class NextFire(TypedDict):
+    """The next fire of a schedule."""
+
+    at: shapes.Instant
+    nominal_at: shapes.Instant
+
+
+class LastSkip(TypedDict):
+    """The last fire that became no run."""
+
+    reason: Reason
+    at: shapes.Instant
+
+
+class Run(TypedDict):
+    """A run of a schedule."""
+
+    fire_at: shapes.Instant
+    job_id: shapes.JobId
+    state: shapes.JobState
+    attempt: shapes.Count
+    error: NotRequired[str]
+    settled_at: NotRequired[shapes.Instant]
+
+
+class Standing(TypedDict):
+    """What a schedule has beside its definition."""
+
+    id: shapes.ScheduleId
+    tenant: shapes.TenantId
+    version: int
+    """grows with every change"""
+    status: Annotated[str, shapes.one_of(Status)]
+    note: str
+    """why it was paused or resumed"""
+    created_at: shapes.Instant
+    changed_at: shapes.Instant
+    next_fire: NotRequired[NextFire]
+    last_fire: NotRequired[shapes.Instant]
+    last_outcome: NotRequired[shapes.JobState]
+    fires: shapes.Count
+    """that became runs"""
+    misfires: shapes.Count
+    """that were found more than a minute late"""
+    skips: dict[Reason, shapes.Count]
+    """fires that became no runs, by reason"""
+    last_skip: NotRequired[LastSkip]
+    failures_in_a_row: shapes.Count
+    """counted where pause_after_failures is set"""
+    runs: list[Run]
+    """the last runs, newest first; empty in a list"""
+
+
+class Schedule(Standing):
+    """A schedule: what has its usual value is left out."""
+
+    # The schemas of its definition, a ScheduleBody, are added where the description is made.
+    job: Annotated[dict[str, Any], Field(examples=[{"target": "https://example.com/hook"}])]
+
+
+class Schedules(TypedDict):
+    """A page of schedules."""
+
+    schedules: list[Schedule]
+    next: str | None
+    """`after` of the next page"""
+
+
+class Mark(TypedDict):
+    """What moved a fire, and why."""
+
+    by: Annotated[str, shapes.one_of(rules.Mover)]
+    reason: Annotated[str, Field(examples=["spread"])]
+
+
+class Fire(TypedDict):
+    """A fire that is to come."""
+
+    at: shapes.Instant
+    local: shapes.Instant
+    """the same instant in the schedule's zone"""
+    offset: Annotated[str, Field(examples=["+01:00"])]
+    marks: list[Mark]
+    """what makes the fire differ from what its rule says"""
+
+
+class Fires(TypedDict):
+    """A page of fires."""
+
+    fires: list[Fire]
+    next: str | None
+    """`after` of the fires that follow"""
+
+
+class Difference(TypedDict):
+    """The next fires before and after a change that was not made."""
+
+    before: list[Fire]
+    after: list[Fire]
+
+
+class Deleted(TypedDict):
+    """A schedule that is removed."""
+
+    id: shapes.ScheduleId
+    tenant: shapes.TenantId
+    status: Annotated[str, shapes.one_of([Status.DELETED])]
+
+
+class Triggered(TypedDict):
+    """A run that was asked for."""
+
+    job: shapes.JobId
+
+
+class Backfill(TypedDict):
+    """The runs of a time range."""
+
+    backfill: Annotated[str, Field(examples=["k-5f0c9a1be27d3586"])]
+    """its name; the same Idempotency-Key gives the same"""
+    count: shapes.Count
+    first: NotRequired[shapes.Instant]
+    last: NotRequired[shapes.Instant]
+    ends_at: NotRequired[shapes.Instant]
+    """when its last run is due"""
+    jobs: list[shapes.JobId]
+    next: NotRequired[str]
+    """to go on with as after, where not all could come in at the tenant's submission_rate or within its max_pending"""
+
+
+class FireCount(TypedDict):
+    """Of a schedule, or of a definition."""
+
+    tenant: NotRequired[str]
+    id: NotRequired[str]
+    minutes: NotRequired[dict[str, shapes.Count]]
+    """fires by the minute, counted from start; minutes without fires are left out"""
+    problem: NotRequired[shapes.Problem]
+
+
+class FireCounts(TypedDict):
+    """The fires of schedules by the minute."""
+
+    start: shapes.Instant
+    results: Annotated[list[FireCount], Field(max_length=MOST_SCHEDULES)]
+    """for definitions: one each, in their order; for a tenant: one for each active schedule"""
+    next: str | None
+    """`after` of the next page, which has the same definitions"""
+
+
+def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: str | None = None) -> Schedule:
     """A schedule as it stands: its definition, and what it has done. What there is not is left out.
 
     stored_payload: JSON text of a payload that is in the payload store; without it, the pointer to it is told.
     """
-    stored, state = standing.stored, standing.state
+    stored, state = found.stored, found.state
     schedule = stored.schedule
-    runs = [_run_body(run, schedule, now=now) for run in standing.runs]
+    runs = [_run_body(run, schedule, now=now) for run in found.runs]
     fired = [fire_at for fire_at in state.recent if fire_at <= now]
-    standing_body: shapes.Standing = {
+    standing_body: Standing = {
         "id": schedule.schedule_id,
         "tenant": schedule.tenant,
         "version": stored.version,
@@ -42,28 +194,28 @@ def schedule_body(standing: Standing, *, now: datetime, stored_payload: str | No
         "changed_at": _kept(stored.changed_at),
         "last_fire": format_instant(fired[-1]) if fired else "",
         "last_outcome": runs[0]["state"] if runs else "",
-        "fires": standing.fire_count,
+        "fires": found.fire_count,
         "misfires": state.misfire_count,
         "skips": {reason.value: count for reason, count in sorted(state.skips.items())},
         "failures_in_a_row": len(state.failures),
         "runs": runs,
     }
-    if standing.next_fire:
-        at, nominal_at = standing.next_fire.at, standing.next_fire.nominal_at
+    if found.next_fire:
+        at, nominal_at = found.next_fire.at, found.next_fire.nominal_at
         standing_body["next_fire"] = {"at": format_instant(at), "nominal_at": format_instant(nominal_at)}
     if state.last_skip:
         reason, at = state.last_skip
         standing_body["last_skip"] = {"reason": reason.value, "at": format_instant(at)}
-    body = without_empty(standing_body, "last_fire", "last_outcome")
-    return cast("shapes.Schedule", {**_definition(schedule, stored_payload), **body})
+    body = without_empty(Standing, standing_body)
+    return cast("Schedule", {**_definition(schedule, stored_payload), **body})
 
 
-def fires_body(page: Page) -> shapes.Fires:
+def fires_body(page: Page) -> Fires:
     """A page of fires that are to come; next: the `after` of the page behind it."""
     return {"fires": previews_body(page.previews), "next": None if page.goes_on is None else str(page.goes_on)}
 
 
-def previews_body(previews: Sequence[Preview]) -> list[shapes.Fire]:
+def previews_body(previews: Sequence[Preview]) -> list[Fire]:
     """Fires that are to come, in UTC and on the clock of their zone; marks: what moved them, and why."""
     return [
         {
@@ -76,23 +228,23 @@ def previews_body(previews: Sequence[Preview]) -> list[shapes.Fire]:
     ]
 
 
-def difference_body(difference: Difference) -> shapes.Difference:
+def difference_body(difference: standing.Difference) -> Difference:
     """The next fires before and after a change that was not made."""
     return {"before": previews_body(difference.before), "after": previews_body(difference.after)}
 
 
-def backfill_body(backfill: Backfill) -> shapes.Backfill:
+def backfill_body(run: backfill.Backfill) -> Backfill:
     """The runs of a time range. What there is not, as for an empty range, is left out."""
-    body: shapes.Backfill = {
-        "backfill": backfill.backfill_id,
-        "count": backfill.count,
-        "first": _optional(backfill.first),
-        "last": _optional(backfill.last),
-        "ends_at": _optional(backfill.ends_at),
-        "jobs": list(backfill.job_ids),
-        "next": str(backfill.goes_on) if backfill.goes_on is not None else "",
+    body: Backfill = {
+        "backfill": run.backfill_id,
+        "count": run.count,
+        "first": _optional(run.first),
+        "last": _optional(run.last),
+        "ends_at": _optional(run.ends_at),
+        "jobs": list(run.job_ids),
+        "next": str(run.goes_on) if run.goes_on is not None else "",
     }
-    return without_empty(body, "first", "last", "ends_at", "next")
+    return without_empty(Backfill, body)
 
 
 def _optional(instant: datetime | None) -> str:
@@ -104,7 +256,7 @@ def _kept(instant: datetime) -> str:
     return format_instant(from_ms(to_ms(instant)))
 
 
-def _definition(schedule: Schedule, stored_payload: str | None) -> dict[str, Any]:
+def _definition(schedule: rules.Schedule, stored_payload: str | None) -> dict[str, Any]:
     written = encode_schedule(schedule, REQUESTED)
     if stored_payload is not None:
         written["job"].pop(POINTER, None)
@@ -112,9 +264,9 @@ def _definition(schedule: Schedule, stored_payload: str | None) -> dict[str, Any
     return written
 
 
-def _run_body(run: Run, schedule: Schedule, *, now: datetime) -> shapes.Run:
+def _run_body(run: standing.Run, schedule: rules.Schedule, *, now: datetime) -> Run:
     row = run.row
-    body: shapes.Run = {"fire_at": format_instant(run.fire_at), "job_id": run.job_id, "state": UNTRACKED, "attempt": 0}
+    body: Run = {"fire_at": format_instant(run.fire_at), "job_id": run.job_id, "state": UNTRACKED, "attempt": 0}
     if row is None:
         # Until it is claimed it has no row; an at_least_once run never has one, and no row is kept for ever.
         if schedule.job.delivery is not Delivery.AT_LEAST_ONCE and run.fire_at + ABSENT_IS_OVER > now:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.requests import Duration, Instant, Rules, StrictModel, Tenant
+from functions.api.schedules.answers import FireCount
 from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.requests import MOST_SCHEDULES, After
 from functions.domain.errors import InvalidInput, InvalidSchedule, TooCostly
@@ -23,9 +24,6 @@ from functions.domain.schedules.firing import fires
 from functions.domain.schedules.schedule import At, Poisson, Schedule
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_new, check_sense
-
-if TYPE_CHECKING:
-    from functions.api.schedules import shapes
 
 MOST_COUNTED = 3_000
 """Fires of one schedule: one a minute for two days, and then some."""
@@ -79,7 +77,7 @@ class FireCounts:
     next: the `after` of the page that goes on; None behind the last one.
     """
 
-    results: list[shapes.FireCount]
+    results: list[FireCount]
     next: str | None
 
 
@@ -136,13 +134,13 @@ def start_of(instant: datetime) -> datetime:
 
 def _counted(
     asked: Sequence[tuple[dict[str, Any], Callable[[Budget], Schedule]]], body: FireCountsBody, start: datetime
-) -> list[shapes.FireCount]:
+) -> list[FireCount]:
     """Results for as many as one budget pays for; at least for one, which may be that it takes more than that."""
     budget = Budget(STEPS_OF_A_REQUEST)
-    results: list[shapes.FireCount] = []
+    results: list[FireCount] = []
     for named, find in asked:
         names = {name: named[name] for name in ("tenant", "id") if isinstance(named.get(name), str)}
-        count = cast("shapes.FireCount", names)
+        count = cast("FireCount", names)
         try:
             budget.spend(STEPS_OF_A_DEFINITION)
             schedule = spread_out(find(budget), body.spread)

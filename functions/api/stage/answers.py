@@ -1,25 +1,138 @@
-"""What the API answers about the health of the stage: the body from what was read."""
-
-from __future__ import annotations
+"""What the API answers about the health of the stage: the shapes of its body, and this from what was read."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from functions.api.stage.health import MOST_TENANTS, Standing
-from functions.api.stage.pulse_answers import pulse_body
-from functions.api.targets.answers import breaker_body
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from functions.api.http import shapes
+from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS, Standing
+from functions.api.stage.pulse_answers import PriorityName, Pulse, pulse_body
+from functions.api.targets.answers import Breaker, breaker_body
 from functions.domain.instants import format_instant, from_seconds
 from functions.domain.jobs.job import Priority
+from functions.domain.stage import health as rules
 from functions.domain.stage.conditions import Conditions
-from functions.domain.stage.health import MOST_NAMES, ClassHealth, Names, ShardHealth
-from functions.domain.tenants.plan import TenantPlan
-
-if TYPE_CHECKING:
-    from functions.api.stage import shapes
+from functions.domain.tenants.plan import TenantPlan, TenantStatus
 
 
-def health_body(standing: Standing) -> shapes.Health:
+class ClassHealth(TypedDict):
+    """How a class does."""
+
+    priority: PriorityName
+    depth: shapes.Count | None
+    """messages in its ready queue: visible, delayed and in flight"""
+    waiting: shapes.Count | None
+    """those that wait for a worker"""
+    budget: shapes.Count | None
+    """jobs that a tick of one shard may promote"""
+    lag_seconds: shapes.Count | None
+    """when the sweeper published last"""
+    is_shed: bool | None
+    """its submissions are refused"""
+    oldest_bucket_at: shapes.Instant | None
+    """the start of the oldest bucket that is not drained"""
+    age_seconds: shapes.Count
+    """since when that bucket has been due"""
+
+
+class Names(TypedDict):
+    """How many there are, and the first of them."""
+
+    count: shapes.Count
+    first: Annotated[list[shapes.TenantId], Field(max_length=rules.MOST_NAMES)]
+
+
+class ShardHealth(TypedDict):
+    """How a shard does."""
+
+    shard: shapes.Count
+    scanned_at: shapes.Instant | None
+    oldest_bucket_at: shapes.Instant
+    age_seconds: shapes.Count
+    behind: Names
+    """cursors of tenants' own; the furthest behind first"""
+    held: Names
+    """those of tenants that are paused or over their cap"""
+
+
+class Unscanned(TypedDict):
+    """Shards that were never scanned."""
+
+    count: shapes.Count
+    first: Annotated[list[shapes.Count], Field(max_length=rules.MOST_NAMES)]
+
+
+class Shards(TypedDict):
+    """How the shards do."""
+
+    count: shapes.Count
+    unscanned: Unscanned
+    cursors_behind: shapes.Count
+    cursors_held: shapes.Count
+    worst: Annotated[list[ShardHealth], Field(max_length=rules.MOST_WORST)]
+
+
+class Sweeper(TypedDict):
+    """How the sweeper does."""
+
+    published_at: shapes.Instant | None
+    is_fresh: bool
+    audited_to: shapes.Instant | None
+    audit_age_seconds: int | None
+
+
+class OpenBreakers(TypedDict):
+    """The breakers of all tenants."""
+
+    count: shapes.Count
+    """that are not closed, about; no more than 1,000 are counted"""
+    first: Annotated[list[Breaker], Field(max_length=MOST_BREAKERS)]
+
+
+class Pause(TypedDict):
+    """Whether the stage is paused."""
+
+    is_paused: bool
+    note: str
+    since: shapes.Instant | None
+
+
+class UnservedTenant(TypedDict):
+    """A tenant that is paused, draining or being deleted."""
+
+    tenant: shapes.TenantId
+    status: Annotated[str, shapes.one_of([TenantStatus.PAUSED, TenantStatus.DRAINING, TenantStatus.DELETING])]
+    note: str
+    since: shapes.Instant | None
+
+
+class UnservedTenants(TypedDict):
+    """those that are paused, draining or being deleted."""
+
+    count: shapes.Count
+    first: Annotated[list[UnservedTenant], Field(max_length=MOST_TENANTS)]
+
+
+class Health(TypedDict):
+    """what is null is not known."""
+
+    status: Annotated[str, shapes.one_of(rules.HealthStatus)]
+    reasons: list[str]
+    """sentences; none where it is ok"""
+    at: shapes.Instant
+    classes: Annotated[list[ClassHealth], Field(max_length=len(Priority))]
+    shards: Shards
+    sweeper: Sweeper
+    breakers: OpenBreakers
+    pause: Pause
+    tenants: UnservedTenants
+    pulse: Pulse
+
+
+def health_body(standing: Standing) -> Health:
     """The health of the stage; null is what is not known."""
     health, conditions = standing.health, standing.conditions
     audited_to = from_seconds(standing.audited.bucket) if standing.audited is not None else None
@@ -30,7 +143,7 @@ def health_body(standing: Standing) -> shapes.Health:
         "classes": [_class_body(each, conditions) for each in health.classes],
         "shards": {
             "count": health.shards,
-            "unscanned": {"count": len(health.unscanned), "first": list(health.unscanned[:MOST_NAMES])},
+            "unscanned": {"count": len(health.unscanned), "first": list(health.unscanned[: rules.MOST_NAMES])},
             "cursors_behind": health.behind,
             "cursors_held": health.held,
             "worst": [_shard_body(shard) for shard in health.worst],
@@ -51,7 +164,7 @@ def health_body(standing: Standing) -> shapes.Health:
     }
 
 
-def _class_body(each: ClassHealth, conditions: Conditions | None) -> shapes.ClassHealth:
+def _class_body(each: rules.ClassHealth, conditions: Conditions | None) -> ClassHealth:
     def published(counts: Mapping[Priority, int] | None) -> int | None:
         return counts.get(each.priority) if counts is not None else None
 
@@ -67,7 +180,7 @@ def _class_body(each: ClassHealth, conditions: Conditions | None) -> shapes.Clas
     }
 
 
-def _shard_body(shard: ShardHealth) -> shapes.ShardHealth:
+def _shard_body(shard: rules.ShardHealth) -> ShardHealth:
     return {
         "shard": shard.shard,
         "scanned_at": _instant(shard.scanned_at),
@@ -78,11 +191,11 @@ def _shard_body(shard: ShardHealth) -> shapes.ShardHealth:
     }
 
 
-def _names_body(names: Names) -> shapes.Names:
+def _names_body(names: rules.Names) -> Names:
     return {"count": names.count, "first": list(names.first)}
 
 
-def _pause_body(everybody: TenantPlan) -> shapes.Pause:
+def _pause_body(everybody: TenantPlan) -> Pause:
     is_paused = everybody.is_stage_paused
     return {
         "is_paused": is_paused,
@@ -91,7 +204,7 @@ def _pause_body(everybody: TenantPlan) -> shapes.Pause:
     }
 
 
-def _tenants_body(unserved: Mapping[str, TenantPlan]) -> shapes.UnservedTenants:
+def _tenants_body(unserved: Mapping[str, TenantPlan]) -> UnservedTenants:
     return {
         "count": len(unserved),
         "first": [

@@ -1,21 +1,86 @@
-"""What the API answers about what goes on in the stage: the body from what was read."""
-
-from __future__ import annotations
+"""What the API answers about what goes on in the stage: the shapes of its body, and this from what was read."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import Annotated, cast
 
-from functions.api.stage.pulse import Beat, Pulses
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from functions.api.http import shapes
+from functions.api.stage.pulse import MOST_WORST, Beat, Pulses
 from functions.domain.instants import MILLISECOND, format_instant
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.lag_histogram import PERCENTILES, percentile
-from functions.domain.stage.pulse import Figure
+from functions.domain.stage.pulse import LAG_WINDOW, WINDOW, Figure
 
-if TYPE_CHECKING:
-    from functions.api.stage import shapes
+PriorityName = Annotated[str, shapes.one_of(priority.name.lower() for priority in Priority)]
+Milliseconds = Annotated[float, Field(ge=0)]
 
 
-def pulse_body(pulses: Pulses) -> shapes.Pulse:
+class Lag(TypedDict):
+    """How late attempts began; null is the lag of no attempt."""
+
+    attempts: shapes.Count
+    """that began"""
+    p50_ms: Milliseconds | None
+    p95_ms: Milliseconds | None
+    p99_ms: Milliseconds | None
+    p999_ms: Milliseconds | None
+
+
+class ClassLag(Lag):
+    """The lag of a class."""
+
+    priority: PriorityName
+
+
+class Minute(TypedDict):
+    """What was counted in a minute."""
+
+    at: shapes.Instant
+    seconds: Annotated[float, Field(ge=0, le=60)]
+    """that are over"""
+    submitted: shapes.Count
+    refused: shapes.Count
+    promoted: shapes.Count
+    started: shapes.Count
+    succeeded: shapes.Count
+    retried: shapes.Count
+    failed: shapes.Count
+    lag: Lag
+
+
+class TenantCount(TypedDict):
+    """How much a tenant has of what is compared."""
+
+    tenant: shapes.TenantId
+    count: shapes.Count
+
+
+TenantCounts = Annotated[list[TenantCount], Field(max_length=MOST_WORST)]
+
+
+class PulseTenants(TypedDict):
+    """those with the most in the last minute and the one that runs; at least so many."""
+
+    executions: TenantCounts
+    failures: TenantCounts
+    refusals: TenantCounts
+
+
+class Pulse(TypedDict):
+    """what processes have written by now."""
+
+    minutes: Annotated[list[Minute], Field(min_length=WINDOW + 1, max_length=WINDOW + 1)]
+    """oldest first; the last one runs"""
+    lag: Annotated[
+        list[ClassLag],
+        Field(max_length=len(Priority), description=f"of the last {LAG_WINDOW} minutes and the one that runs"),
+    ]
+    tenants: PulseTenants
+
+
+def pulse_body(pulses: Pulses) -> Pulse:
     """Rates, lag and tenants; null is the lag of no attempt."""
     return {
         "minutes": [_beat_body(beat) for beat in pulses.beats],
@@ -26,25 +91,25 @@ def pulse_body(pulses: Pulses) -> shapes.Pulse:
     }
 
 
-def _beat_body(beat: Beat) -> shapes.Minute:
+def _beat_body(beat: Beat) -> Minute:
     told = {
         "at": format_instant(beat.at),
         "seconds": round(beat.seconds, 3),
         **{figure.value: beat.pulse.of(figure) for figure in Figure},
         "lag": _lag_body(beat.pulse.all_lags),
     }
-    return cast("shapes.Minute", told)
+    return cast("Minute", told)
 
 
-def _lag_body(counts: Mapping[int, int]) -> shapes.Lag:
+def _lag_body(counts: Mapping[int, int]) -> Lag:
     found = {name: percentile(counts, thousandths) for name, thousandths in PERCENTILES.items()}
     told = {f"{name}_ms": None if lag is None else round(lag / MILLISECOND, 1) for name, lag in found.items()}
-    return cast("shapes.Lag", {"attempts": sum(counts.values()), **told})
+    return cast("Lag", {"attempts": sum(counts.values()), **told})
 
 
-def _tenants_body(pulses: Pulses) -> shapes.PulseTenants:
+def _tenants_body(pulses: Pulses) -> PulseTenants:
     told = {
         rank.value: [{"tenant": tenant, "count": count} for tenant, count in found]
         for rank, found in pulses.tenants.items()
     }
-    return cast("shapes.PulseTenants", told)
+    return cast("PulseTenants", told)

@@ -1,17 +1,48 @@
-"""What the API answers about breakers."""
+"""What the API answers about breakers: the shapes of its bodies, and these from what the rules found."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from typing import TYPE_CHECKING
+from pydantic import Field
+from typing_extensions import TypedDict
 
+from functions.api.http import shapes
 from functions.domain.instants import format_instant
-from functions.domain.targets.breaker import Breaker
-
-if TYPE_CHECKING:
-    from functions.api.targets import shapes
+from functions.domain.targets import breaker as rules
 
 
-def breaker_body(breaker: Breaker) -> shapes.Breaker:
+class Breaker(TypedDict):
+    """a destination without one is closed."""
+
+    tenant: shapes.TenantId
+    destination: shapes.Destination
+    """scheme://host:port, an ARN, or handler:NAME"""
+    state: Annotated[str, shapes.one_of(rules.BreakerState)]
+    opened_at: shapes.Instant
+    until: shapes.Instant
+    """open: from then on one job probes it; half_open: the end of the lease of its probe"""
+    error_class: Annotated[str, Field(examples=["timeout"])]
+    """of the failure that opened it last"""
+
+
+class Breakers(TypedDict):
+    """A page of breakers."""
+
+    breakers: list[Breaker]
+    next: str | None
+    """`after` of the next page"""
+
+
+class Reset(TypedDict):
+    """A breaker that is closed."""
+
+    tenant: shapes.TenantId
+    destination: shapes.Destination
+    state: Annotated[str, shapes.one_of([rules.CLOSED])]
+    was_closed: bool
+    """there was nothing to reset"""
+
+
+def breaker_body(breaker: rules.Breaker) -> Breaker:
     """A breaker as it stands."""
     return {
         "tenant": breaker.tenant,

@@ -1,34 +1,182 @@
-"""What the API answers about tenants: bodies from what the rules found."""
-
-from __future__ import annotations
+"""What the API answers about tenants: the shapes of its bodies, and these from what the rules found."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, cast
+from typing import Annotated, Any, NotRequired, cast
 
+from pydantic import Field, WithJsonSchema
+from typing_extensions import TypedDict
+
+from functions.api.http import shapes
 from functions.api.http.answers import without_empty
 from functions.api.tenants.manager import TenantStanding, UsageStanding
+from functions.api.tenants.requests import LIMIT_SCHEMAS
 from functions.domain.instants import format_instant
-from functions.domain.schedules.load import Load
-from functions.domain.targets.webhooks import WebhookKey
+from functions.domain.schedules import load
+from functions.domain.targets import webhooks
+from functions.domain.tenants import deletion, usage
+from functions.domain.tenants import plan as plans
 from functions.domain.tenants.changes import EFFECTIVE_AFTER
-from functions.domain.tenants.deletion import Deletion, Part
-from functions.domain.tenants.plan import LIMIT_NAMES, Tenant, TenantPlan, write_limits
-from functions.domain.tenants.usage import Usage
 
-if TYPE_CHECKING:
-    from functions.api.tenants import shapes
+_WRITTEN: dict[str, Any] = {
+    name: {"anyOf": [schema, {"const": plans.UNLIMITED}]} for name, schema in LIMIT_SCHEMAS.items()
+}
+
+Limits = Annotated[
+    dict[str, Any], WithJsonSchema({"type": "object", "required": list(_WRITTEN), "properties": _WRITTEN})
+]
+DeletedRows = Annotated[
+    dict[str, int],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "required": [part.value for part in deletion.Part],
+            "properties": {part.value: {"type": "integer"} for part in deletion.Part},
+        }
+    ),
+]
 
 
-def tenant_body(standing: TenantStanding) -> shapes.Tenant:
+class StageStatus(TypedDict):
+    """The status of a tenant, or of the stage."""
+
+    status: Annotated[str, shapes.one_of(plans.TenantStatus)]
+    note: str
+    """for people: why it has its status, or its limits"""
+    version: int
+    """grows with every change; 0: it was never changed"""
+    status_since: NotRequired[shapes.Instant]
+    changed_at: NotRequired[shapes.Instant]
+    in_effect_by: NotRequired[
+        Annotated[
+            shapes.Instant,
+            Field(
+                description=f"everything acts by the last change from then on: {EFFECTIVE_AFTER.total_seconds():g} s after it"
+            ),
+        ]
+    ]
+
+
+class Load(TypedDict):
+    """what its schedules come to, and what they may."""
+
+    count: int
+    """schedules that there are"""
+    fires_per_minute: float
+    """of all that go on, each in an hour in which it fires most, about"""
+    max_schedules: Annotated[Any, WithJsonSchema(_WRITTEN["max_schedules"])]
+    max_fires_per_minute: Annotated[Any, WithJsonSchema(_WRITTEN["max_fires_per_minute"])]
+
+
+class Deletion(TypedDict):
+    """While it is being deleted."""
+
+    part: Annotated[str, shapes.one_of(deletion.Part)] | None
+    """what is being deleted"""
+    deleted: DeletedRows
+    """rows and objects so far, by parts"""
+    ledger: Annotated[str, shapes.one_of(["scan", "ttl"])]
+
+
+class Tenant(StageStatus):
+    """A tenant as it stands."""
+
+    tenant: shapes.TenantId
+    plan: Annotated[str, Field(examples=["default"])]
+    limits: Limits
+    """in effect: its own before its plan's, those before the default plan's"""
+    own_limits: list[Annotated[str, shapes.one_of(plans.LIMIT_NAMES)]]
+    """which of them are its own"""
+    principals: list[shapes.Caller]
+    """who may act for it"""
+    schedules: NotRequired[Load]
+    deletion: NotRequired[Deletion]
+
+
+class Tenants(TypedDict):
+    """A page of tenants."""
+
+    tenants: list[Tenant]
+    next: str | None
+    """`after` of the next page"""
+
+
+class UsageFigures(TypedDict):
+    """What was used."""
+
+    submitted: int
+    """jobs that were handed in"""
+    executed: int
+    """attempts that were called"""
+    succeeded: int
+    failed: int
+    """for good"""
+    units: int
+    """write units of the tables"""
+    bytes: int
+    """of the payloads that were handed in"""
+
+
+class UsedDay(UsageFigures):
+    """What was used on a day."""
+
+    day: shapes.Day
+
+
+class Cap(TypedDict):
+    """of a tenant with an `execution_rate`."""
+
+    execution_rate: float
+    """a second"""
+    waiting: int | None
+    """jobs that wait for it by the end of this day, about; null where that cannot be known just now"""
+    waiting_days: float | None
+    """how long it takes to serve them"""
+    is_exceeded_by_schedules: bool
+    """whether the schedules fire more than it serves: then what waits only grows, and they do not count in `waiting`"""
+
+
+class _From(TypedDict("_From", {"from": shapes.Day})):
+    """The first day: `from` is a word of Python's own."""
+
+
+class Usage(_From):
+    """What a tenant has used."""
+
+    tenant: shapes.TenantId
+    until: shapes.Day
+    days: list[UsedDay]
+    """days on which there was anything, in order"""
+    total: UsageFigures
+    schedules: Load
+    cap: NotRequired[Cap]
+
+
+class WebhookKey(TypedDict):
+    """What signatures are made with."""
+
+    id: Annotated[str, Field(examples=["k1"])]
+    """as in the header Tickwheel-Key-Ids"""
+    secret: Annotated[str, Field(pattern="^whsec_", examples=["whsec_c2VjcmV0IG9mIHRoZSB0ZW5hbnQgYWNtZQ=="])]
+    """of Standard Webhooks"""
+
+
+class WebhookKeys(TypedDict):
+    """The keys of a tenant."""
+
+    keys: list[WebhookKey]
+    """the current key first"""
+
+
+def tenant_body(standing: TenantStanding) -> Tenant:
     """A tenant as it stands; what there is not, because it was never changed, is left out."""
     tenant = standing.tenant
-    body: shapes.Tenant = {
+    body: Tenant = {
         "tenant": standing.name,
         "plan": tenant.plan,
-        "limits": write_limits(standing.plan),
-        "own_limits": [name for name in LIMIT_NAMES if name in tenant.limits],
+        "limits": plans.write_limits(standing.plan),
+        "own_limits": [name for name in plans.LIMIT_NAMES if name in tenant.limits],
         "principals": list(tenant.principals),
         **status_body(tenant),
     }
@@ -39,37 +187,37 @@ def tenant_body(standing: TenantStanding) -> shapes.Tenant:
     return body
 
 
-def _load_body(load: Load, plan: TenantPlan) -> shapes.Load:
-    limits = write_limits(plan)
+def _load_body(found: load.Load, allowed: plans.TenantPlan) -> Load:
+    limits = plans.write_limits(allowed)
     return {
-        "count": load.schedules,
-        "fires_per_minute": round(load.fires_per_minute, 2),
+        "count": found.schedules,
+        "fires_per_minute": round(found.fires_per_minute, 2),
         "max_schedules": limits["max_schedules"],
         "max_fires_per_minute": limits["max_fires_per_minute"],
     }
 
 
-def _deletion_body(deletion: Deletion) -> shapes.Deletion:
+def _deletion_body(done: deletion.Deletion) -> Deletion:
     return {
-        "part": deletion.part.value if deletion.part is not None else None,
-        "deleted": {part.value: deletion.deleted.get(part.value, 0) for part in Part},
-        "ledger": "ttl" if deletion.keeps_ledger else "scan",
+        "part": done.part.value if done.part is not None else None,
+        "deleted": {part.value: done.deleted.get(part.value, 0) for part in deletion.Part},
+        "ledger": "ttl" if done.keeps_ledger else "scan",
     }
 
 
-def tenants_body(standings: Sequence[TenantStanding], *, after: str | None) -> shapes.Tenants:
+def tenants_body(standings: Sequence[TenantStanding], *, after: str | None) -> Tenants:
     """A page of a list."""
     return {"tenants": [tenant_body(standing) for standing in standings], "next": after}
 
 
-def usage_body(standing: UsageStanding) -> shapes.Usage:
+def usage_body(standing: UsageStanding) -> Usage:
     """What a tenant has used; a day on which there was nothing is left out."""
-    body: shapes.Usage = {
+    body: Usage = {
         "tenant": standing.name,
         "from": standing.days.first.isoformat(),
         "until": standing.days.last.isoformat(),
-        "days": [{"day": day.isoformat(), **_figures_body(usage)} for day, usage in standing.used.items()],
-        "total": _figures_body(sum(standing.used.values(), Usage())),
+        "days": [{"day": day.isoformat(), **_figures_body(used)} for day, used in standing.used.items()],
+        "total": _figures_body(sum(standing.used.values(), usage.Usage())),
         "schedules": _load_body(standing.load, standing.plan),
     }
     if standing.plan.has_rate:
@@ -77,11 +225,11 @@ def usage_body(standing: UsageStanding) -> shapes.Usage:
     return body
 
 
-def _figures_body(usage: Usage) -> shapes.UsageFigures:
-    return cast("shapes.UsageFigures", asdict(usage))
+def _figures_body(used: usage.Usage) -> UsageFigures:
+    return cast("UsageFigures", asdict(used))
 
 
-def _cap_body(standing: UsageStanding) -> shapes.Cap:
+def _cap_body(standing: UsageStanding) -> Cap:
     """What waits for the cap of its rate, and whether its schedules alone fire more than that serves."""
     backlog, rate = standing.backlog, standing.plan.execution_rate
     return {
@@ -92,10 +240,10 @@ def _cap_body(standing: UsageStanding) -> shapes.Cap:
     }
 
 
-def status_body(tenant: Tenant) -> shapes.StageStatus:
+def status_body(tenant: plans.Tenant) -> StageStatus:
     """The status of a row. in_effect_by: when everything acts by its last change."""
     changed_at = tenant.changed_at
-    body: shapes.StageStatus = {
+    body: StageStatus = {
         "status": tenant.status.value,
         "note": tenant.note,
         "version": tenant.version,
@@ -103,9 +251,9 @@ def status_body(tenant: Tenant) -> shapes.StageStatus:
         "changed_at": format_instant(changed_at) if changed_at else "",
         "in_effect_by": format_instant(changed_at + EFFECTIVE_AFTER) if changed_at else "",
     }
-    return without_empty(body, "status_since", "changed_at", "in_effect_by")
+    return without_empty(StageStatus, body)
 
 
-def webhook_keys_body(keys: Sequence[WebhookKey]) -> shapes.WebhookKeys:
+def webhook_keys_body(keys: Sequence[webhooks.WebhookKey]) -> WebhookKeys:
     """A tenant's keys, the current one first."""
     return {"keys": [{"id": key.id, "secret": key.shown} for key in keys]}
