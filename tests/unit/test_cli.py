@@ -1,6 +1,8 @@
 """The command line against a real server: what it prints, what it writes and how it exits."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -222,3 +224,21 @@ def test_an_interrupted_file_accounts_for_every_line(tmp_path: Path, monkeypatch
 
     assert result.exit_code == 1
     assert "accepted 0, refused 1, unanswered 2" in result.stdout
+
+
+def test_a_module_beside_the_others_is_enough_for_a_new_command(tmp_path: Path) -> None:
+    (tmp_path / "greet.py").write_text(
+        "from tickwheel.commands.api import Output\n"
+        "from tickwheel.commands.registry import commands\n"
+        "@commands.add()\n"
+        "def greet(name: str, *, output: Output) -> None:\n"
+        "    output.print({'greeted': name}, f'hello {name}')\n"
+    )
+    script = (
+        f"from tickwheel import commands; commands.__path__.append({str(tmp_path)!r}); "
+        "from tickwheel.cli import app; app(['greet', 'acme', '--json'])"
+    )
+
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+    assert json.loads(printed) == {"greeted": "acme"}

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, cast, get_args
 
 from tickwheel.client.durations import seconds
+from tickwheel.client.instants import format_instant
 from tickwheel.errors import FieldProblem, InvalidRequest
 
 
@@ -106,3 +107,25 @@ def optional_seconds(duration: timedelta | None) -> int | float | None:
 def without_none(fields: dict[str, Any]) -> dict[str, Any]:
     """What has been said of these fields."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def said(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What has been said of these fields, as the API takes it: only a payload may be an empty list or object."""
+    found = {name: value if name == "payload" else _as_sent(value) for name, value in fields.items()}
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not None and (name == "payload" or value not in ([], {}))
+    }
+
+
+def _as_sent(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return format_instant(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return seconds(value)
+    if isinstance(value, list | tuple):
+        return [_as_sent(each) for each in value]
+    return value.as_json() if hasattr(value, "as_json") else value

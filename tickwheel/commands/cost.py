@@ -1,23 +1,20 @@
 """The command `tickwheel cost`: a month of a stage, line by line, beside EventBridge Scheduler."""
 
-import importlib
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from tickwheel.commands.options import JsonOption
-from tickwheel.commands.terminal import failing_politely, usage
-from tickwheel.errors import MissingTool, NotACheckout, TickwheelError
-from tickwheel.local.checkout import find_checkout
+from tickwheel.commands.api import Output
+from tickwheel.commands.checkout_modules import modules_of_checkout
+from tickwheel.commands.registry import commands
+from tickwheel.commands.terminal import console_for_files, usage
 
 _DELIVERIES = ("exactly_once", "at_least_once", "at_most_once")
 _WIDTH_OF_FILES = 100
 
 
+@commands.add()
 def cost(
     *,
     jobs_per_day: Annotated[float, typer.Option(min=0, help="Jobs that are submitted.")],
@@ -52,23 +49,22 @@ def cost(
     picture: Annotated[
         Path | None, typer.Option(help="Also draw cost against jobs a day, as PNG.", show_default=False)
     ] = None,
-    as_json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Itemise a month of a stage, from measured units and list prices, beside EventBridge Scheduler."""
     if delivery not in _DELIVERIES:
         usage(f"--delivery is {delivery!r}: choose from {', '.join(_DELIVERIES)}")
-    with failing_politely(as_json=as_json):
-        costs = _Costs(_find_root())
-        assumed = {
-            "fill": fill,
-            "pollers": pollers,
-            "target_s": target_ms / 1_000,
-            "batch_s": batch_ms / 1_000,
-            "tick_s": tick_ms / 1_000,
-            "traced": traced,
-            "rare": rare,
-        }
-        model = costs.model(stage, assumed)
+    costs = _Costs()
+    assumed = {
+        "fill": fill,
+        "pollers": pollers,
+        "target_s": target_ms / 1_000,
+        "batch_s": batch_ms / 1_000,
+        "tick_s": tick_ms / 1_000,
+        "traced": traced,
+        "rare": rare,
+    }
+    model = costs.model(stage, assumed)
     work = costs.workload(
         jobs_a_day=jobs_per_day,
         schedules=schedules,
@@ -83,12 +79,10 @@ def cost(
         look_ups=look_ups,
         tenants=tenants,
     )
-    if as_json:
-        typer.echo(json.dumps(costs.report.as_json(model, work)))
+    if output.as_json:
+        output.print(costs.report.as_json(model, work))
     else:
-        console = Console()
-        out = console if console.is_terminal else Console(width=_WIDTH_OF_FILES)
-        out.print(costs.report.shown(model, work), highlight=False)
+        console_for_files(_WIDTH_OF_FILES).print(costs.report.shown(model, work), highlight=False)
     if picture is not None:
         costs.report.draw([costs.model(name, assumed) for name in ("dev", "prod")], work, picture)
 
@@ -96,18 +90,10 @@ def cost(
 class _Costs:
     """What only a checkout has: the figures of its benchmarks, its prices and its stages."""
 
-    def __init__(self, root: Path) -> None:
-        # This package is installed; the rest of the checkout is not.
-        sys.path.insert(0, str(root))
-        try:
-            self._cost = importlib.import_module("bench.cost")
-            self._inputs = importlib.import_module("bench.cost_inputs")
-            self._stage = importlib.import_module("infra.stage")
-            self.report = importlib.import_module("bench.cost_report")
-        except ModuleNotFoundError as error:
-            raise MissingTool(
-                f"{error.name} is not installed here: run `make setup` in {root}, and then {root}/.venv/bin/tickwheel"
-            ) from None
+    def __init__(self) -> None:
+        names = ("bench.cost", "bench.cost_inputs", "infra.stage", "bench.cost_report")
+        reason = "a bill is made of its benchmarks and its stages"
+        _, (self._cost, self._inputs, self._stage, self.report) = modules_of_checkout(*names, reason=reason)
 
     def model(self, stage: str, assumed: dict[str, Any]) -> Any:
         try:
@@ -118,16 +104,3 @@ class _Costs:
 
     def workload(self, **options: Any) -> Any:
         return self._cost.Workload(**options)
-
-
-def _find_root() -> Path:
-    try:
-        root = find_checkout().root
-    except NotACheckout:
-        root = None
-    if root is None or not (root / "bench").is_dir():
-        raise TickwheelError(
-            f"{Path.cwd()} is not inside a checkout of Tickwheel, and a bill is made of its benchmarks and its stages: "
-            "clone the repository, run `make setup`, and try again in its folder"
-        )
-    return root

@@ -1,6 +1,5 @@
 """The command `tickwheel herd`: who fires at the same minute, and how much of a spread would part them."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,10 +16,12 @@ from tickwheel.client import Client
 from tickwheel.client.fires import FireCount
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule
+from tickwheel.commands.api import Api
 from tickwheel.commands.jobs_file import read_lines
-from tickwheel.commands.options import EndpointOption, JsonOption, RegionOption, instant_option
+from tickwheel.commands.options import instant_option
+from tickwheel.commands.registry import commands
 from tickwheel.commands.schedules_file import parse_lines
-from tickwheel.commands.terminal import error_console, failing_politely, progress_bar, show_failed_lines, usage
+from tickwheel.commands.terminal import error_console, progress_bar, show_failed_lines, usage
 from tickwheel.errors import TickwheelError
 from tickwheel.screens.herd import USUAL_TARGET, Herd, Load, Suggestion, plot, suggest
 from tickwheel.screens.herd_picture import draw
@@ -30,6 +31,7 @@ _MOST_NAMED = 5
 Count = Callable[[timedelta | None], Sequence[FireCount]]
 
 
+@commands.add()
 def herd(
     *,
     tenant: Annotated[str | None, typer.Option(help="Whose schedules.", show_default=False)] = None,
@@ -44,21 +46,15 @@ def herd(
         float | None, typer.Option(min=1, help=f"Fires a minute at most; else {USUAL_TARGET:g} times the mean.")
     ] = None,
     png: Annotated[Path | None, typer.Option(help="Write a picture to this file; needs the extra `picture`.")] = None,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Show how many jobs fire in each minute, and suggest a spread. Changes nothing."""
     if (tenant is None) == (file is None):
         usage("either --tenant or --file is needed: tickwheel herd --tenant acme")
     begin = (start or datetime.now(UTC)).replace(second=0, microsecond=0)
     asked = [] if file is None else _read(file)
-    with (
-        failing_politely(as_json=as_json),
-        Client(endpoint, region=region) as client,
-        progress_bar(disable=as_json) as progress,
-    ):
-        count = _counting(client, progress, tenant=tenant, asked=asked, start=begin, hours=hours)
+    with progress_bar(disable=api.as_json) as progress:
+        count = _counting(api.client, progress, tenant=tenant, asked=asked, start=begin, hours=hours)
         before = Load(begin, hours, count(None))
         if not before.total:
             raise TickwheelError(_nothing(before))
@@ -66,11 +62,10 @@ def herd(
         suggestion = (
             None if before.peak <= limit else suggest(lambda spread: Load(begin, hours, count(spread)), target=limit)
         )
-    with failing_politely(as_json=as_json):
-        if png is not None:
-            _draw(png, before, suggestion, target=limit)
-    if as_json:
-        typer.echo(json.dumps(_as_json(before, suggestion, target=limit)))
+    if png is not None:
+        _draw(png, before, suggestion, target=limit)
+    if api.as_json:
+        api.print(_as_json(before, suggestion, target=limit))
     else:
         _show(before, suggestion, target=limit)
         if png is not None:
@@ -78,11 +73,7 @@ def herd(
 
 
 def _read(file: Path) -> Sequence[NewSchedule]:
-    try:
-        lines = read_lines(file)
-    except (OSError, UnicodeDecodeError) as error:
-        usage(f"{file} cannot be read: {error}")
-    found, failed = parse_lines(lines)
+    found, failed = parse_lines(read_lines(file))
     show_failed_lines([(each.line.number, each.error) for each in failed])
     return [schedule for _, schedule in found]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tickwheel.client import Client
 from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
+from tickwheel.commands.terminal import usage
 from tickwheel.errors import FieldProblem, InvalidJob, TickwheelError
 
 
@@ -49,8 +50,11 @@ class Account:
 
 
 def read_lines(file: Path) -> list[Line]:
-    """The lines of the file that say something; raises OSError, and UnicodeDecodeError for what is not UTF-8."""
-    texts = file.read_text(encoding="utf-8-sig").splitlines()
+    """The lines of the file that say something; a file that cannot be read is wrong usage."""
+    try:
+        texts = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        usage(f"{file} cannot be read: {error}")
     return [Line(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
 
 

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from tickwheel.commands.terminal import REFUSED, error_console, failing_politely
+from tickwheel.commands.api import Output
+from tickwheel.commands.registry import commands
+from tickwheel.commands.terminal import REFUSED, error_console
 from tickwheel.local.checkout import find_checkout
 from tickwheel.local.cloud import answers
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
@@ -14,62 +16,56 @@ from tickwheel.local.stack import down as stop
 from tickwheel.local.stack import up as start
 from tickwheel.local.state import Running, read_running
 
-app = typer.Typer(help="The local cloud: the real stacks on this machine.", no_args_is_help=True)
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+group = commands.group("local", about="The local cloud: the real stacks on this machine.")
 
 
-@app.command()
+@group.add()
 def up(
+    *,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the CDK CLI prints.")] = False,
-    as_json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Start the local cloud and deploy to it; it stays until `tickwheel local down`."""
     errors = error_console()
-    with failing_politely(as_json=as_json):
-        if verbose:
-            running = start(progress=lambda line: errors.print(escape(line), soft_wrap=True, highlight=False))
-        else:
-            with errors.status("starting the local cloud") as status:
-                running = start(progress=lambda line: status.update(escape(line[: max(20, errors.width - 4)])))
-    if as_json:
-        typer.echo(json.dumps(_as_json(running)))
-        return
-    typer.echo(f"The local cloud runs.\n\n  API endpoint  {running.api_endpoint}\n  log           {running.log}\n")
-    typer.echo(f"{_examples(running)}\n\nStop it with `tickwheel local down`.")
+    if verbose:
+        running = start(progress=lambda line: errors.print(escape(line), soft_wrap=True, highlight=False))
+    else:
+        with errors.status("starting the local cloud") as status:
+            running = start(progress=lambda line: status.update(escape(line[: max(20, errors.width - 4)])))
+    output.print(
+        _as_json(running),
+        f"The local cloud runs.\n\n  API endpoint  {running.api_endpoint}\n  log           {running.log}\n",
+        f"{_examples(running)}\n\nStop it with `tickwheel local down`.",
+    )
 
 
-@app.command()
-def down(as_json: JsonOption = False) -> None:
+@group.add()
+def down(*, output: Output) -> None:
     """Stop the local cloud with everything in it."""
-    with failing_politely(as_json=as_json):
-        stopped = stop()
-    if as_json:
-        typer.echo(json.dumps({"stopped": stopped is not None}))
-    else:
-        typer.echo("the local cloud has stopped" if stopped else "the local cloud was not running")
+    stopped = stop()
+    shown = "the local cloud has stopped" if stopped else "the local cloud was not running"
+    output.print({"stopped": stopped is not None}, shown)
 
 
-@app.command()
-def status(as_json: JsonOption = False) -> None:
+@group.add()
+def status(*, output: Output) -> None:
     """Say whether the local cloud runs, and where; exits with 1 when it does not."""
-    with failing_politely(as_json=as_json):
-        running = read_running(find_checkout())
+    running = read_running(find_checkout())
     healthy = running is not None and answers(running.port)
-    if as_json:
-        typer.echo(
-            json.dumps({"running": running is not None, "answers": healthy, **(_as_json(running) if running else {})})
-        )
-    elif running is None:
-        typer.echo("the local cloud does not run; start it with `tickwheel local up`")
-    else:
-        deployed = running.api_endpoint or "nothing deployed yet; run `tickwheel local up`"
-        typer.echo(
-            f"the local cloud {'runs' if healthy else 'does not answer'} on port {running.port} (pid {running.pid})"
-        )
-        typer.echo(f"  API endpoint  {deployed}\n  log           {running.log}")
+    body = {"running": running is not None, "answers": healthy, **(_as_json(running) if running else {})}
+    output.print(body, _status_text(running, healthy=healthy))
     if not healthy:
         raise typer.Exit(REFUSED)
+
+
+def _status_text(running: Running | None, *, healthy: bool) -> str:
+    if running is None:
+        return "the local cloud does not run; start it with `tickwheel local up`"
+    deployed = running.api_endpoint or "nothing deployed yet; run `tickwheel local up`"
+    return (
+        f"the local cloud {'runs' if healthy else 'does not answer'} on port {running.port} (pid {running.pid})\n"
+        f"  API endpoint  {deployed}\n  log           {running.log}"
+    )
 
 
 def _examples(running: Running) -> str:

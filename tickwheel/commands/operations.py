@@ -1,9 +1,7 @@
 """The commands about many jobs at once: `tickwheel operations ...`."""
 
-import inspect
-import json
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -12,24 +10,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tickwheel.client import Client
 from tickwheel.client.calls.operations import Operations
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.instants import parse_instant
 from tickwheel.client.operations import JobFilter, Operation
-from tickwheel.commands.options import (
-    EndpointOption,
-    JsonOption,
-    RegionOption,
-    duration_option,
-    option_of,
-    with_options,
-)
-from tickwheel.commands.terminal import REFUSED, complain, error_console, failing_politely, share_bar, usage
+from tickwheel.commands.api import Api
+from tickwheel.commands.option_sets import OptionSet
+from tickwheel.commands.options import duration_option, option_of
+from tickwheel.commands.registry import commands
+from tickwheel.commands.terminal import REFUSED, complain, error_console, share_bar, usage
 from tickwheel.errors import InvalidRequest
 from tickwheel.screens.operations import examples_table, operation_table, operations_table
 
-app = typer.Typer(help="Cancel, reschedule, run or export all waiting jobs that match a filter.", no_args_is_help=True)
+group = commands.group("operations", about="Cancel, reschedule, run or export all waiting jobs that match a filter.")
 
 
 def parse_due(text: str, *, now: datetime | None = None) -> datetime:
@@ -61,73 +54,61 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Count what matche
 NoWaitOption = Annotated[bool, typer.Option("--no-wait", help="Return as soon as the operation is accepted.")]
 
 
-def _takes_filter(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of a filter; it gets the filter as `matching`."""
-    return with_options(command, "matching", list(inspect.signature(_matching).parameters.values()), _matching)
+@dataclass(kw_only=True)
+class FilterOptions(OptionSet):
+    """Which jobs are selected."""
 
-
-def _matching(
-    *,
-    tenant: TenantOption,
+    tenant: TenantOption
     due_from: Annotated[
         datetime | None,
         typer.Option(parser=due_option, help="Jobs due from then on; RFC 3339, or from now: 2h. Else -1h."),
-    ] = None,
+    ] = None
     due_until: Annotated[
         datetime | None, typer.Option(parser=due_option, help="Jobs due before; RFC 3339, or from now: 2h.")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires are selected.")] = None,
-    tag: Annotated[str | None, typer.Option(help="One of the job's.")] = None,
+    ] = None
+    target: Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")] = None
+    schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires are selected.")] = None
+    tag: Annotated[str | None, typer.Option(help="One of the job's.")] = None
     every: Annotated[
         bool, typer.Option("--all", help="All jobs of the tenant: needed where nothing else says which.")
-    ] = False,
-) -> JobFilter:
-    try:
-        return JobFilter(
-            tenant=tenant,
-            due_from=due_from,
-            due_until=due_until,
-            target=target,
-            schedule=schedule,
-            tag=tag,
-            all=every,
-        )
-    except InvalidRequest as invalid:
-        usage(str(invalid))
+    ] = False
+
+    def as_filter(self) -> JobFilter:
+        """The filter; what it refuses is wrong usage."""
+        fields = {name: value for name, value in vars(self).items() if name != "every"}
+        try:
+            return JobFilter(**fields, all=self.every)
+        except InvalidRequest as invalid:
+            usage(str(invalid))
 
 
-@app.command()
-@_takes_filter
+@group.add()
 def cancel(
     *,
-    matching: JobFilter,
+    selection: FilterOptions,
     dry_run: DryRunOption = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not count first, and do not ask.")] = False,
     no_wait: NoWaitOption = False,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Cancel all that match. What is running goes on, and is not tried again."""
-    if as_json and not yes and not dry_run:
+    matching = selection.as_filter()
+    if api.as_json and not yes and not dry_run:
         usage("--json cannot ask: add --yes to cancel, or --dry-run to count")
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        calls = client.operations
-        if not yes and not dry_run:
-            counted = _followed(calls, calls.cancel(matching, dry_run=True), as_json=as_json)
-            _show_end(counted, as_json=as_json)
-            if not counted.matched:
-                return
-            typer.confirm(f"Cancel {counted.matched} jobs for good?", abort=True, err=True)
-        _finish(calls, calls.cancel(matching, dry_run=dry_run), no_wait=no_wait, as_json=as_json)
+    calls = api.client.operations
+    if not yes and not dry_run:
+        counted = _followed(calls, calls.cancel(matching, dry_run=True), api)
+        _show_end(counted, api)
+        if not counted.matched:
+            return
+        typer.confirm(f"Cancel {counted.matched} jobs for good?", abort=True, err=True)
+    _finish(calls, calls.cancel(matching, dry_run=dry_run), api, no_wait=no_wait)
 
 
-@app.command()
-@_takes_filter
+@group.add()
 def reschedule(
     *,
-    matching: JobFilter,
+    selection: FilterOptions,
     by: Annotated[
         timedelta | None, typer.Option(parser=shift_option, help="So much later; or earlier: --by=-1h.")
     ] = None,
@@ -139,145 +120,109 @@ def reschedule(
     ] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Give all that match another time; each goes on under a new id, and answers to the old one."""
+    matching = selection.as_filter()
     if (by is None) == (to is None) or (by is not None and spread is not None):
         usage("another time is needed: --by 2h, or --to 2030-01-31T09:00:00Z, with --spread 1h where that is a herd")
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        operation = client.operations.reschedule(matching, by=by, to=to, spread=spread, dry_run=dry_run)
-        _finish(client.operations, operation, no_wait=no_wait, as_json=as_json)
+    operation = api.client.operations.reschedule(matching, by=by, to=to, spread=spread, dry_run=dry_run)
+    _finish(api.client.operations, operation, api, no_wait=no_wait)
 
 
-@app.command()
-@_takes_filter
+@group.add()
 def run_now(
     *,
-    matching: JobFilter,
+    selection: FilterOptions,
     rate: Annotated[float | None, typer.Option(help="Jobs a second, 1 to 1000; else 50.")] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Let all that match run now, so many a second."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        operation = client.operations.run_now(matching, rate=rate, dry_run=dry_run)
-        _finish(client.operations, operation, no_wait=no_wait, as_json=as_json)
+    matching = selection.as_filter()
+    operation = api.client.operations.run_now(matching, rate=rate, dry_run=dry_run)
+    _finish(api.client.operations, operation, api, no_wait=no_wait)
 
 
-@app.command()
-@_takes_filter
+@group.add()
 def export(
     *,
-    matching: JobFilter,
+    selection: FilterOptions,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON Lines, a job a line.")] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Write all that match, with their payloads, to a file."""
+    matching = selection.as_filter()
     if out is not None and (no_wait or dry_run):
         option = "--no-wait" if no_wait else "--dry-run"
         usage(f"{option} ends before there is a file: leave it out, or leave --out out and download the export later")
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        calls = client.operations
-        operation = calls.export(matching, dry_run=dry_run)
-        _finish(calls, operation, no_wait=no_wait, as_json=as_json, out=out)
+    calls = api.client.operations
+    operation = calls.export(matching, dry_run=dry_run)
+    _finish(calls, operation, api, no_wait=no_wait, out=out)
 
 
-@app.command()
+@group.add()
 def download(
     operation_id: IdArgument,
     *,
     tenant: TenantOption,
     out: Annotated[Path, typer.Option(metavar="FILE", help="JSON Lines, a job a line.")],
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Write the jobs of an export that is done to a file."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        operation = client.operations.get(operation_id, tenant=tenant)
-        count = _download(client.operations, operation, out)
-    if as_json:
-        typer.echo(json.dumps({"jobs": count, "file": str(out)}))
-    else:
-        typer.echo(f"wrote {count} jobs to {out}")
+    operation = api.client.operations.get(operation_id, tenant=tenant)
+    count = _download(api.client.operations, operation, out)
+    api.print({"jobs": count, "file": str(out)}, f"wrote {count} jobs to {out}")
 
 
-@app.command("list")
+@group.add("list")
 def list_operations(
     *,
     tenant: TenantOption,
     limit: Annotated[int, typer.Option(min=1, help="How many are shown, newest first.")] = 20,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """List operations, newest first; those that ended more than 30 days ago are forgotten."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        everything = sorted(client.operations.list(tenant=tenant), key=lambda each: each.created_at, reverse=True)
+    everything = sorted(api.client.operations.list(tenant=tenant), key=lambda each: each.created_at, reverse=True)
     newest = list(islice(everything, limit))
-    if as_json:
-        typer.echo(json.dumps({"operations": [operation.body for operation in newest]}))
-    else:
-        Console().print(operations_table(newest))
+    api.print({"operations": [operation.body for operation in newest]}, operations_table(newest))
 
 
-@app.command()
-def show(
-    operation_id: IdArgument,
-    *,
-    tenant: TenantOption,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@group.add()
+def show(operation_id: IdArgument, *, tenant: TenantOption, api: Api) -> None:
     """Show an operation as it stands, with the first jobs that it could not be done to."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        operation = client.operations.get(operation_id, tenant=tenant)
-    _show(operation, as_json=as_json)
+    operation = api.client.operations.get(operation_id, tenant=tenant)
+    _show(operation, api)
 
 
-@app.command()
-def stop(
-    operation_id: IdArgument,
-    *,
-    tenant: TenantOption,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@group.add()
+def stop(operation_id: IdArgument, *, tenant: TenantOption, api: Api) -> None:
     """Let an operation end at its next step; what it has done stays done."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        operation = client.operations.stop(operation_id, tenant=tenant)
-    _show(operation, as_json=as_json)
+    operation = api.client.operations.stop(operation_id, tenant=tenant)
+    _show(operation, api)
 
 
-def _finish(calls: Operations, operation: Operation, *, no_wait: bool, as_json: bool, out: Path | None = None) -> None:
+def _finish(calls: Operations, operation: Operation, api: Api, *, no_wait: bool, out: Path | None = None) -> None:
     """Waits for the end of an operation, and prints it; or prints that it was accepted."""
     if no_wait:
-        accepted = f"accepted {operation.id}: look at it with `tickwheel operations show {operation.id} --tenant {operation.tenant}`"
-        typer.echo(json.dumps(operation.body) if as_json else accepted)
+        look = f"tickwheel operations show {operation.id} --tenant {operation.tenant}"
+        api.print(operation.body, f"accepted {operation.id}: look at it with `{look}`")
         return
-    operation = _followed(calls, operation, as_json=as_json)
+    operation = _followed(calls, operation, api)
     if out is not None and operation.state == "done":
         _download(calls, operation, out)
-    _show_end(operation, as_json=as_json)
+    _show_end(operation, api)
 
 
-def _followed(calls: Operations, operation: Operation, *, as_json: bool) -> Operation:
-    if not as_json:
+def _followed(calls: Operations, operation: Operation, api: Api) -> Operation:
+    if not api.as_json:
         # Whoever ends the command does not end the operation.
         error_console().print(f"operation {operation.id}", soft_wrap=True)
     word = "counting" if operation.dry_run else _WORDS[operation.action][0]
-    with share_bar(disable=as_json) as bar:
+    with share_bar(disable=api.as_json) as bar:
         task = bar.add_task(word, total=1.0)
         return calls.wait(
             operation,
@@ -295,20 +240,15 @@ def _download(calls: Operations, operation: Operation, out: Path) -> int:
         raise typer.Exit(REFUSED) from None
 
 
-def _show(operation: Operation, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(operation.body))
-        return
-    console = Console()
-    console.print(operation_table(operation))
-    if operation.examples:
-        console.print(examples_table(operation))
+def _show(operation: Operation, api: Api) -> None:
+    examples = (examples_table(operation),) if operation.examples else ()
+    api.print(operation.body, operation_table(operation), *examples)
 
 
-def _show_end(operation: Operation, *, as_json: bool) -> None:
+def _show_end(operation: Operation, api: Api) -> None:
     """What came of it. That it could not be done to all that match is an error."""
-    if as_json:
-        typer.echo(json.dumps(operation.body))
+    if api.as_json:
+        api.print(operation.body)
     else:
         console = Console() if operation.dry_run else error_console()
         if operation.examples:

@@ -1,13 +1,11 @@
 """Options that several commands take, and how their texts are read."""
 
-import functools
-import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
@@ -56,43 +54,6 @@ def headers_of(headers: Sequence[Header] | None) -> dict[str, str]:
 instant_option = option_of(parse_instant)
 duration_option = option_of(parse_duration)
 header_option = option_of(parse_header)
-
-EndpointOption = Annotated[
-    str | None,
-    typer.Option(help="Address of the API; else TICKWHEEL_ENDPOINT, else the local cloud.", show_default=False),
-]
-RegionOption = Annotated[str | None, typer.Option(help="Region to sign for; else the address names it.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-
-
-def with_options(
-    command: Callable[..., None], name: str, options: list[inspect.Parameter], read: Callable[..., Any]
-) -> Callable[..., None]:
-    """Gives a command options in the place of its parameter `name`, as which it gets what is read of them."""
-
-    @functools.wraps(command)
-    def taking_options(**given: Any) -> None:
-        said = read(**{option.name: given.pop(option.name) for option in options})
-        command(**{name: said}, **given)
-
-    own = list(inspect.signature(command).parameters.values())
-    place = [parameter.name for parameter in own].index(name)
-    signature = inspect.Signature(
-        [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for parameter in (*own[:place], *options, *own[place + 1 :])
-        ]
-    )
-    taking_options.__signature__ = signature  # type: ignore[attr-defined]  # typer reads the options off it
-    taking_options.__annotations__ = {
-        parameter.name: parameter.annotation for parameter in signature.parameters.values()
-    }
-    return taking_options
-
-
-def read_payload(text: str) -> Any:
-    """The JSON of --payload, or of the file that it names behind an @; anything else is wrong usage."""
-    return read_json("--payload", text)
 
 
 def read_json(option: str, text: str) -> Any:

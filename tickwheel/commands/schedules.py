@@ -2,28 +2,27 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from tickwheel.client import Client
 from tickwheel.client.fires import Backfill, Difference, Fire
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule, Schedule
-from tickwheel.commands.definition import takes_definition, unset
+from tickwheel.commands.api import Api, fields_of
+from tickwheel.commands.definition import DefinitionOptions, unset
 from tickwheel.commands.jobs_file import beside, read_lines, write_lines
-from tickwheel.commands.options import EndpointOption, JsonOption, RegionOption, instant_option
+from tickwheel.commands.options import instant_option
+from tickwheel.commands.registry import commands
 from tickwheel.commands.schedules_file import Import, put_lines
 from tickwheel.commands.terminal import (
     REFUSED,
     error_console,
     explain,
-    failing_politely,
     progress_bar,
     show_failed_lines,
     usage,
@@ -37,7 +36,7 @@ from tickwheel.screens.schedules import (
     standing_table,
 )
 
-app = typer.Typer(help="Create schedules, look at them, change them, and run them.", no_args_is_help=True)
+group = commands.group("schedule", about="Create schedules, look at them, change them, and run them.")
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its name within the tenant.")]
 TenantOption = Annotated[str, typer.Option(help="Owner of the schedule.", show_default=False)]
@@ -50,21 +49,19 @@ OverlapOption = Annotated[
 KeyOption = Annotated[str | None, typer.Option(help="The same key again is the same run.")]
 
 
-@app.command()
-@takes_definition
+@group.add()
 def create(
     schedule_id: IdArgument,
     tenant: TenantOption,
     *,
-    definition: dict[str, Any],
+    options: DefinitionOptions,
     file: Annotated[Path | None, typer.Option(help="Take the definition from this JSON file.")] = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Create a schedule, or replace the one of that id."""
+    definition = options.as_json()
     if file is not None:
         if definition:
             usage(f"--file takes the whole definition from the file; leave {', '.join(definition)} out, or --file")
@@ -73,122 +70,81 @@ def create(
         schedule = NewSchedule.from_json({**definition, "id": schedule_id, "tenant": tenant})
     except InvalidSchedule as invalid:
         usage(str(invalid))
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        if dry_run:
-            _show_difference(client.schedules.compare(schedule, count=count), as_json=as_json)
-        else:
-            _show(client.schedules.put(schedule), as_json=as_json)
+    if dry_run:
+        _show_difference(api.client.schedules.compare(schedule, count=count), api)
+    else:
+        _show(api.client.schedules.put(schedule), api)
 
 
-@app.command()
-@takes_definition
+@group.add()
 def update(
     schedule_id: IdArgument,
     tenant: TenantOption,
     *,
-    definition: dict[str, Any],
+    options: DefinitionOptions,
     unset_fields: Annotated[
         list[str] | None,
         typer.Option("--unset", help="Remove a field, such as spread or job.payload; may be given again."),
     ] = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Change what the options name, and leave the rest."""
+    definition = options.as_json()
     for path in unset_fields or []:
         unset(definition, path)
     if not definition:
         usage("nothing is to be changed: name an option such as --spread 5m, or --unset FIELD")
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        calls = client.schedules
-        if dry_run:
-            difference = calls.compare_patch(schedule_id, tenant=tenant, changes=definition, count=count)
-            _show_difference(difference, as_json=as_json)
-        else:
-            _show(calls.patch(schedule_id, tenant=tenant, changes=definition), as_json=as_json)
-
-
-@app.command("list")
-def list_schedules(
-    tenant: TenantOption,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List a tenant's schedules."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        schedules = list(client.schedules.list(tenant=tenant))
-    if as_json:
-        typer.echo(json.dumps({"schedules": [schedule.body for schedule in schedules]}))
+    calls = api.client.schedules
+    if dry_run:
+        difference = calls.compare_patch(schedule_id, tenant=tenant, changes=definition, count=count)
+        _show_difference(difference, api)
     else:
-        Console().print(schedules_table(schedules))
+        _show(calls.patch(schedule_id, tenant=tenant, changes=definition), api)
 
 
-@app.command()
-def show(
-    schedule_id: IdArgument,
-    tenant: TenantOption,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@group.add("list")
+def list_schedules(tenant: TenantOption, *, api: Api) -> None:
+    """List a tenant's schedules."""
+    schedules = list(api.client.schedules.list(tenant=tenant))
+    api.print({"schedules": [schedule.body for schedule in schedules]}, schedules_table(schedules))
+
+
+@group.add()
+def show(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
     """Show a schedule as it stands, with its last runs."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.schedules.get(schedule_id, tenant=tenant), as_json=as_json)
+    _show(api.client.schedules.get(schedule_id, tenant=tenant), api)
 
 
-@app.command()
-def pause(
-    schedule_id: IdArgument,
-    tenant: TenantOption,
-    *,
-    note: NoteOption = "",
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@group.add()
+def pause(schedule_id: IdArgument, tenant: TenantOption, *, note: NoteOption = "", api: Api) -> None:
     """Stop a schedule until it is resumed."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.schedules.pause(schedule_id, tenant=tenant, note=note), as_json=as_json)
+    _show(api.client.schedules.pause(schedule_id, tenant=tenant, note=note), api)
 
 
-@app.command()
-def resume(
-    schedule_id: IdArgument,
-    tenant: TenantOption,
-    *,
-    note: NoteOption = "",
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@group.add()
+def resume(schedule_id: IdArgument, tenant: TenantOption, *, note: NoteOption = "", api: Api) -> None:
     """Let a schedule go on from now."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        _show(client.schedules.resume(schedule_id, tenant=tenant, note=note), as_json=as_json)
+    _show(api.client.schedules.resume(schedule_id, tenant=tenant, note=note), api)
 
 
-@app.command()
+@group.add()
 def trigger(
     schedule_id: IdArgument,
     tenant: TenantOption,
     *,
     overlap: OverlapOption = None,
     idempotency_key: KeyOption = None,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Run a schedule once, now; its next fire stays."""
     options: dict[str, Any] = {"overlap": overlap, "idempotency_key": idempotency_key}
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        job_id = client.schedules.trigger(schedule_id, tenant=tenant, **options)
-    typer.echo(json.dumps({"job": job_id}) if as_json else f"runs now as job {job_id}")
+    job_id = api.client.schedules.trigger(schedule_id, tenant=tenant, **options)
+    api.print({"job": job_id}, f"runs now as job {job_id}")
 
 
-@app.command()
+@group.add()
 def backfill(
     schedule_id: IdArgument,
     tenant: TenantOption,
@@ -200,9 +156,7 @@ def backfill(
     after: Annotated[str | None, typer.Option(help="Where a backfill that was cut off goes on.")] = None,
     idempotency_key: KeyOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Run the fires of a time range that has passed."""
     options: dict[str, Any] = {
@@ -211,30 +165,26 @@ def backfill(
         "idempotency_key": idempotency_key,
         "dry_run": dry_run,
     }
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        found = _backfilled(
-            lambda place: client.schedules.backfill(
-                schedule_id, tenant=tenant, start=start, end=end, after=place, **options
-            ),
-            after,
-            as_json=as_json,
-        )
-    if as_json:
-        typer.echo(json.dumps(_plain(asdict(found))))
-        return
-    if not found.count or found.first is None or found.last is None or found.ends_at is None:
-        typer.echo("no fires in that range")
-        return
-    verb = "would run" if dry_run else "runs"
-    typer.echo(
-        f"{verb} {found.count} fires, from {format_instant(found.first)} to {format_instant(found.last)}; the last is "
-        f"due at {format_instant(found.ends_at)}"
+    found = _backfilled(
+        lambda place: api.client.schedules.backfill(
+            schedule_id, tenant=tenant, start=start, end=end, after=place, **options
+        ),
+        after,
+        api,
     )
+    api.print(fields_of(found), _backfill_text(found, verb="would run" if dry_run else "runs"))
 
 
-def _backfilled(part: Callable[[str | None], Backfill], after: str | None, *, as_json: bool) -> Backfill:
+def _backfill_text(found: Backfill, *, verb: str) -> str:
+    if not found.count or found.first is None or found.last is None or found.ends_at is None:
+        return "no fires in that range"
+    first, last, ends_at = map(format_instant, (found.first, found.last, found.ends_at))
+    return f"{verb} {found.count} fires, from {first} to {last}; the last is due at {ends_at}"
+
+
+def _backfilled(part: Callable[[str | None], Backfill], after: str | None, api: Api) -> Backfill:
     """All parts as one; where one is refused, the output says where to continue."""
-    with progress_bar(disable=as_json) as progress:
+    with progress_bar(disable=api.as_json) as progress:
         task = progress.add_task("backfilling", total=None)
         found = part(after)
         while found.next is not None:
@@ -253,7 +203,7 @@ def _backfilled(part: Callable[[str | None], Backfill], after: str | None, *, as
     return found
 
 
-@app.command()
+@group.add()
 def preview(
     schedule_id: IdArgument,
     tenant: TenantOption,
@@ -262,57 +212,38 @@ def preview(
     after: Annotated[
         datetime | None, typer.Option(parser=instant_option, help="Fires after this, RFC 3339; else now.")
     ] = None,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Show the next fires, and what moves them."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        fires = client.schedules.preview(schedule_id, tenant=tenant, count=count, after=after)
-    if as_json:
-        typer.echo(json.dumps({"fires": [_fire_json(fire) for fire in fires]}))
-    else:
-        Console().print(fires_table(fires))
+    fires = api.client.schedules.preview(schedule_id, tenant=tenant, count=count, after=after)
+    api.print({"fires": [_fire_json(fire) for fire in fires]}, fires_table(fires))
 
 
-@app.command()
-def delete(
-    schedule_id: IdArgument,
-    tenant: TenantOption,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@group.add()
+def delete(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
     """Remove a schedule."""
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        client.schedules.delete(schedule_id, tenant=tenant)
+    api.client.schedules.delete(schedule_id, tenant=tenant)
     deleted = {"id": schedule_id, "tenant": tenant, "status": "deleted"}
-    typer.echo(json.dumps(deleted) if as_json else f"deleted {schedule_id}")
+    api.print(deleted, f"deleted {schedule_id}")
 
 
+@commands.add("import")
 def import_schedules(
     file: Annotated[Path, typer.Argument(help="JSON Lines: a tenant, an id and a definition each.")],
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    *,
+    api: Api,
 ) -> None:
     """Create or replace a schedule per line of a file; the same file again changes nothing."""
-    try:
-        lines = read_lines(file)
-    except (OSError, UnicodeDecodeError) as error:
-        usage(f"{file} cannot be read: {error}")
-    with (
-        failing_politely(as_json=as_json),
-        Client(endpoint, region=region) as client,
-        progress_bar(disable=as_json) as progress,
-    ):
+    lines = read_lines(file)
+    client = api.client
+    with progress_bar(disable=api.as_json) as progress:
         task = progress.add_task("importing", total=len(lines))
         outcome = put_lines(client, lines, advance=lambda count: progress.advance(task, count))
     kept = beside(file, "refused") if outcome.failed else None
     if kept is not None:
         write_lines(kept, outcome.failed)
-    if as_json:
-        typer.echo(json.dumps(_import_json(outcome, kept)))
+    if api.as_json:
+        api.print(_import_json(outcome, kept))
     else:
         _show_import(outcome, kept)
     if outcome.failed:
@@ -363,28 +294,16 @@ def _read_definition(file: Path, *, schedule_id: str, tenant: str) -> dict[str, 
     return body
 
 
-def _show(schedule: Schedule, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(schedule.body))
-        return
-    console = Console()
-    console.print(standing_table(schedule))
-    if schedule.runs:
-        console.print()
-        console.print(runs_table(schedule))
+def _show(schedule: Schedule, api: Api) -> None:
+    runs = ("", runs_table(schedule)) if schedule.runs else ()
+    api.print(schedule.body, standing_table(schedule), *runs)
 
 
-def _show_difference(difference: Difference, *, as_json: bool) -> None:
-    if as_json:
-        sides = {"before": difference.before, "after": difference.after}
-        typer.echo(json.dumps({name: [_fire_json(fire) for fire in fires] for name, fires in sides.items()}))
-    else:
-        Console().print(difference_table(difference))
+def _show_difference(difference: Difference, api: Api) -> None:
+    sides = {"before": difference.before, "after": difference.after}
+    body = {name: [_fire_json(fire) for fire in fires] for name, fires in sides.items()}
+    api.print(body, difference_table(difference))
 
 
 def _fire_json(fire: Fire) -> dict[str, Any]:
-    return {**_plain(asdict(fire)), "local": fire.local.isoformat()}
-
-
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: format_instant(value) if isinstance(value, datetime) else value for name, value in fields.items()}
+    return {**fields_of(fire), "local": fire.local.isoformat()}

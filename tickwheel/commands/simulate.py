@@ -1,25 +1,22 @@
 """The command `tickwheel simulate`: the scheduler's own code on virtual time, against its targets and textbook designs."""
 
-import importlib
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
-from tickwheel.commands.options import JsonOption
-from tickwheel.commands.terminal import REFUSED, error_console, failing_politely, share_bar, usage
-from tickwheel.errors import MissingTool, NotACheckout, TickwheelError
-from tickwheel.local.checkout import find_checkout
+from tickwheel.commands.api import Output
+from tickwheel.commands.checkout_modules import modules_of_checkout
+from tickwheel.commands.registry import commands
+from tickwheel.commands.terminal import REFUSED, console_for_files, error_console, share_bar, usage
 
 _FOLDER = Path(".build") / "simulation"
 _WIDTH_OF_FILES = 150
 
 
+@commands.add()
 def simulate(
     *,
     scenarios: Annotated[
@@ -34,22 +31,20 @@ def simulate(
         Path | None, typer.Option(help="Where the report goes; else .build/simulation.", show_default=False)
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="Only say which scenarios there are.")] = False,
-    as_json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Run scenarios on virtual time, and write a report with pictures; exits with 1 when a target is missed."""
-    with failing_politely(as_json=as_json):
-        root = _find_root()
-        simulation = _Simulation(root)
+    simulation = _Simulation()
     if list_all:
         for name, title in simulation.titles():
             typer.echo(f"{name:<18}{title}")
         return
     names = simulation.chosen(scenarios or [])
-    with share_bar(disable=as_json) as progress:
+    with share_bar(disable=output.as_json) as progress:
         results = simulation.run(names, is_full=not reduced, seed=seed, progress=progress)
-    page = simulation.write(out or root / _FOLDER, results)
-    if as_json:
-        typer.echo(json.dumps({"report": str(page), "scenarios": [result.as_json() for result in results]}))
+    page = simulation.write(out or simulation.root / _FOLDER, results)
+    if output.as_json:
+        output.print({"report": str(page), "scenarios": [result.as_json() for result in results]})
     else:
         _show(simulation.report, results)
         error_console().print(f"the report with pictures is {page}", soft_wrap=True, highlight=False)
@@ -60,18 +55,11 @@ def simulate(
 class _Simulation:
     """What only a checkout has: it runs the scheduler's own code."""
 
-    def __init__(self, root: Path) -> None:
-        # This package is installed; the rest of the checkout is not.
-        sys.path.insert(0, str(root))
-        try:
-            self._catalogue = importlib.import_module("simulation.catalogue")
-            self._suite = importlib.import_module("simulation.suite")
-            self._page = importlib.import_module("simulation.page")
-            self.report = importlib.import_module("simulation.report")
-        except ModuleNotFoundError as error:
-            raise MissingTool(
-                f"{error.name} is not installed here: run `make setup` in {root}, and then {root}/.venv/bin/tickwheel"
-            ) from None
+    def __init__(self) -> None:
+        names = ("simulation.catalogue", "simulation.suite", "simulation.page", "simulation.report")
+        reason = "a simulation runs the scheduler's own code"
+        self.root, modules = modules_of_checkout(*names, reason=reason)
+        self._catalogue, self._suite, self._page, self.report = modules
 
     def titles(self) -> list[tuple[str, str]]:
         return [(name, make(is_full=True).title) for name, make in self._catalogue.SCENARIOS.items()]
@@ -99,22 +87,8 @@ class _Simulation:
         return self._page.write_report(folder, results)
 
 
-def _find_root() -> Path:
-    try:
-        root = find_checkout().root
-    except NotACheckout:
-        root = None
-    if root is None or not (root / "simulation").is_dir():
-        raise TickwheelError(
-            f"{Path.cwd()} is not inside a checkout of Tickwheel, and a simulation runs the scheduler's own code: "
-            "clone the repository, run `make setup`, and try again in its folder"
-        )
-    return root
-
-
 def _show(report: Any, results: Sequence[Any]) -> None:
-    console = Console()
-    out = console if console.is_terminal else Console(width=_WIDTH_OF_FILES)
+    out = console_for_files(_WIDTH_OF_FILES)
     for result in results:
         out.print(report.table_of(result), highlight=False)
     if len(results) > 1:

@@ -1,14 +1,10 @@
 """How the commands speak: answers on standard output, everything else on standard error, no tracebacks."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,13 +17,8 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
 
-from tickwheel.client.instants import format_instant
 from tickwheel.errors import ApiProblem, InvalidRequest, TickwheelError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 REFUSED = 1
 WRONG_USAGE = 2
@@ -37,6 +28,12 @@ _MOST_SHOWN = 20
 def error_console() -> Console:
     """A console on standard error as it is now, which tests and pipes replace."""
     return Console(stderr=True)
+
+
+def console_for_files(width: int) -> Console:
+    """A console on standard output, of this width where that is no terminal."""
+    console = Console()
+    return console if console.is_terminal else Console(width=width)
 
 
 def complain(message: str) -> None:
@@ -77,28 +74,6 @@ def explain(error: TickwheelError) -> dict[str, Any]:
     if isinstance(error, InvalidRequest):
         return {"detail": str(error), "errors": [problem.as_json() for problem in error.problems]}
     return {"detail": str(error)}
-
-
-def fields_of(answer: DataclassInstance) -> dict[str, Any]:
-    """An answer as JSON for a script; its instants in RFC 3339."""
-    return {
-        name: format_instant(value) if isinstance(value, datetime) else value for name, value in asdict(answer).items()
-    }
-
-
-def print_fields(answer: DataclassInstance, *, as_json: bool) -> None:
-    """Prints an answer: a line a field for people, who are not shown those that are None."""
-    fields = fields_of(answer)
-    if as_json:
-        typer.echo(json.dumps(fields))
-        return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in fields.items():
-        if value is not None:
-            table.add_row(name.replace("_", " "), escape(value if isinstance(value, str) else json.dumps(value)))
-    Console().print(table)
 
 
 def usage(message: str) -> NoReturn:

@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -13,15 +12,16 @@ from rich.live import Live
 
 from tickwheel.client import Client
 from tickwheel.client.health import Health
-from tickwheel.commands.options import EndpointOption, JsonOption, RegionOption
-from tickwheel.commands.status import as_json_value
-from tickwheel.commands.terminal import failing_politely
+from tickwheel.commands.api import Api, fields_of
+from tickwheel.commands.registry import commands
 from tickwheel.screens.top import top_of
 
 _USUALLY_EVERY = 5.0
 
 
+@commands.add()
 def top(
+    *,
     every: Annotated[
         float | None,
         typer.Option(
@@ -31,19 +31,17 @@ def top(
             show_default=False,
         ),
     ] = None,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    api: Api,
 ) -> None:
     """Watch rates, lag, queues, breakers and the busiest tenants, until Ctrl-C."""
     console = Console()
     if every is None and console.is_terminal:
         every = _USUALLY_EVERY
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client, suppress(KeyboardInterrupt):
-        looks = _looks(client, every=every)
-        if as_json:
+    with suppress(KeyboardInterrupt):
+        looks = _looks(api.client, every=every)
+        if api.as_json:
             for health in looks:
-                typer.echo(json.dumps(as_json_value(asdict(health))))
+                typer.echo(json.dumps(fields_of(health)))
         elif console.is_terminal:
             with Live(console=console, screen=True, auto_refresh=False) as live:
                 for health in looks:

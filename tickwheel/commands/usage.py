@@ -1,51 +1,44 @@
 """The command that prints what a tenant has used: `tickwheel tenant usage`."""
 
-import json
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from tickwheel.client import Client
 from tickwheel.client.tenants import Cap, Figures, ScheduleLoad, Usage
-from tickwheel.commands.options import EndpointOption, JsonOption, RegionOption
-from tickwheel.commands.terminal import failing_politely
+from tickwheel.commands.api import Api
+from tickwheel.commands.tenants import TenantArgument, group
 
 _FIGURES = tuple(field.name for field in fields(Figures))
 
 
+@group.add("usage")
 def show_usage(
-    tenant: Annotated[str, typer.Argument(metavar="ID")],
+    tenant: TenantArgument,
     days: Annotated[int, typer.Option(min=1, max=400, help="So many UTC days until today.")] = 30,
-    endpoint: EndpointOption = None,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
+    *,
+    api: Api,
 ) -> None:
     """Show what a tenant has used, day by day, about."""
     today = datetime.now(UTC).date()
-    with failing_politely(as_json=as_json), Client(endpoint, region=region) as client:
-        found = client.tenants.usage(tenant, first=today - timedelta(days=days - 1), last=today)
-    if as_json:
-        typer.echo(json.dumps(_as_json(found)))
-    else:
-        Console().print(_table(found))
-        if found.schedules is not None:
-            typer.echo(_told(found.schedules))
-        if found.cap is not None:
-            typer.echo(_told_of_cap(found.cap))
+    found = api.client.tenants.usage(tenant, first=today - timedelta(days=days - 1), last=today)
+    notes = [
+        *([_load_text(found.schedules)] if found.schedules is not None else []),
+        *([_cap_text(found.cap)] if found.cap is not None else []),
+    ]
+    api.print(_as_json(found), _table(found), *notes)
 
 
-def _told(load: ScheduleLoad) -> str:
+def _load_text(load: ScheduleLoad) -> str:
     return (
         f"now: {load.count:,} schedules of {_limit(load.max_schedules)}, "
         f"{load.fires_per_minute:,g} fires a minute of {_limit(load.max_fires_per_minute)}"
     )
 
 
-def _told_of_cap(cap: Cap) -> str:
+def _cap_text(cap: Cap) -> str:
     waiting = (
         f"{cap.waiting:,} jobs wait for it, which take {cap.waiting_days:g} days"
         if cap.waiting is not None

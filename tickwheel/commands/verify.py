@@ -1,22 +1,18 @@
 """The command `tickwheel verify`: many jobs under faults, and a checker that looks at all that became of them."""
 
 import importlib
-import json
 import secrets
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
-from tickwheel.commands.options import JsonOption
-from tickwheel.commands.terminal import REFUSED, failing_politely, progress_bar, usage
-from tickwheel.errors import MissingTool, NotACheckout, TickwheelError
-from tickwheel.local.checkout import find_checkout
+from tickwheel.commands.api import Output
+from tickwheel.commands.checkout_modules import modules_of_checkout
+from tickwheel.commands.registry import commands
+from tickwheel.commands.terminal import REFUSED, console_for_files, progress_bar, usage
 
 _USUAL_JOBS = {"fakes": 10_000, "dynamodb": 1_000, "local": 300}
 _SEEDS = 2**32
@@ -31,6 +27,7 @@ class Place(StrEnum):
     LOCAL = "local"
 
 
+@commands.add()
 def verify(
     *,
     jobs: Annotated[
@@ -51,17 +48,16 @@ def verify(
     episode: Annotated[
         int | None, typer.Option(min=0, help="Repeat the one episode with this seed.", show_default=False)
     ] = None,
-    as_json: JsonOption = False,
+    output: Output,
 ) -> None:
     """Run jobs and schedules under faults, and see that every promise is kept; exits with 1 when one is not."""
     if episode is not None and (on is Place.LOCAL or jobs is not None or seed is not None):
         usage("--episode repeats one episode, in memory or on dynamodb: leave --jobs and --seed out")
-    with failing_politely(as_json=as_json):
-        verification = _Verification(_find_root())
-        struck = verification.faults(faults, on=on)
+    verification = _Verification()
+    struck = verification.faults(faults, on=on)
     jobs = jobs or _USUAL_JOBS[on]
     seed = secrets.randbelow(_SEEDS) if seed is None else seed
-    with failing_politely(as_json=as_json), progress_bar(disable=as_json) as progress:
+    with progress_bar(disable=output.as_json) as progress:
         if episode is not None:
             total = verification.repeat(episode, struck, on=on)
         elif on is Place.LOCAL:
@@ -71,8 +67,8 @@ def verify(
     command = "tickwheel verify" + (f" --faults {faults}" if faults is not None else "")
     command += " --on dynamodb" if on is Place.DYNAMODB else ""
     origin = {"on": str(on), "seed": seed if episode is None else None}
-    if as_json:
-        typer.echo(json.dumps(verification.report.as_json(total, command=command, **origin)))
+    if output.as_json:
+        output.print(verification.report.as_json(total, command=command, **origin))
     else:
         _show(verification.report, total, command=command, seed=seed, is_one=episode is not None)
     if not total.is_kept:
@@ -82,17 +78,10 @@ def verify(
 class _Verification:
     """What only a checkout has: it runs the scheduler's own code, on the stores of its tests."""
 
-    def __init__(self, root: Path) -> None:
-        # This package is installed; the rest of the checkout is not.
-        sys.path.insert(0, str(root))
-        try:
-            self._faults = importlib.import_module("verification.faults")
-            self._run = importlib.import_module("verification.run")
-            self.report = importlib.import_module("verification.report")
-        except ModuleNotFoundError as error:
-            raise MissingTool(
-                f"{error.name} is not installed here: run `make setup` in {root}, and then {root}/.venv/bin/tickwheel"
-            ) from None
+    def __init__(self) -> None:
+        names = ("verification.faults", "verification.run", "verification.report")
+        reason = "a verification runs the scheduler's own code"
+        _, (self._faults, self._run, self.report) = modules_of_checkout(*names, reason=reason)
 
     def faults(self, text: str | None, *, on: Place) -> tuple[Any, ...]:
         there = {
@@ -129,22 +118,8 @@ class _Verification:
         return local.run(jobs, seed, faults, progress)
 
 
-def _find_root() -> Path:
-    try:
-        root = find_checkout().root
-    except NotACheckout:
-        root = None
-    if root is None or not (root / "verification").is_dir():
-        raise TickwheelError(
-            f"{Path.cwd()} is not inside a checkout of Tickwheel, and a verification runs the scheduler's own code: "
-            "clone the repository, run `make setup`, and try again in its folder"
-        )
-    return root
-
-
 def _show(report: Any, total: Any, *, command: str, seed: int, is_one: bool) -> None:
-    console = Console()
-    out = console if console.is_terminal else Console(width=_WIDTH_OF_FILES)
+    out = console_for_files(_WIDTH_OF_FILES)
     out.print(report.table_of(total))
     for line in report.lines_of(total, command=command):
         out.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,24 +1,19 @@
 """Operations as tables for people."""
 
-import json
 from collections.abc import Iterable
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from tickwheel.client.instants import format_instant
 from tickwheel.client.operations import Operation
+from tickwheel.screens.tables import fields_table, folded, plain_table, right
 
 
 def operations_table(operations: Iterable[Operation]) -> Table:
     """A row an operation; those that are over are dim."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("created at", "action", "state"):
-        table.add_column(heading)
-    for heading in ("share", "matched", "done", "refused"):
-        table.add_column(heading, justify="right")
-    for heading in ("caller", "id"):
-        table.add_column(heading, overflow="fold")
+    counts = right("share", "matched", "done", "refused")
+    table = plain_table(Column("created at"), Column("action"), Column("state"), *counts, *folded("caller", "id"))
     for operation in operations:
         table.add_row(
             f"{operation.created_at:%Y-%m-%d %H:%M:%S}",
@@ -37,9 +32,6 @@ def operations_table(operations: Iterable[Operation]) -> Table:
 
 def operation_table(operation: Operation) -> Table:
     """All that is known of an operation, but for the jobs that it shows."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
     rows = {
         "id": operation.id,
         "tenant": operation.tenant,
@@ -53,16 +45,13 @@ def operation_table(operation: Operation) -> Table:
         "stop requested": "yes" if operation.stop_requested and not operation.is_over else None,
         "ended at": format_instant(operation.ended_at) if operation.ended_at else None,
         "share": f"{operation.share:.0%}",
-        "examined": str(operation.examined),
-        "matched": str(operation.matched),
-        "done": str(operation.done),
+        "examined": operation.examined,
+        "matched": operation.matched,
+        "done": operation.done,
         "refused": operation.refused or None,
         "error": operation.error,
     }
-    for name, value in rows.items():
-        if value is not None:
-            table.add_row(name, escape(value if isinstance(value, str) else json.dumps(value)))
-    return table
+    return fields_table(rows)
 
 
 def examples_table(operation: Operation) -> Table:

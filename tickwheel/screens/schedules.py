@@ -1,6 +1,5 @@
 """Schedules as tables for people."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,6 +10,7 @@ from rich.table import Table
 from tickwheel.client.fires import Difference, Fire
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import RULES, Schedule
+from tickwheel.screens.tables import fields_table, folded, plain_table, right
 
 _SECONDS = "%Y-%m-%d %H:%M:%S"
 _STATUS_STYLES = {"active": "green", "paused": "yellow"}
@@ -18,11 +18,8 @@ _STATUS_STYLES = {"active": "green", "paused": "yellow"}
 
 def schedules_table(schedules: Iterable[Schedule]) -> Table:
     """A row a schedule."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "rule", "status", "next fire", "last fire"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("fires", justify="right")
-    table.add_column("note", overflow="fold")
+    headings = ("id", "rule", "status", "next fire", "last fire")
+    table = plain_table(*folded(*headings), *right("fires"), *folded("note"))
     for schedule in schedules:
         table.add_row(
             schedule.id,
@@ -38,9 +35,6 @@ def schedules_table(schedules: Iterable[Schedule]) -> Table:
 
 def standing_table(schedule: Schedule) -> Table:
     """All that is known of a schedule, but for its runs."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
     rule = {"rule": rule_text(schedule.definition)}
     rest = {name: value for name, value in schedule.definition.items() if name not in (*RULES, "timezone")}
     rest |= {"job": _without_secrets(rest["job"])} if "job" in rest else {}
@@ -49,31 +43,25 @@ def standing_table(schedule: Schedule) -> Table:
         "tenant": schedule.tenant,
         "status": schedule.status,
         "note": schedule.note or None,
-        "version": str(schedule.version),
+        "version": schedule.version,
         **rule,
         **rest,
         "changed at": format_instant(schedule.changed_at),
         "next fire": schedule.next_fire and format_instant(schedule.next_fire),
         "last fire": schedule.last_fire and format_instant(schedule.last_fire),
         "last outcome": schedule.last_outcome,
-        "fires": str(schedule.fires),
-        "misfires": str(schedule.misfires) if schedule.misfires else None,
+        "fires": schedule.fires,
+        "misfires": schedule.misfires or None,
         "skips": ", ".join(f"{count} {reason}" for reason, count in schedule.skips.items()) or None,
         "last skip": schedule.last_skip and f"{schedule.last_skip[0]} at {format_instant(schedule.last_skip[1])}",
-        "failures in a row": str(schedule.failures_in_a_row) if schedule.failures_in_a_row else None,
+        "failures in a row": schedule.failures_in_a_row or None,
     }
-    for name, value in rows.items():
-        if value is not None:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            table.add_row(name.replace("_", " "), escape(text))
-    return table
+    return fields_table(rows)
 
 
 def runs_table(schedule: Schedule) -> Table:
     """A row a run, newest first."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("fire", "state", "attempt", "settled", "job", "error"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(*folded("fire", "state", "attempt", "settled", "job", "error"))
     for run in schedule.runs:
         settled = _instant(run.settled_at)
         table.add_row(
@@ -84,9 +72,7 @@ def runs_table(schedule: Schedule) -> Table:
 
 def fires_table(fires: Sequence[Fire]) -> Table:
     """A row a fire, on both clocks."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("local", "UTC", "marks"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(*folded("local", "UTC", "marks"))
     for fire in fires:
         table.add_row(_local(fire), _instant(fire.at), escape(_marks(fire)))
     return table
@@ -96,9 +82,7 @@ def difference_table(difference: Difference) -> Table:
     """The fires before and after a change beside each other; those of one side only are marked."""
     before = {fire.at: fire for fire in difference.before}
     after = {fire.at: fire for fire in difference.after}
-    table = Table(box=None, pad_edge=False)
-    for heading in ("", "before", "after", "marks"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(*folded("", "before", "after", "marks"))
     for at in sorted(before | after):
         old, new = before.get(at), after.get(at)
         sign, style = ("", "") if old and new else ("-", "red") if old else ("+", "green")

@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tickwheel.client.health import ClassHealth, Health, Listed
+from tickwheel.screens.tables import folded, plain_table, right
 
 _STYLES = {"ok": "bold green", "behind": "bold red", "paused": "bold yellow", "unknown": "bold magenta"}
 _UNKNOWN = "?"
@@ -43,12 +44,8 @@ def _parts(health: Health) -> Iterator[RenderableType]:
 
 
 def _classes(health: Health) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("class", style="bold")
-    for heading in ("depth", "waiting", "budget", "behind"):
-        table.add_column(heading, justify="right")
-    table.add_column("oldest bucket")
-    table.add_column("submissions")
+    counts = right("depth", "waiting", "budget", "behind")
+    table = plain_table(Column("class", style="bold"), *counts, Column("oldest bucket"), Column("submissions"))
     for each in health.classes:
         table.add_row(
             escape(each.priority),
@@ -63,13 +60,13 @@ def _classes(health: Health) -> Table:
 
 
 def _worst(health: Health) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("shard", justify="right", style="bold")
-    table.add_column("behind", justify="right")
-    for heading in ("oldest bucket", "scanned"):
-        table.add_column(heading)
-    for heading in ("tenants behind", "held"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(
+        Column("shard", justify="right", style="bold"),
+        *right("behind"),
+        Column("oldest bucket"),
+        Column("scanned"),
+        *folded("tenants behind", "held"),
+    )
     for shard in health.shards.worst:
         table.add_row(
             str(shard.shard),
@@ -83,9 +80,7 @@ def _worst(health: Health) -> Table:
 
 
 def _breakers(health: Health) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("tenant", "destination", "state", "open since", "error"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(*folded("tenant", "destination", "state", "open since", "error"))
     for breaker in health.breakers:
         table.add_row(
             escape(breaker.tenant),
@@ -98,9 +93,7 @@ def _breakers(health: Health) -> Table:
 
 
 def _tenants(health: Health) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("tenant", "status", "since", "note"):
-        table.add_column(heading, overflow="fold")
+    table = plain_table(*folded("tenant", "status", "since", "note"))
     for tenant in health.tenants:
         table.add_row(escape(tenant.tenant), tenant.status, _clock(tenant.since, at=health.at), escape(tenant.note))
     return table

@@ -1,0 +1,87 @@
+"""The options that say what a job is: the same for submitting one, for changing it, and for the jobs of a schedule."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from tickwheel.client.fields import said
+from tickwheel.commands.option_sets import OptionSet
+from tickwheel.commands.options import Header, duration_option, header_option, headers_of, read_json
+
+
+@dataclass(kw_only=True)
+class RetryOptions(OptionSet):
+    """When a failed attempt is tried again."""
+
+    retry_strategy: Annotated[str | None, typer.Option(help="exponential, fixed, linear or decorrelated_jitter.")] = (
+        None
+    )
+    retry_attempts: Annotated[int | None, typer.Option(help="Attempts in all.")] = None
+    retry_base: Annotated[timedelta | None, typer.Option(parser=duration_option, help="First wait.")] = None
+    retry_cap: Annotated[timedelta | None, typer.Option(parser=duration_option, help="Longest wait.")] = None
+    retry_max_age: Annotated[
+        timedelta | None, typer.Option(parser=duration_option, help="No attempt later than this after the first.")
+    ] = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What is said of it, as the API takes it."""
+        return said({name.removeprefix("retry_"): value for name, value in vars(self).items()})
+
+
+@dataclass(kw_only=True)
+class HttpOptions(OptionSet):
+    """How an HTTP target is called."""
+
+    http_method: Annotated[str | None, typer.Option(help="POST, PUT, PATCH, DELETE or GET.")] = None
+    header: Annotated[
+        list[Header] | None,
+        typer.Option(parser=header_option, metavar="NAME=VALUE", help="A header; may be given again."),
+    ] = None
+    http_success: Annotated[
+        list[int] | None, typer.Option(metavar="STATUS", help="A status that means success; may be given again.")
+    ] = None
+    http_retry_on: Annotated[
+        list[int] | None, typer.Option(metavar="STATUS", help="A status to try again; may be given again.")
+    ] = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What is said of it, as the API takes it."""
+        return said(
+            {
+                "method": self.http_method,
+                "headers": headers_of(self.header),
+                "success": self.http_success,
+                "retry_on": self.http_retry_on,
+            }
+        )
+
+
+@dataclass(kw_only=True)
+class JobOptions(OptionSet):
+    """A job, but for whose it is and when it runs."""
+
+    panel = "The job"
+
+    target: Annotated[str | None, typer.Option(help="https://..., handler:NAME or an ARN")] = None
+    payload: Annotated[str | None, typer.Option(help="JSON, or @FILE that holds it.", show_default=False)] = None
+    priority: Annotated[str | None, typer.Option(help="critical, high, normal or low.")] = None
+    delivery: Annotated[str | None, typer.Option(help="exactly_once, at_least_once or at_most_once.")] = None
+    precision: Annotated[str | None, typer.Option(help="default or exact.")] = None
+    retry: RetryOptions
+    timeout: Annotated[timedelta | None, typer.Option(parser=duration_option, help="Limit of one attempt.")] = None
+    expires_after: Annotated[
+        timedelta | None, typer.Option(parser=duration_option, help="Do not run later than this after its time.")
+    ] = None
+    http: HttpOptions
+    asynchronous: Annotated[
+        bool, typer.Option("--asynchronous", help="Start a Lambda function without waiting for its answer.")
+    ] = False
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A label of the job; may be given again.")] = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What is said of it, as the API takes it."""
+        fields = {name: value for name, value in vars(self).items() if name != "tag"}
+        payload = None if self.payload is None else read_json("--payload", self.payload)
+        return said({**fields, "payload": payload, "asynchronous": self.asynchronous or None, "tags": self.tag})
