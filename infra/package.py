@@ -23,6 +23,8 @@ from constructs import Construct
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.api import openapi
+from functions.domain.targets import kinds
+from functions.domain.targets.kinds import client_of
 from infra.acknowledge import acknowledge
 from infra.ready_queues import ReadyQueues
 from infra.stage import FunctionSize, Stage
@@ -34,8 +36,8 @@ REQUIREMENTS = ROOT / "functions" / "requirements.txt"
 PYTHON_VERSION = "3.13"
 PLATFORM = "aarch64-manylinux_2_28"
 
-SERVICES = ("dynamodb", "events", "firehose", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions", "sts")
-"""The services whose botocore models stay in the layer; the other four hundred are nine tenths of its size."""
+SERVICES = {"dynamodb", "firehose", "lambda", "s3", "secretsmanager", "sqs", "sts", *map(client_of, kinds.SERVICES)}
+"""Tickwheel's own and those of targets. Their botocore models stay in the layer; the other four hundred are nine tenths of its size."""
 
 SETUP_HINT = "run `make setup`, or put uv on PATH"
 

@@ -31,7 +31,7 @@ from functions.adapters import clients
 from functions.adapters.targets.calls import TIMEOUT, Call
 from functions.domain.instants import format_instant
 from functions.domain.targets.http_answers import ACCEPTED, is_pending, result_of
-from functions.domain.targets.kinds import SERVICES, Kind
+from functions.domain.targets.kinds import SERVICES, Kind, client_of
 from functions.domain.targets.options import TargetOptions
 from functions.domain.targets.targets import Target, parse_target
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
@@ -41,7 +41,7 @@ _QUEUES = 1_024
 _ANSWER_BYTES = 262_144
 _ERROR_TYPE = re.compile(r"[A-Za-z0-9_.]{1,100}", re.ASCII)
 
-# Five services spell the same few things in their own ways. The first that is found in a code counts.
+# Services spell the same few things in their own ways. The first that is found in a code counts.
 _THROTTLED = re.compile(r"throttl|toomanyrequests|overlimit|limitexceeded|quotaexceeded", re.IGNORECASE)
 _ACCESS_DENIED = re.compile(r"accessdenied|authoriz|invalidsecurity$|kms", re.IGNORECASE)
 _NOT_FOUND = re.compile(r"notfound|nonexistent|doesnotexist|statemachinedeleting", re.IGNORECASE)
@@ -92,7 +92,7 @@ class AwsCaller:
         # in time by itself.
         rounded = 2 ** math.ceil(math.log2(max(1.0, seconds)))
         with self._lock:  # clients may be used side by side, but not made
-            return self._client_of(SERVICES[target.kind].client or target.kind.value, target.region, seconds=rounded)
+            return self._client_of(client_of(target.kind), target.region, seconds=rounded)
 
     def _send_message(self, sending: _Sending) -> Outcome:
         url = self._urls(sending.client, sending.target.name, sending.target.account)

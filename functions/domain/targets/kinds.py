@@ -80,3 +80,8 @@ SERVICES: Mapping[Kind, Service] = {
         is_qualified=True,
     ),
 }
+
+
+def client_of(kind: Kind) -> str:
+    """What boto3 calls the service of a kind."""
+    return SERVICES[kind].client or kind.value
