@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from functions.domain.jobs.job import Delivery, Precision
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.wheel import Ring
 
 

@@ -31,7 +31,7 @@ from functions.api.jobs.submit import Accepted, Submitter
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority, Timer
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.jobs.submission import Submission, job_of
 from functions.domain.schedules.schedule import Every, JobTemplate, Schedule

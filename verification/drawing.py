@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import Submission
 from functions.domain.schedules.schedule import Schedule

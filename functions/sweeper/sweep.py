@@ -17,7 +17,6 @@ from functions.domain.far_ring.cursor import AuditPosition, Cursors, has_passed,
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow, may_claim
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.stage.conditions import Conditions
 from functions.domain.targets.error_classes import NOT_PROMOTED
@@ -233,5 +232,5 @@ class _Audit:
 def _leaves_a_row(timer: Timer) -> bool:
     """Whether a timer that has been promoted has a ledger row by now. A buffered fire may still wait for its slot."""
     occurrence = timer.job.occurrence
-    may_wait = occurrence is not None and occurrence.overlap is Overlap.BUFFER_ONE and timer.attempt == 1
+    may_wait = occurrence is not None and occurrence.overlap.waits and timer.attempt == 1
     return timer.job.is_ledgered and not may_wait

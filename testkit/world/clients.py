@@ -11,7 +11,7 @@ from functions.api.jobs.submit import Accepted, Submitter
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.errors import AlreadySettled, TooLate
 from functions.domain.jobs.job_id import parse_job_id
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.submission import Submission
 from functions.domain.schedules.schedule import Schedule
 from functions.services.jobs.canceller import Canceller

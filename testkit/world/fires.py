@@ -10,7 +10,8 @@ from typing import Protocol
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import parse_job_id
-from functions.domain.jobs.occurrence import UNBOUND, Occurrence, Overlap
+from functions.domain.jobs.occurrence import UNBOUND, Occurrence
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import Misfire
 from functions.domain.schedules.state import SkipReason, Status

@@ -27,7 +27,7 @@ from functions.domain.far_ring.timer_record import (
 )
 from functions.domain.jobs.job import Delivery, Precision, Priority
 from functions.domain.jobs.job_id import parse_job_id
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import Strategy
 from functions.domain.jobs.stored_codes import STRATEGIES, Codes
 from functions.domain.lifecycle import State
@@ -72,7 +72,8 @@ VALUES_STORED: list[type[Enum]] = [
 """Enums that stand in rows or messages by their values."""
 
 CODES = {
-    "functions.domain.jobs.stored_codes": ["DELIVERIES", "STRATEGIES", "OVERLAPS", "PRIORITY_WORDS"],
+    "functions.domain.jobs.stored_codes": ["DELIVERIES", "STRATEGIES", "PRIORITY_WORDS"],
+    "functions.domain.jobs.overlap": ["CODES"],
     "functions.domain.schedules.record": ["WEEKDAY_WORDS"],
     "functions.domain.jobs.job_id": ["_DELIVERY_LETTERS"],
     "functions.adapters.dynamodb.pulses": ["_CLASSES", "_FIGURES"],

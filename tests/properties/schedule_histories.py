@@ -8,7 +8,7 @@ from typing import Any
 
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Delivery, Payload
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.schedule import Misfire, Schedule
 from testkit.builders import LOCAL_WHEEL, a_schedule, a_template, every
 from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process

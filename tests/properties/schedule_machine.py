@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Delivery, Payload, Priority
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.schedule import CronRule, JobTemplate, Misfire, Schedule
 from functions.domain.schedules.state import Status

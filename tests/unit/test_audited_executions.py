@@ -12,7 +12,7 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import Operation

@@ -24,7 +24,7 @@ from bench.prices import price_of_a_million, read_prices
 from bench.queues import QUEUE_URLS, HeldQueues
 from bench.units import Measured
 from functions.domain.jobs.job import Delivery, Precision
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.schedule import At, Rule
 from functions.domain.wheel import Ring
 from testkit.builders import LOCAL_WHEEL, NOON

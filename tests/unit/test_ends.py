@@ -17,7 +17,8 @@ from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
-from functions.domain.jobs.occurrence import Overlap, fire_of
+from functions.domain.jobs.occurrence import fire_of
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.schedules.slots import SILENCE

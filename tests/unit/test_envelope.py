@@ -23,7 +23,8 @@ from functions.domain.far_ring.timer_record import (
 )
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Payload, Priority, Timer
-from functions.domain.jobs.occurrence import Occurrence, Overlap
+from functions.domain.jobs.occurrence import Occurrence
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.schedules.state import Link
 from functions.domain.targets.options import USUAL as USUAL_OPTIONS

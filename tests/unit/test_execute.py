@@ -11,7 +11,7 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Payload, Precision, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import TERMINAL, Event, State
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Cut, SkipReason, Status

@@ -13,7 +13,7 @@ from functions.api.jobs.submit import Accepted
 from functions.domain.instants import EPOCH, format_instant, from_seconds, to_seconds
 from functions.domain.jobs.claims import MESSAGE_LIFE, MOVED_LIFE, TIMER_LIFE
 from functions.domain.jobs.job_id import parse_job_id
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import Every, Schedule

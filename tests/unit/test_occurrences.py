@@ -10,7 +10,8 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import UNBOUND, Overlap
+from functions.domain.jobs.occurrence import UNBOUND
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import TERMINAL, Event, State, target
 from functions.domain.schedules import firing
 from functions.domain.schedules.schedule import Schedule

@@ -12,7 +12,7 @@ from functions.api.jobs.submit import Accepted
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON, a_job, a_schedule, a_submission, a_timer, an_occurrence_timer

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from functions.domain.errors import TooCostly
 from functions.domain.instants import MILLISECOND, SECOND, from_ms, to_ms
-from functions.domain.jobs.occurrence import UNBOUND, Occurrence, Overlap
+from functions.domain.jobs.occurrence import UNBOUND, Occurrence
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules import firing, planning
 from functions.domain.schedules.firing import check_fires, fires
 from functions.domain.schedules.planning import (

@@ -36,7 +36,7 @@ from functions.domain.instants import EPOCH
 from functions.domain.jobs.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
 from functions.domain.schedules.state import Status

@@ -10,7 +10,7 @@ from functions.api.schedules.bodies import read_schedule
 from functions.domain.errors import InvalidSchedule
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.record import encode_schedule
 from functions.domain.schedules.schedule import (

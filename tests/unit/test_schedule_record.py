@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.record import decode_schedule, encode_schedule, encode_stored

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
-from functions.domain.schedules.slots import SILENCE, is_abandoned, wait_of
+from functions.domain.schedules.slots import SILENCE, Turn, is_abandoned, turn_of, wait_of
+from functions.domain.schedules.state import SkipReason
 from testkit.builders import NOON
 
 SKEW = timedelta(seconds=5)
@@ -87,3 +89,33 @@ def test_a_buffered_fire_asks_again_within_a_minute_and_not_at_once(waited: time
 
 def abandoned(row: LedgerRow | None, **options: Any) -> bool:
     return is_abandoned(row, skew=SKEW, **options)
+
+
+EARLIER, LATER = NOON - SECOND, NOON + SECOND
+
+
+@pytest.mark.parametrize("overlap", Overlap)
+def test_a_fire_runs_where_no_run_has_the_slot_and_no_other_waits(overlap: Overlap):
+    assert turn_of(overlap, NOON, running=None, waiting=None) is Turn.RUN
+
+
+@pytest.mark.parametrize(
+    ("overlap", "turn"),
+    [
+        (Overlap.ALLOW, Turn.RUN),
+        (Overlap.FORBID, SkipReason.OVERLAP),
+        (Overlap.BUFFER_ONE, Turn.WAIT),
+        (Overlap.REPLACE, Turn.REPLACE),
+    ],
+)
+def test_what_a_fire_does_beside_an_earlier_run_is_its_policy(overlap: Overlap, turn: Turn | SkipReason):
+    assert turn_of(overlap, NOON, running=EARLIER, waiting=None) is turn
+
+
+def test_a_fire_does_not_replace_a_later_one():
+    assert turn_of(Overlap.REPLACE, NOON, running=LATER, waiting=None) is SkipReason.REPLACED
+
+
+@pytest.mark.parametrize("running", [None, EARLIER])
+def test_where_another_fire_waits_none_goes_before_it(running: datetime | None):
+    assert turn_of(Overlap.BUFFER_ONE, NOON, running=running, waiting=EARLIER) is SkipReason.BUFFER_FULL

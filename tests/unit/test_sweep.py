@@ -10,7 +10,7 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.stage.conditions import FRESH
 from functions.ports.ready_queue import Rejected

@@ -13,7 +13,7 @@ from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.far_ring.write_units import attempt_units, dead_letter_units, row_units, submission_units
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.job_id import parse_job_id
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.tenants.usage import MAX_DAYS, USUAL_DAYS, Days, Usage, days_asked
 from functions.domain.wheel import Ring

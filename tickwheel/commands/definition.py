@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from tickwheel.client.fields import said
 from tickwheel.client.schedule_parts import Window, parse_date, parse_local
+from tickwheel.client.schedules import Overlap
 from tickwheel.commands.job_options import JobOptions
 from tickwheel.commands.option_sets import OptionSet
 from tickwheel.commands.options import duration_option, instant_option, option_of
@@ -120,7 +121,7 @@ class RunOptions(OptionSet):
         None
     )
     overlap: Annotated[
-        str | None, typer.Option(help="While the last run goes on: allow, forbid, buffer_one or replace.")
+        str | None, typer.Option(help=f"While the last run goes on: {', '.join(get_args(Overlap))}.")
     ] = None
     pause_after_failures: Annotated[int | None, typer.Option(help="Pause after so many in a row.")] = None
     history: Annotated[int | None, typer.Option(help="How many runs are remembered.")] = None

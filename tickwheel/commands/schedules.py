@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.markup import escape
 
 from tickwheel.client.fires import Backfill, Difference, Fire
 from tickwheel.client.instants import format_instant
-from tickwheel.client.schedules import NewSchedule, Schedule
+from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import DefinitionOptions, unset
 from tickwheel.commands.jobs_file import beside, read_lines, write_lines
@@ -43,9 +43,7 @@ TenantOption = Annotated[str, typer.Option(help="Owner of the schedule.", show_d
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the next fires before and after; change nothing.")]
 CountOption = Annotated[int, typer.Option(min=1, max=100, help="How many fires are shown.")]
 NoteOption = Annotated[str, typer.Option(help="Why, for whoever looks at it next.")]
-OverlapOption = Annotated[
-    str | None, typer.Option(help="Instead of the schedule's: allow, forbid, buffer_one, replace.")
-]
+OverlapOption = Annotated[str | None, typer.Option(help=f"Instead of the schedule's: {', '.join(get_args(Overlap))}.")]
 KeyOption = Annotated[str | None, typer.Option(help="The same key again is the same run.")]
 
 

@@ -11,7 +11,8 @@ from functions.api.schedules.backfill_bookmark import Bookmark
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.job import Job
-from functions.domain.jobs.occurrence import UNBOUND, Overlap
+from functions.domain.jobs.occurrence import UNBOUND
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.planning import occurrence_job
 from functions.domain.schedules.schedule import Fire, Schedule

@@ -25,7 +25,8 @@ from functions.api.http.requests import Duration, Instant, Rules, StrictModel, c
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
 from functions.domain.jobs.job import Payload, Priority
-from functions.domain.jobs.occurrence import Overlap, check_references
+from functions.domain.jobs.occurrence import check_references
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.calendars import check_calendar
 from functions.domain.schedules.cron_dialects import check_cron
 from functions.domain.schedules.defaults import REQUESTED

@@ -28,7 +28,8 @@ from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.occurrence import Overlap, identity_of
+from functions.domain.jobs.occurrence import identity_of
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
 from functions.domain.schedules.fire_rates import begins_anew, share_of
 from functions.domain.schedules.firing import check_fires

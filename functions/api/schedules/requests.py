@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
 from functions.api.http.requests import Instant, StrictModel, Tenant, read_instant
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.preview import Place
 from functions.domain.schedules.schedule import SCHEDULE_ID
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.far_ring.timer_record import encode_timer
 from functions.domain.jobs.job import Delivery, Job, Timer
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 
 _KB = 1_024
 _REST_OF_ROW = 40

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.instants import format_instant, parse_instant
+from functions.domain.jobs.overlap import Overlap
 
 UNBOUND = 0
 """From here down: the version of an occurrence that no version of its schedule decided, because it was triggered or
@@ -21,18 +21,6 @@ _IDENTITY = re.compile(r"([^:]+):(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(?::
 
 OPENING = "{{tickwheel."
 CLOSING = "}}"
-
-
-class Overlap(StrEnum):
-    """What a fire does while the run before it has not come to its end.
-
-    allow: runs beside it. forbid: is skipped. buffer_one: waits for it, if no other does. replace: takes its place.
-    """
-
-    ALLOW = "allow"
-    FORBID = "forbid"
-    BUFFER_ONE = "buffer_one"
-    REPLACE = "replace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

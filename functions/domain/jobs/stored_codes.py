@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from functions.domain.errors import Undecodable
+from functions.domain.jobs import overlap
 from functions.domain.jobs.job import Delivery, Priority
-from functions.domain.jobs.occurrence import Overlap
 from functions.domain.jobs.retry import Strategy
 
 Member = TypeVar("Member", bound=Enum)
@@ -46,7 +46,7 @@ class Codes(Generic[Member, Code]):
 
 DELIVERIES = Codes({Delivery.EXACTLY_ONCE: 0, Delivery.AT_LEAST_ONCE: 1, Delivery.AT_MOST_ONCE: 2})
 STRATEGIES = Codes({Strategy.EXPONENTIAL: 0, Strategy.FIXED: 1, Strategy.LINEAR: 2, Strategy.DECORRELATED_JITTER: 3})
-OVERLAPS = Codes({Overlap.ALLOW: 0, Overlap.FORBID: 1, Overlap.BUFFER_ONE: 2, Overlap.REPLACE: 3})
+OVERLAPS = Codes(overlap.CODES)
 PRIORITY_WORDS = Codes(
     {Priority.CRITICAL: "critical", Priority.HIGH: "high", Priority.NORMAL: "normal", Priority.LOW: "low"}
 )

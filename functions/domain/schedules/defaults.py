@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from functions.domain.instants import EPOCH
 from functions.domain.jobs.job import Delivery, Precision, Priority
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.schedule import At, Calendar, JobTemplate, Misfire, Roll, Schedule
 from functions.domain.targets.options import Method

@@ -15,7 +15,7 @@ from typing import Any
 from functions.domain.errors import InvalidInput, Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
 from functions.domain.jobs.job import Delivery, Payload, Precision
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.stored_codes import PRIORITY_WORDS, Codes
 from functions.domain.schedules.defaults import STORED, Defaults

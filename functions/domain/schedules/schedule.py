@@ -20,7 +20,7 @@ from functions.domain.jobs.job import (
     check_tags,
     check_tenant,
 )
-from functions.domain.jobs.occurrence import Overlap
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.targets.options import USUAL, TargetOptions
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from enum import Enum, auto
+from typing import assert_never
 
 from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
+from functions.domain.jobs.overlap import Overlap
+from functions.domain.schedules.state import SkipReason
 
 SILENCE = MESSAGE_LIFE
 """This long after the last change of a run no message of it can be left. Until then it is late: for an outage, a
@@ -17,6 +21,40 @@ SAID_AGAIN = timedelta(hours=8)
 _SHORTEST_WAIT = 2 * SECOND
 _LONGEST_WAIT = timedelta(seconds=60)
 _SHARE = 4
+
+
+class Turn(Enum):
+    """What a fire that is not skipped does."""
+
+    RUN = auto()
+    REPLACE = auto()
+    """It stops the run that has the slot, and takes its place."""
+    WAIT = auto()
+
+
+def turn_of(
+    overlap: Overlap, due_at: datetime, *, running: datetime | None, waiting: datetime | None
+) -> Turn | SkipReason:
+    """What becomes of a fire that is due, or why it is skipped.
+
+    running, waiting: when the run that has the slot was due, and another fire that waits for it; None where there is none.
+    """
+    if overlap.waits and waiting is not None:
+        # Also while the slot is free: the one that waits is about to take it.
+        return SkipReason.BUFFER_FULL
+    if running is None:
+        return Turn.RUN
+    match overlap:
+        case Overlap.ALLOW:
+            return Turn.RUN
+        case Overlap.FORBID:
+            return SkipReason.OVERLAP
+        case Overlap.BUFFER_ONE:
+            return Turn.WAIT
+        case Overlap.REPLACE:
+            return SkipReason.REPLACED if running > due_at else Turn.REPLACE
+        case _:
+            assert_never(overlap)
 
 
 def given_up_at(row: LedgerRow | None, *, since: datetime | None) -> datetime | None:

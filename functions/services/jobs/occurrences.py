@@ -16,10 +16,11 @@ from functions.domain.errors import InvalidInput, NotPlaced
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
-from functions.domain.jobs.occurrence import UNBOUND, Occurrence, Overlap
+from functions.domain.jobs.occurrence import UNBOUND, Occurrence
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.schedules.firing import next_fire
-from functions.domain.schedules.slots import SAID_AGAIN, is_abandoned, wait_of
+from functions.domain.schedules.slots import SAID_AGAIN, Turn, is_abandoned, turn_of, wait_of
 from functions.domain.schedules.state import ScheduleState, SkipReason, Status
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
@@ -33,6 +34,12 @@ from functions.services.schedules.stops import Stops
 
 _TRIES = 5
 _DELETED = "its schedule was deleted"
+_WHY_SKIPPED = {
+    SkipReason.BUFFER_FULL: "{waiting} waits already",
+    SkipReason.OVERLAP: "{holder} has not come to its end",
+    SkipReason.REPLACED: "{holder} is later",
+}
+"""By what the slot says."""
 
 
 class Admission(Enum):
@@ -131,26 +138,31 @@ class Occurrences:
             if _is_same(seen.holder, timer):
                 return Admission.MAY_RUN
             now = self.clock.now()
-            is_free = self._is_over(seen.holder, seen.holder_since, now=now)
-            if occurrence.overlap is Overlap.BUFFER_ONE and self._is_another_waiting(timer, seen, now=now):
-                # Also while the slot is free: the one that waits is about to take it.
-                return self._skip(timer, SkipReason.BUFFER_FULL, f"{seen.waiting} waits already")
-            if not is_free and occurrence.overlap is Overlap.FORBID:
-                return self._skip(timer, SkipReason.OVERLAP, f"{seen.holder} has not come to its end")
-            if not is_free and occurrence.overlap is Overlap.BUFFER_ONE:
+            turn = self._turn(timer, occurrence, seen, now=now)
+            if isinstance(turn, SkipReason):
+                return self._skip(timer, turn, _WHY_SKIPPED[turn].format(holder=seen.holder, waiting=seen.waiting))
+            if turn is Turn.WAIT:
                 if timer.job.expires_at is not None and now >= timer.job.expires_at:
                     return Admission.MAY_RUN  # its claim lets it expire: its target is not called
                 if self._is_waiting(key, me, seen, now=now):
                     return self._wait(timer, now=now)
-            elif not is_free and parse_job_id(seen.holder).due_at > timer.job.scheduled_at:
-                return self._skip(timer, SkipReason.REPLACED, f"{seen.holder} is later")
             else:
-                if not is_free:
+                if turn is Turn.REPLACE:
                     self._evict(seen.holder, key)
                 if self._takes_slot(key, timer, seen, now=now):
                     return Admission.MAY_RUN
             seen = self.schedules.state(key)
         raise NotPlaced([f"the slot of {key} kept changing hands"])
+
+    def _turn(self, timer: Timer, occurrence: Occurrence, seen: ScheduleState, *, now: datetime) -> Turn | SkipReason:
+        is_free = self._is_over(seen.holder, seen.holder_since, now=now)
+        has_rival = occurrence.overlap.waits and self._is_another_waiting(timer, seen, now=now)
+        return turn_of(
+            occurrence.overlap,
+            timer.job.scheduled_at,
+            running=None if is_free else parse_job_id(seen.holder).due_at,
+            waiting=parse_job_id(seen.waiting).due_at if has_rival else None,
+        )
 
     def _said_again(self, key: str, timer: Timer, state: ScheduleState) -> ScheduleState | None:
         """Of one that has had the slot for long and has not begun: its message is old, and no later fire must overtake it."""

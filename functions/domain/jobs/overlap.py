@@ -1,0 +1,26 @@
+"""What a fire does while the run before it has not come to its end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Overlap(StrEnum):
+    """allow: runs beside it. forbid: is skipped. buffer_one: waits for it, if no other does. replace: takes its place.
+
+    What a policy decides: `functions/domain/schedules/slots.py`.
+    """
+
+    ALLOW = "allow"
+    FORBID = "forbid"
+    BUFFER_ONE = "buffer_one"
+    REPLACE = "replace"
+
+    @property
+    def waits(self) -> bool:
+        """Whether a fire may wait for the slot of its schedule: without a ledger row, and longer than any other job."""
+        return self is Overlap.BUFFER_ONE
+
+
+CODES = {Overlap.ALLOW: 0, Overlap.FORBID: 1, Overlap.BUFFER_ONE: 2, Overlap.REPLACE: 3}
+"""Of `functions/domain/jobs/stored_codes.py`: for ever, and no code of another again."""
