@@ -1,26 +1,22 @@
 """Commands that run in a checkout alone, and what they say elsewhere."""
 
-from types import ModuleType
-
 import pytest
 
 from tests.command_line import run
-from tickwheel.commands import cost, simulate, verify
+from tickwheel.commands import checkout_modules
 from tickwheel.errors import NotACheckout
 
-VERIFY = (verify, ["verify", "--jobs", "1"])
-SIMULATE = (simulate, ["simulate", "steady"])
-COST = (cost, ["cost", "--jobs-per-day", "1"])
+VERIFY = ["verify", "--jobs", "1"]
+SIMULATE = ["simulate", "steady"]
+COST = ["cost", "--jobs-per-day", "1"]
 
 
-@pytest.mark.parametrize(("command", "arguments"), [VERIFY, SIMULATE, COST], ids=["verify", "simulate", "cost"])
-def test_without_a_checkout_it_says_where_it_runs(
-    command: ModuleType, arguments: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("arguments", [VERIFY, SIMULATE, COST], ids=["verify", "simulate", "cost"])
+def test_without_a_checkout_it_says_where_it_runs(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def find() -> None:
         raise NotACheckout("not here")
 
-    monkeypatch.setattr(command, "find_checkout", find)
+    monkeypatch.setattr(checkout_modules, "find_checkout", find)
 
     result = run(*arguments)
 
@@ -28,14 +24,14 @@ def test_without_a_checkout_it_says_where_it_runs(
     assert "clone the repository, run `make setup`" in result.stderr
 
 
-@pytest.mark.parametrize(("command", "arguments"), [VERIFY, SIMULATE], ids=["verify", "simulate"])
+@pytest.mark.parametrize("arguments", [VERIFY, SIMULATE, COST], ids=["verify", "simulate", "cost"])
 def test_without_the_packages_of_a_checkout_it_says_how_to_get_them(
-    command: ModuleType, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(name: str) -> None:
         raise ModuleNotFoundError(name="matplotlib")
 
-    monkeypatch.setattr(command.importlib, "import_module", fail)
+    monkeypatch.setattr(checkout_modules.importlib, "import_module", fail)
 
     result = run(*arguments)
 
