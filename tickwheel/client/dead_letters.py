@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from tickwheel.client.fields import instant_problems, text_problems, without_none
-from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.client.answers import Answer, Wire
+from tickwheel.client.fields import instant_problems, said, text_problems
 from tickwheel.errors import InvalidRequest
 
 
@@ -38,17 +38,7 @@ class DeadLetterFilter:
 
     def as_json(self) -> dict[str, Any]:
         """The filter as the API takes it."""
-        return without_none(
-            {
-                "tenant": self.tenant,
-                "since": self.since and format_instant(self.since),
-                "until": self.until and format_instant(self.until),
-                "target": self.target,
-                "error_class": self.error_class,
-                "schedule": self.schedule,
-                "tag": self.tag,
-            }
-        )
+        return said(vars(self))
 
 
 LetterFilter = DeadLetterFilter
@@ -56,7 +46,7 @@ LetterFilter = DeadLetterFilter
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeadLetter:
+class DeadLetter(Answer):
     """What failed for good.
 
     payload and job are returned for a single dead letter, not in a list; job is what was submitted, of its headers only the names.
@@ -78,34 +68,12 @@ class DeadLetter:
     is_payload_gone: bool = False
     job: Mapping[str, Any] | None = None
     raw: str | None = None
-    body: Mapping[str, Any]
+    body: Annotated[Mapping[str, Any], Wire("")]
     """What the scheduler answered, for a script to read."""
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "DeadLetter":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["id"],
-            tenant=body["tenant"],
-            dead_at=parse_instant(body["dead_at"]),
-            error=body["error"],
-            error_class=body["error_class"],
-            attempt=int(body["attempt"]),
-            is_replayable=bool(body["is_replayable"]),
-            job_id=body.get("job_id"),
-            target=body.get("target"),
-            schedule_id=body.get("schedule_id"),
-            tags=tuple(body.get("tags", ())),
-            payload=body.get("payload"),
-            is_payload_gone=bool(body.get("is_payload_gone")),
-            job=body.get("job"),
-            raw=body.get("raw"),
-            body=body,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay:
+class Replay(Answer):
     """What came of the replay of one letter.
 
     outcome: `replayed`, with the next attempt and when it is due; or `already_replayed`, with the job's state by now.
@@ -118,21 +86,9 @@ class Replay:
     due_at: datetime | None = None
     state: str | None = None
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Replay":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["id"],
-            job_id=body["job_id"],
-            outcome=body["outcome"],
-            attempt=body.get("attempt"),
-            due_at=parse_instant(body["due_at"]) if "due_at" in body else None,
-            state=body.get("state"),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class NotDone:
+class NotDone(Answer):
     """A letter of many that stays, and why."""
 
     id: str
@@ -141,7 +97,7 @@ class NotDone:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class Part(Answer):
     """What one request, or all of them together, did to the letters of a filter.
 
     done: how many were replayed, or purged. already_replayed: whose jobs had gone on before; 0 for a purge.
@@ -149,23 +105,11 @@ class Part:
     """
 
     matched: int
-    done: int
-    already_replayed: int
+    done: Annotated[int, Wire("replayed", or_else="purged")]
+    already_replayed: int = 0
     failed: tuple[NotDone, ...]
     examined_until: datetime
     next: str | None
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Part":
-        """Reads the scheduler's answer to a replay or a purge of many."""
-        return cls(
-            matched=int(body["matched"]),
-            done=int(body["replayed"] if "replayed" in body else body["purged"]),
-            already_replayed=int(body.get("already_replayed", 0)),
-            failed=tuple(NotDone(id=each["id"], code=each["code"], detail=each["detail"]) for each in body["failed"]),
-            examined_until=parse_instant(body["examined_until"]),
-            next=body["next"],
-        )
 
     @classmethod
     def together(cls, parts: Sequence["Part"]) -> "Part":

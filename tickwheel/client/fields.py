@@ -3,11 +3,16 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any, cast, get_args
+from typing import Any, Protocol, cast, get_args, runtime_checkable
 
 from tickwheel.client.durations import seconds
 from tickwheel.client.instants import format_instant
 from tickwheel.errors import FieldProblem, InvalidRequest
+
+
+@runtime_checkable
+class _Part(Protocol):
+    def as_json(self) -> dict[str, Any]: ...
 
 
 class Reader:
@@ -126,6 +131,8 @@ def _as_sent(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, timedelta):
         return seconds(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, list | tuple):
         return [_as_sent(each) for each in value]
-    return value.as_json() if hasattr(value, "as_json") else value
+    return value.as_json() if isinstance(value, _Part) else value

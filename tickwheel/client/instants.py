@@ -20,8 +20,3 @@ def parse_instant(value: Any) -> datetime:
 def format_instant(instant: datetime) -> str:
     """An aware instant as RFC 3339 in UTC."""
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def optional_instant(value: Any) -> datetime | None:
-    """Reads an instant, where there is one."""
-    return None if value is None else parse_instant(value)

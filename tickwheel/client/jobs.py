@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from tickwheel.client.answers import Answer
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
     Reader,
@@ -214,7 +215,7 @@ class NewJob:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Submitted:
+class Submitted(Answer):
     """The scheduler has taken the job: it is durable and will fire at `due_at`.
 
     `replayed` says that its idempotency key had been seen before and this is the first job's answer.
@@ -225,19 +226,7 @@ class Submitted:
     due_at: datetime
     state: str
     ring: Ring
-    replayed: bool
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Submitted":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["id"],
-            tenant=body["tenant"],
-            due_at=parse_instant(body["due_at"]),
-            state=body["state"],
-            ring=body["ring"],
-            replayed=bool(body.get("replayed", False)),
-        )
+    replayed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +249,7 @@ Submission = Submitted | Refused | Unanswered
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(Answer):
     """What is known about a job; a field is None where the scheduler has nothing to say yet."""
 
     id: str
@@ -277,29 +266,9 @@ class Job:
     moved_to: str | None = None
     updated_at: datetime | None = None
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Job":
-        """Reads the scheduler's answer; fields of a newer scheduler are ignored."""
-        updated_at = body.get("updated_at")
-        return cls(
-            id=body["id"],
-            tenant=body["tenant"],
-            state=body["state"],
-            due_at=parse_instant(body["due_at"]),
-            priority=body.get("priority"),
-            delivery=body.get("delivery"),
-            attempt=body.get("attempt"),
-            fence=body.get("fence"),
-            rescues=body.get("rescues"),
-            result=body.get("result"),
-            error=body.get("error"),
-            moved_to=body.get("moved_to"),
-            updated_at=parse_instant(updated_at) if updated_at else None,
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class Cancellation:
+class Cancellation(Answer):
     """`cancelled`: it will not run. `cancel_requested`: an attempt is running and is asked to stop."""
 
     id: str

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from tickwheel.client.fields import flag_problems, instant_problems, text_problems, without_none
-from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.client.answers import Answer, Wire
+from tickwheel.client.fields import flag_problems, instant_problems, said, text_problems
 from tickwheel.errors import FieldProblem, InvalidRequest
 
 Action = Literal["cancel", "reschedule", "run_now", "export"]
@@ -48,21 +48,11 @@ class JobFilter:
 
     def as_json(self) -> dict[str, Any]:
         """The filter as the API takes it."""
-        return without_none(
-            {
-                "tenant": self.tenant,
-                "due_from": self.due_from and format_instant(self.due_from),
-                "due_until": self.due_until and format_instant(self.due_until),
-                "target": self.target,
-                "schedule": self.schedule,
-                "tag": self.tag,
-                "all": self.all or None,
-            }
-        )
+        return said({**vars(self), "all": self.all or None})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Example:
+class Example(Answer):
     """A job that an operation met: matched in a dry run; or refused, and then why."""
 
     job_id: str
@@ -71,7 +61,7 @@ class Example:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation:
+class Operation(Answer):
     """An operation as it stands.
 
     share: progress, from 0 to 1. examined: rows that were read. matched: jobs that are selected, and
@@ -97,7 +87,7 @@ class Operation:
     examples: tuple[Example, ...]
     error: str | None
     parts: tuple[str, ...] | None
-    body: Mapping[str, Any]
+    body: Annotated[Mapping[str, Any], Wire("")]
     """What the scheduler answered, for a script to read."""
 
     @property
@@ -109,30 +99,3 @@ class Operation:
     def refused_count(self) -> int:
         """Selected jobs that were refused."""
         return sum(self.refused.values())
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Operation":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["id"],
-            tenant=body["tenant"],
-            action=body["action"],
-            dry_run=bool(body["dry_run"]),
-            state=body["state"],
-            stop_requested=bool(body["stop_requested"]),
-            caller=body["caller"],
-            created_at=parse_instant(body["created_at"]),
-            ended_at=parse_instant(body["ended_at"]) if "ended_at" in body else None,
-            share=float(body["share"]),
-            examined=int(body["examined"]),
-            matched=int(body["matched"]),
-            done=int(body["done"]),
-            refused={code: int(count) for code, count in body["refused"].items()},
-            examples=tuple(
-                Example(job_id=each["job_id"], code=each.get("code"), detail=each.get("detail"))
-                for each in body["examples"]
-            ),
-            error=body.get("error"),
-            parts=tuple(body["parts"]) if "parts" in body else None,
-            body=body,
-        )

@@ -5,10 +5,11 @@ are naive. The scheduler parses expressions and zones: what is wrong with those 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
     Reader,
@@ -23,7 +24,7 @@ from tickwheel.client.fields import (
     without_none,
 )
 from tickwheel.client.fires import Run
-from tickwheel.client.instants import format_instant, optional_instant, parse_instant
+from tickwheel.client.instants import format_instant, parse_instant
 from tickwheel.client.jobs import Delivery, Http, Precision, Priority, RetryPolicy, parse_http, parse_retry
 from tickwheel.client.schedule_parts import (
     Calendar,
@@ -296,8 +297,16 @@ def _parse_job(value: Any) -> dict[str, Any]:
     return fields
 
 
+def _definition_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in body.items() if name not in STANDING | {"id", "tenant"}}
+
+
+def _skip_of(body: Mapping[str, Any]) -> tuple[str, datetime]:
+    return body["reason"], parse_instant(body["at"])
+
+
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(Answer):
     """A schedule as it stands.
 
     `definition` is the JSON that NewSchedule.from_json reads, with a tenant and an id. `fires` became runs, `misfires`
@@ -309,46 +318,21 @@ class Schedule:
     tenant: str
     version: int
     status: str
-    note: str
-    definition: Mapping[str, Any]
+    note: str = ""
+    definition: Annotated[Mapping[str, Any], Wire("", read=_definition_of)]
     created_at: datetime
     changed_at: datetime
-    next_fire: datetime | None = None
+    next_fire: Annotated[datetime | None, Wire("next_fire.at")] = None
     last_fire: datetime | None = None
     last_outcome: str | None = None
     fires: int = 0
     misfires: int = 0
-    skips: Mapping[str, int]
-    last_skip: tuple[str, datetime] | None = None
+    skips: Mapping[str, int] = field(default_factory=dict[str, int])
+    last_skip: Annotated[tuple[str, datetime] | None, Wire(read=_skip_of)] = None
     failures_in_a_row: int = 0
     runs: tuple[Run, ...] = ()
-    body: Mapping[str, Any]
+    body: Annotated[Mapping[str, Any], Wire("")]
     """What the scheduler answered, for a script to read."""
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Schedule":
-        """Reads the scheduler's answer."""
-        next_fire, last_skip = body.get("next_fire"), body.get("last_skip")
-        return cls(
-            id=body["id"],
-            tenant=body["tenant"],
-            version=int(body["version"]),
-            status=body["status"],
-            note=body.get("note", ""),
-            definition={name: value for name, value in body.items() if name not in STANDING | {"id", "tenant"}},
-            created_at=parse_instant(body["created_at"]),
-            changed_at=parse_instant(body["changed_at"]),
-            next_fire=parse_instant(next_fire["at"]) if next_fire else None,
-            last_fire=optional_instant(body.get("last_fire")),
-            last_outcome=body.get("last_outcome"),
-            fires=int(body.get("fires", 0)),
-            misfires=int(body.get("misfires", 0)),
-            skips=dict(body.get("skips", {})),
-            last_skip=(last_skip["reason"], parse_instant(last_skip["at"])) if last_skip else None,
-            failures_in_a_row=int(body.get("failures_in_a_row", 0)),
-            runs=tuple(Run.from_json(run) for run in body.get("runs", ())),
-            body=body,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from tickwheel.client.answers import Answer
+
 
 @dataclass(frozen=True)
-class WebhookKey:
+class WebhookKey(Answer):
     """secret: `whsec_…`, as libraries of Standard Webhooks take it; it is not shown by `repr`."""
 
     id: str

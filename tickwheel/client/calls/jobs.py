@@ -4,17 +4,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from tickwheel.client.answers import read_answer
+from tickwheel.client.answers import Answer, Wire, read_answer
 from tickwheel.client.fields import duration_problems, instant_problems, optional_seconds, without_none
-from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.client.instants import format_instant
 from tickwheel.errors import FieldProblem, InvalidJob
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
+class Waiting(Answer):
     """A job that waits until `due_at`. `moved_from` is the id that was asked for, where it goes on under another."""
 
     id: str
@@ -23,20 +23,9 @@ class Waiting:
     due_at: datetime
     moved_from: str | None = None
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Waiting":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["id"],
-            tenant=body["tenant"],
-            state=body["state"],
-            due_at=parse_instant(body["due_at"]),
-            moved_from=body.get("moved_from"),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(Answer):
     """Why a job has not run yet, or what became of it: `reason` for programs, `detail` for people."""
 
     id: str
@@ -44,23 +33,11 @@ class Explanation:
     reason: str
     at: datetime | None
     detail: str
-    remedy: str
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Explanation":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["id"],
-            state=body["state"],
-            reason=body["reason"],
-            at=parse_instant(body["at"]) if body["at"] else None,
-            detail=body["detail"],
-            remedy=body["remedy"] if "remedy" in body else body["would_change_it"],
-        )
+    remedy: Annotated[str, Wire("remedy", or_else="would_change_it")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(Answer):
     """The attempt goes on until `lease_until`. `cancelled`: stop, and then complete or fail the job."""
 
     id: str
@@ -68,28 +45,13 @@ class Heartbeat:
     lease_until: datetime
     cancelled: bool
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Heartbeat":
-        """Reads the scheduler's answer."""
-        return cls(
-            id=body["id"],
-            state=body["state"],
-            lease_until=parse_instant(body["lease_until"]),
-            cancelled=body["cancelled"],
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class Ended(Answer):
     """The attempt has ended, and its job is in this state."""
 
     id: str
     state: str
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Ended":
-        """Reads the scheduler's answer."""
-        return cls(id=body["id"], state=body["state"])
 
 
 class JobCalls:
