@@ -73,10 +73,11 @@ def _reader_of(field: Field[Any], hint: Any, wire: Wire) -> Callable[[Any], Any]
     may_be_none = hint is Any or NoneType in get_args(hint)
 
     def read(body: Any) -> Any:
-        value = next((found for path in names if (found := _at(body, path)) is not _ABSENT), _ABSENT)
-        if value is _ABSENT:
-            return _default_of(field, may_be_none=may_be_none, path=paths[0])
-        return None if value is None and may_be_none else convert(value)
+        for path in names:
+            value = _at(body, path)
+            if value is not _ABSENT:
+                return None if value is None and may_be_none else convert(value)
+        return _default_of(field, may_be_none=may_be_none, path=paths[0])
 
     return read
 

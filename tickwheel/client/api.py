@@ -7,13 +7,12 @@ with Client() as client:
     client.schedules.put(nightly).next_fire
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import httpx
 from botocore.credentials import Credentials
@@ -28,17 +27,18 @@ from tickwheel.client.batches import (
     Encoded,
     as_submission,
     batches_of,
-    encode,
     is_worth_repeating,
     read_results,
 )
 from tickwheel.client.breakers import Breaker
+from tickwheel.client.calls.call import listed
 from tickwheel.client.calls.dead_letters import DeadLetters
 from tickwheel.client.calls.jobs import JobCalls, path_of
 from tickwheel.client.calls.operations import Operations
 from tickwheel.client.calls.schedules import Schedules
 from tickwheel.client.calls.tenants import Tenants, turn_stage
 from tickwheel.client.endpoint import LoopbackTransport, find_endpoint
+from tickwheel.client.fields import encode
 from tickwheel.client.health import Health
 from tickwheel.client.jobs import (
     Cancellation,
@@ -185,7 +185,7 @@ class Client(JobCalls):
         traceparent: W3C's, of the trace that the job belongs to: its target receives it. The client does not look for one.
         """
         repeatable, headers = job.idempotency_key is not None, _trace_headers(traceparent)
-        body = self._call("POST", "/v1/jobs", content=encode(job), repeatable=repeatable, headers=headers)
+        body = self._call("POST", "/v1/jobs", content=encode(job.as_json()), repeatable=repeatable, headers=headers)
         return read_answer(Submitted.from_json, body)
 
     def submit_many(
@@ -224,23 +224,18 @@ class Client(JobCalls):
 
         Raises ApiProblem: 409 with code `already_settled` or `too_late`, 404 for an id that no job has.
         """
-        body = self._call("DELETE", path_of(job_id), repeatable=True)
-        return read_answer(lambda answer: Cancellation(id=answer["id"], state=answer["state"]), body)
+        return read_answer(Cancellation.from_json, self._call("DELETE", path_of(job_id), repeatable=True))
 
     def breakers(self, tenant: str, *, page_size: int = 100) -> Iterator[Breaker]:
         """The destinations that a tenant's jobs leave alone because they fail, in order; a request for each page."""
-        after: str | None = ""
-        while after is not None:
-            query = urlencode({"tenant": tenant, "limit": page_size, **({"after": after} if after else {})})
-            found, after = read_answer(_read_breakers, self._call("GET", f"/v1/breakers?{query}", repeatable=True))
-            yield from found
+        return listed(self._call, "/v1/breakers", "breakers", Breaker, tenant=tenant, limit=page_size)
 
     def reset_breaker(self, tenant: str, destination: str) -> bool:
         """Closes a breaker now, of a destination or of the one that a target goes to; whether it was open.
 
         Retried after a lost answer: then what the first request closed counts as closed before.
         """
-        content = json.dumps({"tenant": tenant, "destination": destination}).encode()
+        content = encode({"tenant": tenant, "destination": destination})
         body = self._call("POST", "/v1/breakers:reset", content=content, repeatable=True)
         return read_answer(lambda answer: not answer["was_closed"], body)
 
@@ -260,11 +255,7 @@ class Client(JobCalls):
         """The keys that a tenant's requests to HTTP targets are signed with, the current one first."""
         path = f"/v1/tenants/{quote(tenant, safe='')}/webhook-keys"
         body = self._call("GET", path, repeatable=True)
-        return read_answer(
-            lambda answer: [WebhookKey(id=key["id"], secret=key["secret"]) for key in answer["keys"]],
-            body,
-            is_secret=True,
-        )
+        return read_answer(lambda answer: [WebhookKey.from_json(key) for key in answer["keys"]], body, is_secret=True)
 
     def _submit_batch(self, batch: "Sequence[Encoded]", headers: Mapping[str, str]) -> list[Submission]:
         results: dict[int, Submission] = {}
@@ -345,10 +336,6 @@ def _trace_headers(traceparent: str | None) -> dict[str, str]:
         form = "must be VERSION-TRACE-PARENT-FLAGS in lower-case hexadecimal digits, 2, 32, 16 and 2 of them"
         raise InvalidJob([FieldProblem("traceparent", form, traceparent)])
     return {"traceparent": traceparent}
-
-
-def _read_breakers(body: Any) -> tuple[list[Breaker], str | None]:
-    return [Breaker.from_json(breaker) for breaker in body["breakers"]], body["next"]
 
 
 def _json_of(response: httpx.Response) -> Any:

@@ -1,17 +1,11 @@
 """Many jobs in requests that the scheduler takes, and one result for each of them."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tickwheel.client.jobs import (
-    NewJob,
-    Refused,
-    Submission,
-    Submitted,
-    Unanswered,
-)
+from tickwheel.client.fields import encode
+from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
 from tickwheel.errors import ApiProblem, Unreachable
 
 MOST_JOBS_A_REQUEST = 500
@@ -28,17 +22,12 @@ class Encoded:
     body: bytes
 
 
-def encode(job: NewJob) -> bytes:
-    """The body of a job in compact JSON."""
-    return json.dumps(job.as_json(), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-
-
 def batches_of(jobs: Iterable[NewJob], most_jobs: int) -> Iterator[list[Encoded]]:
     """The jobs in requests of at most so many, and below the size that one may have."""
     batch: list[Encoded] = []
     size = 0
     for job in jobs:
-        encoded = Encoded(job, encode(job))
+        encoded = Encoded(job, encode(job.as_json()))
         if batch and (len(batch) == most_jobs or size + len(encoded.body) > MOST_BYTES_A_REQUEST):
             yield batch
             batch, size = [], 0

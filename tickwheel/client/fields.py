@@ -1,25 +1,30 @@
 """Fields of what is sent: read from JSON one by one, and checked so that every problem is named at once."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import date, datetime, timedelta
-from typing import Any, Protocol, cast, get_args, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from tickwheel.client.durations import seconds
 from tickwheel.client.instants import format_instant
 from tickwheel.errors import FieldProblem, InvalidRequest
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-@runtime_checkable
-class _Part(Protocol):
-    def as_json(self) -> dict[str, Any]: ...
+T = TypeVar("T")
+Parsers = Mapping[str, Callable[[Any], Any]]
+"""How fields are read, by their names."""
 
 
 class Reader:
-    """Takes the fields of a JSON object one by one and gathers what is wrong with them."""
+    """Takes the fields of a JSON object one by one and gathers what is wrong with them. prefix: of their names in that."""
 
-    def __init__(self, body: dict[str, Any]) -> None:
+    def __init__(self, body: Mapping[str, Any], *, prefix: str = "") -> None:
         self._left = dict(body)
+        self._prefix = prefix
         self.problems: list[FieldProblem] = []
 
     def take(self, field: str, parse: Callable[[Any], Any] | None = None) -> Any:
@@ -32,12 +37,65 @@ class Reader:
         except InvalidRequest as invalid:
             self.problems += invalid.problems
         except ValueError as error:
-            self.problems.append(FieldProblem(field, str(error)))
+            self.problems.append(FieldProblem(self._prefix + field, str(error)))
         return None
+
+    def take_all(self, names: Iterable[str], parsers: Parsers) -> dict[str, Any]:
+        """What there is of these fields, each read by its parser, or as it is."""
+        return without_none({name: self.take(name, parsers.get(name)) for name in names})
 
     def refuse_the_rest(self, whole: str) -> None:
         """Notes a problem for each field that has not been taken: there is none of that name in the whole."""
-        self.problems += [FieldProblem(field, f"is not a field of {whole}") for field in self._left]
+        self.problems += [FieldProblem(self._prefix + field, f"is not a field of {whole}") for field in self._left]
+
+    def make(
+        self,
+        kind: Callable[..., T],
+        values: Mapping[str, Any],
+        error: type[InvalidRequest],
+        aliases: Mapping[str, str] = MappingProxyType({}),
+    ) -> T:
+        """The value of what was taken, or raises all problems: those that reading found, and what else the value has.
+
+        aliases: what problems of the value call a field.
+        """
+        try:
+            made = kind(**values)
+        except error as invalid:
+            unread = {problem.field.partition(".")[0] for problem in self.problems}
+            unread |= {aliases[name] for name in unread if name in aliases}
+            self.problems += [each for each in invalid.problems if each.field.partition(".")[0] not in unread]
+        else:
+            if not self.problems:
+                return made
+        raise error(self.problems)
+
+
+def read_part(
+    name: str,
+    body: Any,
+    kind: Callable[..., T],
+    error: type[InvalidRequest],
+    *,
+    names: Iterable[str],
+    whole: str,
+    parsers: Parsers = MappingProxyType({}),
+    is_secret: bool = False,
+) -> T:
+    """A value of the fields of a JSON object that is a part of a request; raises all problems, by their names in it."""
+    if not isinstance(body, dict):
+        raise error([FieldProblem(name, "is a JSON object", None if is_secret else body)])
+    reader = Reader(body, prefix=f"{name}.")
+    values = reader.take_all(names, parsers)
+    reader.refuse_the_rest(whole)
+    if reader.problems:
+        raise error(reader.problems)
+    return kind(**values)
+
+
+def names_of(kind: type["DataclassInstance"]) -> list[str]:
+    """The names of the fields of a value."""
+    return [field.name for field in fields(kind)]
 
 
 def text_problems(field: str, value: Any) -> list[FieldProblem]:
@@ -104,19 +162,14 @@ def payload_problems(payload: Any) -> list[FieldProblem]:
     return []
 
 
-def optional_seconds(duration: timedelta | None) -> int | float | None:
-    """A duration as the API takes it, or None."""
-    return None if duration is None else seconds(duration)
-
-
-def without_none(fields: dict[str, Any]) -> dict[str, Any]:
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """What has been said of these fields."""
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def said(fields: Mapping[str, Any]) -> dict[str, Any]:
+def said(values: Mapping[str, Any]) -> dict[str, Any]:
     """What has been said of these fields, as the API takes it: only a payload may be an empty list or object."""
-    found = {name: value if name == "payload" else _as_sent(value) for name, value in fields.items()}
+    found = {name: value if name == "payload" else _as_sent(value) for name, value in values.items()}
     return {
         name: value
         for name, value in found.items()
@@ -125,14 +178,21 @@ def said(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_sent(value: Any) -> Any:
+    if value is None or isinstance(value, (str, int, float)):
+        return value
     if isinstance(value, datetime):
         return format_instant(value)
-    if isinstance(value, date):
-        return value.isoformat()
     if isinstance(value, timedelta):
         return seconds(value)
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence):
         return [_as_sent(each) for each in value]
-    return value.as_json() if isinstance(value, _Part) else value
+    return value.as_json()
+
+
+def encode(body: Any) -> bytes:
+    """The body of a request in compact JSON."""
+    return json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tickwheel.client.answers import Answer
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
+    Parsers,
     Reader,
     choice_problems,
     duration_problems,
@@ -18,12 +19,13 @@ from tickwheel.client.fields import (
     header_problems,
     instant_problems,
     list_problems,
-    optional_seconds,
+    names_of,
     payload_problems,
+    read_part,
+    said,
     text_problems,
-    without_none,
 )
-from tickwheel.client.instants import format_instant, parse_instant
+from tickwheel.client.instants import parse_instant
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
 
 Priority = Literal["critical", "high", "normal", "low"]
@@ -61,15 +63,7 @@ class RetryPolicy:
 
     def as_json(self) -> dict[str, Any]:
         """The policy on the wire, without what is left to the scheduler."""
-        return without_none(
-            {
-                "strategy": self.strategy,
-                "attempts": self.attempts,
-                "base": optional_seconds(self.base),
-                "cap": optional_seconds(self.cap),
-                "max_age": optional_seconds(self.max_age),
-            }
-        )
+        return said(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,33 +91,17 @@ class Http:
 
     def as_json(self) -> dict[str, Any]:
         """The call on the wire, without what is left to the scheduler."""
-        said = {
-            "method": self.method,
-            "headers": dict(self.headers),
-            "success": list(self.success),
-            "retry_on": list(self.retry_on),
-        }
-        return {name: value for name, value in said.items() if value}
+        return said(vars(self))
 
 
-@dataclass(frozen=True)
-class NewJob:
-    """A job to submit: `target` is a URL, `handler:NAME` or an ARN, and one of `run_at` and `delay`, or neither for now.
+@dataclass(frozen=True, kw_only=True)
+class JobFields:
+    """What is said of a job besides its target, whose it is and when it runs; None takes the scheduler's default.
 
-    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are
-    labels.
-    A field left None takes the scheduler's default. An `idempotency_key` makes a repeated submission answer with
-    the first job, and so makes it safe to send again when an answer was lost; it costs one write unit.
-    Raises InvalidJob, naming every problem at once.
+    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels.
     """
 
-    target: str
-    _: KW_ONLY
-    tenant: str
     payload: Any = None
-    run_at: datetime | None = None
-    delay: timedelta | None = None
-    idempotency_key: str | None = None
     priority: Priority | None = None
     delivery: Delivery | None = None
     precision: Precision | None = None
@@ -134,20 +112,42 @@ class NewJob:
     asynchronous: bool | None = None
     tags: Sequence[str] = ()
 
+    def field_problems(self, prefix: str = "") -> list[FieldProblem]:
+        """What is wrong with these fields, by their names behind a prefix."""
+        return [
+            *payload_problems(self.payload),
+            *choice_problems(f"{prefix}priority", self.priority, Priority),
+            *choice_problems(f"{prefix}delivery", self.delivery, Delivery),
+            *choice_problems(f"{prefix}precision", self.precision, Precision),
+            *duration_problems(f"{prefix}timeout", self.timeout),
+            *duration_problems(f"{prefix}expires_after", self.expires_after),
+            *flag_problems(f"{prefix}asynchronous", self.asynchronous),
+            *list_problems(f"{prefix}tags", self.tags, str, "texts"),
+        ]
+
+
+@dataclass(frozen=True)
+class NewJob(JobFields):
+    """A job to submit: `target` is a URL, `handler:NAME` or an ARN, and one of `run_at` and `delay`, or neither for now.
+
+    An `idempotency_key` makes a repeated submission answer with the first job, and so makes it safe to send again when
+    an answer was lost; it costs one write unit. Raises InvalidJob, naming every problem at once.
+    """
+
+    target: str
+    _: KW_ONLY
+    tenant: str
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    idempotency_key: str | None = None
+
     def __post_init__(self) -> None:
         problems = [
             *text_problems("target", self.target),
             *text_problems("tenant", self.tenant),
-            *payload_problems(self.payload),
             *instant_problems("run_at", self.run_at),
             *duration_problems("delay", self.delay),
-            *choice_problems("priority", self.priority, Priority),
-            *choice_problems("delivery", self.delivery, Delivery),
-            *choice_problems("precision", self.precision, Precision),
-            *duration_problems("timeout", self.timeout),
-            *duration_problems("expires_after", self.expires_after),
-            *flag_problems("asynchronous", self.asynchronous),
-            *list_problems("tags", self.tags, str, "texts"),
+            *self.field_problems(),
         ]
         if self.idempotency_key is not None:
             problems += text_problems("idempotency_key", self.idempotency_key)
@@ -159,25 +159,7 @@ class NewJob:
 
     def as_json(self) -> dict[str, Any]:
         """The body of a submission, without what is left to the scheduler."""
-        return without_none(
-            {
-                "tenant": self.tenant,
-                "target": self.target,
-                "payload": self.payload,
-                "run_at": self.run_at and format_instant(self.run_at),
-                "delay": optional_seconds(self.delay),
-                "idempotency_key": self.idempotency_key,
-                "priority": self.priority,
-                "delivery": self.delivery,
-                "precision": self.precision,
-                "retry": self.retry and self.retry.as_json(),
-                "timeout": optional_seconds(self.timeout),
-                "expires_after": optional_seconds(self.expires_after),
-                "http": (self.http and self.http.as_json()) or None,
-                "asynchronous": self.asynchronous,
-                "tags": list(self.tags) or None,
-            }
-        )
+        return said(vars(self))
 
     @classmethod
     def from_json(cls, body: Any) -> "NewJob":
@@ -185,33 +167,9 @@ class NewJob:
         if not isinstance(body, dict):
             raise InvalidJob([FieldProblem("job", "is a JSON object")])
         reader = Reader(body)
-        fields = {
-            "target": reader.take("target"),
-            "tenant": reader.take("tenant"),
-            "payload": reader.take("payload"),
-            "run_at": reader.take("run_at", parse_instant),
-            "delay": reader.take("delay", parse_duration),
-            "idempotency_key": reader.take("idempotency_key"),
-            "priority": reader.take("priority"),
-            "delivery": reader.take("delivery"),
-            "precision": reader.take("precision"),
-            "retry": reader.take("retry", parse_retry),
-            "timeout": reader.take("timeout", parse_duration),
-            "expires_after": reader.take("expires_after", parse_duration),
-            "http": reader.take("http", parse_http),
-            "asynchronous": reader.take("asynchronous"),
-            "tags": reader.take("tags") or (),
-        }
+        values = reader.take_all(names_of(cls), JOB_PARSERS)
         reader.refuse_the_rest("a job")
-        try:
-            job = cls(**fields)
-        except InvalidJob as invalid:
-            unread = {problem.field for problem in reader.problems}
-            reader.problems += [problem for problem in invalid.problems if problem.field not in unread]
-        else:
-            if not reader.problems:
-                return job
-        raise InvalidJob(reader.problems)
+        return reader.make(cls, {"target": None, "tenant": None, **values}, InvalidJob)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,37 +233,25 @@ class Cancellation(Answer):
     state: Literal["cancelled", "cancel_requested"]
 
 
-def parse_retry(body: Any) -> RetryPolicy:
-    """Reads a retry policy from JSON; raises InvalidJob with every problem."""
-    if not isinstance(body, dict):
-        raise InvalidJob([FieldProblem("retry", "is a JSON object", body)])
-    reader = Reader({f"retry.{name}": value for name, value in body.items()})
-    fields = {
-        "strategy": reader.take("retry.strategy"),
-        "attempts": reader.take("retry.attempts"),
-        "base": reader.take("retry.base", parse_duration),
-        "cap": reader.take("retry.cap", parse_duration),
-        "max_age": reader.take("retry.max_age", parse_duration),
-    }
-    reader.refuse_the_rest("a job")
-    _refuse(reader.problems)
-    return RetryPolicy(**fields)
+def _parse_retry(body: Any) -> RetryPolicy:
+    durations = {"base": parse_duration, "cap": parse_duration, "max_age": parse_duration}
+    names = names_of(RetryPolicy)
+    return read_part("retry", body, RetryPolicy, InvalidJob, names=names, whole="a job", parsers=durations)
 
 
-def parse_http(body: Any) -> Http:
-    """Reads how an HTTP target is called from JSON; raises InvalidJob with every problem."""
-    if not isinstance(body, dict):
-        raise InvalidJob([FieldProblem("http", "is a JSON object")])
-    reader = Reader({f"http.{name}": value for name, value in body.items()})
-    fields = {
-        "method": reader.take("http.method"),
-        "headers": reader.take("http.headers") or {},
-        "success": reader.take("http.success") or (),
-        "retry_on": reader.take("http.retry_on") or (),
-    }
-    reader.refuse_the_rest("a job")
-    _refuse(reader.problems)
-    return Http(**fields)
+def _parse_http(body: Any) -> Http:
+    return read_part("http", body, Http, InvalidJob, names=names_of(Http), whole="a job", is_secret=True)
+
+
+JOB_PARSERS: Parsers = {
+    "run_at": parse_instant,
+    "delay": parse_duration,
+    "retry": _parse_retry,
+    "timeout": parse_duration,
+    "expires_after": parse_duration,
+    "http": _parse_http,
+}
+"""How the fields of a job are read that are not taken as they are."""
 
 
 def _refuse(problems: list[FieldProblem]) -> None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any, Literal, get_args
 
-from tickwheel.client.durations import parse_duration, seconds
+from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
     Reader,
     choice_problems,
     duration_problems,
-    optional_seconds,
+    names_of,
+    read_part,
+    said,
     text_problems,
     without_none,
 )
@@ -47,13 +49,7 @@ class Every:
 
     def as_json(self) -> dict[str, Any]:
         """The rule on the wire."""
-        return without_none(
-            {
-                "interval": seconds(self.interval),
-                "phase": optional_seconds(self.phase),
-                "from": "end" if self.from_end else None,
-            }
-        )
+        return said({"interval": self.interval, "phase": self.phase, "from": "end" if self.from_end else None})
 
 
 @dataclass(frozen=True)
@@ -114,24 +110,18 @@ class Calendar:
 
     def as_json(self) -> dict[str, Any]:
         """The calendar on the wire."""
-        said = {
-            "exclude": [day.isoformat() for day in self.exclude],
-            "holidays": list(self.holidays),
-            "weekends": self.weekends,
-            "roll": self.roll,
-        }
-        return {name: value for name, value in said.items() if value}
+        return said({**vars(self), "weekends": self.weekends or None})
 
 
 def parse_every(value: Any) -> timedelta | Every:
     """Reads an interval, or its JSON; raises ValueError."""
     if not isinstance(value, dict):
         return parse_duration(value)
-    reader = Reader({f"every.{name}": part for name, part in value.items()})
-    anchor = reader.take("every.from")
+    reader = Reader(value, prefix="every.")
+    anchor = reader.take("from")
     fields = {
-        "interval": reader.take("every.interval", parse_duration),
-        "phase": reader.take("every.phase", parse_duration),
+        "interval": reader.take("interval", parse_duration),
+        "phase": reader.take("phase", parse_duration),
         "from_end": anchor == "end",
     }
     reader.problems += choice_problems("every.from", anchor, Literal["start", "end"])
@@ -149,18 +139,9 @@ def parse_recurrence(value: Any) -> Recurrence:
 
 def parse_calendar(value: Any) -> Calendar:
     """Reads a calendar from its JSON; raises InvalidSchedule with every problem."""
-    if not isinstance(value, dict):
-        raise InvalidSchedule([FieldProblem("calendar", "is a JSON object", value)])
-    reader = Reader({f"calendar.{name}": part for name, part in value.items()})
-    fields = {
-        "exclude": reader.take("calendar.exclude", _parse_dates) or (),
-        "holidays": reader.take("calendar.holidays", _parse_list) or (),
-        "weekends": reader.take("calendar.weekends") or False,
-        "roll": reader.take("calendar.roll"),
-    }
-    reader.refuse_the_rest("a calendar")
-    refuse(reader.problems)
-    return Calendar(**fields)
+    parsers = {"exclude": _parse_dates, "holidays": _parse_list}
+    names = names_of(Calendar)
+    return read_part("calendar", value, Calendar, InvalidSchedule, names=names, whole="a calendar", parsers=parsers)
 
 
 def _parse_dates(value: Any) -> list[date]:

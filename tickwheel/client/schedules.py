@@ -12,20 +12,19 @@ from typing import Annotated, Any, Literal
 from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
+    Parsers,
     Reader,
     choice_problems,
     duration_problems,
-    flag_problems,
     instant_problems,
-    list_problems,
-    optional_seconds,
-    payload_problems,
+    names_of,
+    read_part,
+    said,
     text_problems,
-    without_none,
 )
 from tickwheel.client.fires import Run
-from tickwheel.client.instants import format_instant, parse_instant
-from tickwheel.client.jobs import Delivery, Http, Precision, Priority, RetryPolicy, parse_http, parse_retry
+from tickwheel.client.instants import parse_instant
+from tickwheel.client.jobs import JOB_PARSERS, JobFields
 from tickwheel.client.schedule_parts import (
     Calendar,
     Every,
@@ -69,11 +68,11 @@ STANDING = frozenset(
 
 
 @dataclass(frozen=True)
-class NewSchedule:
+class NewSchedule(JobFields):
     """A schedule to put: exactly one of `at`, `cron`, `every`, `rrule` and `poisson` (events a day), and a job.
 
-    A field left None takes the scheduler's default. `target` and the fields below it are the job's, as in NewJob;
-    strings in its payload may refer to the fire, such as `{{tickwheel.fire_time}}`.
+    A field left None takes the scheduler's default. `target` and the fields of JobFields are the job's; strings in its
+    payload may refer to the fire, such as `{{tickwheel.fire_time}}`.
     Raises InvalidSchedule, naming every problem at once.
     """
 
@@ -102,16 +101,6 @@ class NewSchedule:
     pause_after_failures: int | None = None
     history: int | None = None
     target: str
-    payload: Any = None
-    priority: Priority | None = None
-    delivery: Delivery | None = None
-    precision: Precision | None = None
-    retry: RetryPolicy | None = None
-    timeout: timedelta | None = None
-    expires_after: timedelta | None = None
-    http: Http | None = None
-    asynchronous: bool | None = None
-    tags: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         problems = [
@@ -132,46 +121,15 @@ class NewSchedule:
             *_count_problems("pause_after_failures", self.pause_after_failures),
             *_count_problems("history", self.history),
             *text_problems("job.target", self.target),
-            *payload_problems(self.payload),
-            *choice_problems("job.priority", self.priority, Priority),
-            *choice_problems("job.delivery", self.delivery, Delivery),
-            *choice_problems("job.precision", self.precision, Precision),
-            *duration_problems("job.timeout", self.timeout),
-            *duration_problems("job.expires_after", self.expires_after),
-            *flag_problems("job.asynchronous", self.asynchronous),
-            *list_problems("job.tags", self.tags, str, "texts"),
+            *self.field_problems("job."),
         ]
         refuse(problems)
 
     def as_json(self) -> dict[str, Any]:
         """The definition on the wire, without what is left to the scheduler."""
-        every = self.every.as_json() if isinstance(self.every, Every) else optional_seconds(self.every)
-        return without_none(
-            {
-                "at": self.at and format_instant(self.at),
-                "cron": self.cron,
-                "every": every,
-                "rrule": self.rrule and self.rrule.as_json(),
-                "poisson": None if self.poisson is None else {"per_day": self.poisson},
-                "timezone": self.timezone,
-                "gap": self.gap,
-                "fold": self.fold,
-                "windows": [window.as_json() for window in self.windows] or None,
-                "window_mode": self.window_mode,
-                "calendar": self.calendar and self.calendar.as_json(),
-                "spread": optional_seconds(self.spread),
-                "jitter": optional_seconds(self.jitter),
-                "start": self.start and format_instant(self.start),
-                "end": self.end and format_instant(self.end),
-                "max_runs": self.max_runs,
-                "misfire": self.misfire,
-                "max_lateness": optional_seconds(self.max_lateness),
-                "overlap": self.overlap,
-                "pause_after_failures": self.pause_after_failures,
-                "history": self.history,
-                "job": self._job_json(),
-            }
-        )
+        own = {name: value for name, value in vars(self).items() if name not in ("id", "tenant", *_JOB)}
+        poisson = None if self.poisson is None else {"per_day": self.poisson}
+        return said({**own, "poisson": poisson, "job": said({name: getattr(self, name) for name in _JOB})})
 
     @classmethod
     def from_json(cls, body: Any) -> "NewSchedule":
@@ -186,45 +144,12 @@ class NewSchedule:
         if body.get("status") not in (None, "active"):
             message = "would be lost, and the schedule would go on: leave it out if that is meant"
             reader.problems.append(FieldProblem("status", message, body["status"]))
-        fields = {
-            "id": reader.take("id"),
-            "tenant": reader.take("tenant"),
-            "at": reader.take("at", parse_instant),
-            "cron": reader.take("cron"),
-            "every": reader.take("every", parse_every),
-            "rrule": reader.take("rrule", parse_recurrence),
-            "poisson": reader.take("poisson", _parse_poisson),
-            "timezone": reader.take("timezone"),
-            "gap": reader.take("gap"),
-            "fold": reader.take("fold"),
-            "windows": reader.take("windows", _parse_windows) or (),
-            "window_mode": reader.take("window_mode"),
-            "calendar": reader.take("calendar", parse_calendar),
-            "spread": reader.take("spread", parse_duration),
-            "jitter": reader.take("jitter", parse_duration),
-            "start": reader.take("start", parse_instant),
-            "end": reader.take("end", parse_instant),
-            "max_runs": reader.take("max_runs"),
-            "misfire": reader.take("misfire"),
-            "max_lateness": reader.take("max_lateness", parse_duration),
-            "overlap": reader.take("overlap"),
-            "pause_after_failures": reader.take("pause_after_failures"),
-            "history": reader.take("history"),
-            **(reader.take("job", _parse_job) or {"target": None}),
-        }
+        job = reader.take("job", _parse_job) or {}
+        own = reader.take_all((name for name in names_of(cls) if name not in _JOB), _PARSERS)
         reader.refuse_the_rest("a schedule")
-        try:
-            schedule = cls(**fields)
-        except InvalidSchedule as invalid:
-            unread = {problem.field.partition(".")[0] for problem in reader.problems}
-            # A rule or a job that could not be read is there all the same.
-            unread |= {"rule"} if unread & set(RULES) else set()
-            named = [problem for problem in invalid.problems if problem.field.partition(".")[0] not in unread]
-            reader.problems += named
-        else:
-            if not reader.problems:
-                return schedule
-        raise InvalidSchedule(reader.problems)
+        values = {"id": None, "tenant": None, "target": None, **own, **job}
+        # A rule that could not be read is there all the same.
+        return reader.make(cls, values, InvalidSchedule, aliases=dict.fromkeys(RULES, "rule"))
 
     def _rule_problems(self) -> list[FieldProblem]:
         given = [name for name in RULES if getattr(self, name) is not None]
@@ -239,23 +164,6 @@ class NewSchedule:
         if self.poisson is not None and (isinstance(self.poisson, bool) or not isinstance(self.poisson, int | float)):
             problems.append(FieldProblem("poisson.per_day", "is a number", self.poisson))
         return problems
-
-    def _job_json(self) -> dict[str, Any]:
-        return without_none(
-            {
-                "target": self.target,
-                "payload": self.payload,
-                "priority": self.priority,
-                "delivery": self.delivery,
-                "precision": self.precision,
-                "retry": self.retry and self.retry.as_json(),
-                "timeout": optional_seconds(self.timeout),
-                "expires_after": optional_seconds(self.expires_after),
-                "http": (self.http and self.http.as_json()) or None,
-                "asynchronous": self.asynchronous,
-                "tags": list(self.tags) or None,
-            }
-        )
 
 
 def _count_problems(field: str, value: Any) -> list[FieldProblem]:
@@ -276,25 +184,24 @@ def _parse_windows(value: Any) -> list[Window]:
 
 
 def _parse_job(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidSchedule([FieldProblem("job", "is a JSON object")])
-    reader = Reader({f"job.{name}": part for name, part in value.items()})
-    fields = {
-        "target": reader.take("job.target"),
-        "payload": reader.take("job.payload"),
-        "priority": reader.take("job.priority"),
-        "delivery": reader.take("job.delivery"),
-        "precision": reader.take("job.precision"),
-        "retry": reader.take("job.retry", parse_retry),
-        "timeout": reader.take("job.timeout", parse_duration),
-        "expires_after": reader.take("job.expires_after", parse_duration),
-        "http": reader.take("job.http", parse_http),
-        "asynchronous": reader.take("job.asynchronous"),
-        "tags": reader.take("job.tags") or (),
-    }
-    reader.refuse_the_rest("a schedule's job")
-    refuse(reader.problems)
-    return fields
+    whole = "a schedule's job"
+    return read_part("job", value, dict, InvalidSchedule, names=_JOB, whole=whole, parsers=JOB_PARSERS, is_secret=True)
+
+
+_JOB = ("target", *names_of(JobFields))
+_PARSERS: Parsers = {
+    "at": parse_instant,
+    "every": parse_every,
+    "rrule": parse_recurrence,
+    "poisson": _parse_poisson,
+    "windows": _parse_windows,
+    "calendar": parse_calendar,
+    "spread": parse_duration,
+    "jitter": parse_duration,
+    "start": parse_instant,
+    "end": parse_instant,
+    "max_lateness": parse_duration,
+}
 
 
 def _definition_of(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -53,10 +53,14 @@ def _options_of(taker: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         kind, left_out = _set_of(parameter)
         if kind is None:
             yield parameter
-            continue
-        for option in _options_of(kind):
-            if option.name not in left_out:
-                yield option if kind.panel is None else _in_panel(option, kind.panel)
+        else:
+            yield from (option for option in _options_in(kind) if option.name not in left_out)
+
+
+@functools.cache
+def _options_in(kind: type[OptionSet]) -> tuple[inspect.Parameter, ...]:
+    options = tuple(_options_of(kind))
+    return options if kind.panel is None else tuple(_in_panel(option, kind.panel) for option in options)
 
 
 def _set_of(parameter: inspect.Parameter) -> tuple[type[OptionSet] | None, tuple[str, ...]]:

@@ -4,15 +4,14 @@ All of them are sent again by themselves when an answer was lost: a job is repla
 once. Only an `at_least_once` job, which keeps no row, may run again.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from tickwheel.client.answers import read_answer
-from tickwheel.client.calls.schedules import Call
+from tickwheel.client.calls.call import Call, listed, pages_of
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, Matches, Part, Replay
-from tickwheel.client.fields import without_none
+from tickwheel.client.fields import encode, without_none
 
 _PATH = "/v1/dead-letters"
 _MOST_SHOWN = 10
@@ -26,12 +25,7 @@ class DeadLetters:
 
     def list(self, matching: DeadLetterFilter, *, page_size: int = 50) -> Iterator[DeadLetter]:
         """The letters that match, newest first; a request for each page, some of which may be empty."""
-        after: str | None = ""
-        while after is not None:
-            query = {**matching.as_json(), "limit": page_size, **({"after": after} if after else {})}
-            page = self._call("GET", f"{_PATH}?{urlencode(query)}", repeatable=True)
-            found, after = read_answer(_read_page, page)
-            yield from found
+        return listed(self._call, _PATH, "dead_letters", DeadLetter, **matching.as_json(), limit=page_size)
 
     def get(self, letter_id: str) -> DeadLetter:
         """The letter with its payload; ApiProblem (404) when it was replayed or purged, or has expired."""
@@ -86,18 +80,12 @@ class DeadLetters:
         return Part.together(parts)
 
     def _parts(self, verb: str, body: dict[str, Any]) -> Iterator[Any]:
-        after: str | None = ""
-        while after is not None:
-            asked = {**body, **({"after": after} if after else {})}
-            content = json.dumps(asked, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-            answer = self._call("POST", f"{_PATH}:{verb}", repeatable=True, content=content)
-            after = read_answer(lambda answer: answer["next"], answer)
-            yield answer
+        def ask(after: str | None) -> Any:
+            content = encode(without_none({**body, "after": after}))
+            return self._call("POST", f"{_PATH}:{verb}", repeatable=True, content=content)
+
+        return pages_of(ask)
 
 
 def _path_of(letter_id: str) -> str:
     return f"{_PATH}/{quote(letter_id, safe='')}"
-
-
-def _read_page(answer: Any) -> tuple[list[DeadLetter], str | None]:
-    return [DeadLetter.from_json(letter) for letter in answer["dead_letters"]], answer["next"]

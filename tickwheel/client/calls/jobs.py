@@ -1,6 +1,5 @@
 """The calls about a job that was submitted: what its owner changes, and what its target reports."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,8 +7,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from tickwheel.client.answers import Answer, Wire, read_answer
-from tickwheel.client.fields import duration_problems, instant_problems, optional_seconds, without_none
-from tickwheel.client.instants import format_instant
+from tickwheel.client.fields import duration_problems, encode, instant_problems, said, without_none
 from tickwheel.errors import FieldProblem, InvalidJob
 
 
@@ -74,13 +72,11 @@ class JobCalls:
             problems.append(FieldProblem("run_at", "give run_at or delay, and not both"))
         if problems:
             raise InvalidJob(problems)
-        return self.edit(
-            job_id, without_none({"run_at": run_at and format_instant(run_at), "delay": optional_seconds(delay)})
-        )
+        return self.edit(job_id, said({"run_at": run_at, "delay": delay}))
 
     def edit(self, job_id: str, changes: Mapping[str, Any]) -> Waiting:
         """Changes parts of a job that waits: an RFC 7396 merge patch of its JSON, where None gives a field its usual value."""
-        body = self._call("PATCH", path_of(job_id), content=_encode(changes), repeatable=True)
+        body = self._call("PATCH", path_of(job_id), content=encode(changes), repeatable=True)
         return read_answer(Waiting.from_json, body)
 
     def explain(self, job_id: str) -> Explanation:
@@ -93,7 +89,7 @@ class JobCalls:
         The lease is 1 s to 12 h, and without one the timeout of the job and 5 s. ApiProblem (409) with the code
         `stale_fence` or `already_settled`: the attempt is over, so stop.
         """
-        asked = without_none({"fence": fence, "lease": optional_seconds(lease)})
+        asked = said({"fence": fence, "lease": lease})
         return read_answer(Heartbeat.from_json, self._tell(job_id, "heartbeat", asked))
 
     def complete(self, job_id: str, *, fence: int, result: Any = None) -> Ended:
@@ -111,18 +107,11 @@ class JobCalls:
         retry_after: timedelta | None = None,
     ) -> Ended:
         """Tells that the target of an attempt has failed: the job is tried again as its policy says, unless `permanent`."""
-        asked = without_none(
-            {
-                "fence": fence,
-                "error": error,
-                "permanent": permanent or None,
-                "retry_after": optional_seconds(retry_after),
-            }
-        )
+        asked = said({"fence": fence, "error": error, "permanent": permanent or None, "retry_after": retry_after})
         return read_answer(Ended.from_json, self._tell(job_id, "fail", asked))
 
     def _tell(self, job_id: str, verb: str, body: Mapping[str, Any]) -> Any:
-        return self._call("POST", f"{path_of(job_id)}/{verb}", content=_encode(body), repeatable=True)
+        return self._call("POST", f"{path_of(job_id)}/{verb}", content=encode(body), repeatable=True)
 
     def _call(
         self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
@@ -134,7 +123,3 @@ class JobCalls:
 def path_of(job_id: str) -> str:
     """The path of a job."""
     return f"/v1/jobs/{quote(job_id, safe='')}"
-
-
-def _encode(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()

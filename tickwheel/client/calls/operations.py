@@ -4,7 +4,6 @@ All of them are sent again by themselves when an answer was lost: what starts an
 which a repeat is the same operation.
 """
 
-import json
 import time
 import uuid
 import zlib
@@ -12,13 +11,11 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from tickwheel.client.answers import read_answer
-from tickwheel.client.calls.schedules import Call
-from tickwheel.client.durations import seconds
-from tickwheel.client.fields import duration_problems, instant_problems, optional_seconds, without_none
-from tickwheel.client.instants import format_instant
+from tickwheel.client.calls.call import Call, listed
+from tickwheel.client.fields import duration_problems, encode, instant_problems, said, without_none
 from tickwheel.client.operations import JobFilter, Operation
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidRequest, Unreachable
 
@@ -76,13 +73,7 @@ class Operations:
             problems.append(FieldProblem("to", "give by or to, and not both"))
         if problems:
             raise InvalidRequest(problems)
-        shift = without_none(
-            {
-                "by": None if by is None else seconds(by),
-                "to": to and format_instant(to),
-                "spread": optional_seconds(spread),
-            }
-        )
+        shift = said({"by": by, "to": to, "spread": spread})
         return self._start({**matching.as_json(), "action": "reschedule", **shift}, dry_run, idempotency_key)
 
     def run_now(
@@ -107,12 +98,7 @@ class Operations:
 
     def list(self, *, tenant: str, page_size: int = 100) -> Iterator[Operation]:
         """The tenant's operations in the order of their ids, which are random; a request for each page."""
-        after: str | None = ""
-        while after is not None:
-            query = urlencode({"tenant": tenant, "limit": page_size, **({"after": after} if after else {})})
-            page = self._call("GET", f"{_PATH}?{query}", repeatable=True)
-            found, after = read_answer(_read_page, page)
-            yield from found
+        return listed(self._call, _PATH, "operations", Operation, tenant=tenant, limit=page_size)
 
     def stop(self, operation_id: str, *, tenant: str) -> Operation:
         """Lets it end at its next step; what it has done stays done. Nothing happens to what is over."""
@@ -171,8 +157,8 @@ class Operations:
 
     def _start(self, body: dict[str, Any], dry_run: bool, key: str | None) -> Operation:
         asked = {**body, **({"dry_run": True} if dry_run else {})}
-        content = json.dumps(asked, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-        return self._read(self._call("POST", _PATH, repeatable=True, content=content, key=key or uuid.uuid4().hex))
+        key = key or uuid.uuid4().hex
+        return self._read(self._call("POST", _PATH, repeatable=True, content=encode(asked), key=key))
 
     def _read(self, answer: Any) -> Operation:
         return read_answer(Operation.from_json, answer, is_secret=True)
@@ -180,10 +166,6 @@ class Operations:
 
 def _path_of(operation_id: str, tenant: str) -> str:
     return f"{_PATH}/{quote(tenant, safe='')}/{quote(operation_id, safe='')}"
-
-
-def _read_page(answer: Any) -> tuple[list[Operation], str | None]:
-    return [Operation.from_json(operation) for operation in answer["operations"]], answer["next"]
 
 
 def _missing(problem: ApiProblem) -> ApiProblem:

@@ -4,16 +4,16 @@ All of them are sent again by themselves when an answer was lost: putting, chang
 and what starts jobs carries an idempotency key, with which a repeat is the same run.
 """
 
-import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from tickwheel.client.answers import read_answer
-from tickwheel.client.fields import optional_seconds, without_none
+from tickwheel.client.calls.call import Call, listed
+from tickwheel.client.fields import encode, said, without_none
 from tickwheel.client.fires import Backfill, Difference, Fire, FireCount
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule, NotStored, Overlap, Put, Schedule, Stored
@@ -21,16 +21,6 @@ from tickwheel.errors import ApiProblem, Unreachable
 
 MOST_COUNTED_A_REQUEST = 100
 _PATH = "/v1/schedules"
-
-
-class Call(Protocol):
-    """Sends a request and gives the JSON of its answer; raises ApiProblem and Unreachable."""
-
-    def __call__(
-        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
-    ) -> Any:
-        """See Client."""
-        ...
 
 
 class Schedules:
@@ -91,12 +81,7 @@ class Schedules:
 
     def list(self, *, tenant: str, page_size: int = 100) -> Iterator[Schedule]:
         """The tenant's schedules in the order of their ids, without runs; a request for each page."""
-        after: str | None = ""
-        while after is not None:
-            query = urlencode({"tenant": tenant, "limit": page_size, **({"after": after} if after else {})})
-            page = self._call("GET", f"{_PATH}?{query}", repeatable=True)
-            found, after = read_answer(_read_page, page)
-            yield from found
+        return listed(self._call, _PATH, "schedules", Schedule, tenant=tenant, limit=page_size)
 
     def delete(self, schedule_id: str, *, tenant: str) -> None:
         """Removes the schedule: nothing of it fires any more. Once it is gone, deleting it again is no error."""
@@ -141,16 +126,8 @@ class Schedules:
         As many come in as the tenant may hand in now; `after`, the `next` of the answer before, goes on behind them at the
         same pace. The same key again is the same backfill. With `dry_run` nothing runs, and the answer says what would.
         """
-        body = without_none(
-            {
-                "start": format_instant(start),
-                "end": format_instant(end),
-                "overlap": overlap,
-                "per_minute": per_minute,
-                "dry_run": dry_run or None,
-                "after": after,
-            }
-        )
+        asked = {"start": start, "end": end, "overlap": overlap, "per_minute": per_minute}
+        body = said({**asked, "dry_run": dry_run or None, "after": after})
         key = idempotency_key or uuid.uuid4().hex
         return read_answer(Backfill.from_json, self._ask("POST", schedule_id, tenant, body, verb="backfill", key=key))
 
@@ -209,11 +186,9 @@ class Schedules:
     ) -> Sequence[FireCount]:
         """Page by page, each with as many as can be counted at once, and all from one start."""
         counted: list[FireCount] = []
-        body = without_none(
-            {**asked, "start": start and format_instant(start), "hours": hours, "spread": optional_seconds(spread)}
-        )
+        body = said({**asked, "start": start, "hours": hours, "spread": spread})
         while True:
-            answer = self._call("POST", f"{_PATH}:fires", repeatable=True, content=_encode(body))
+            answer = self._call("POST", f"{_PATH}:fires", repeatable=True, content=encode(body))
             page = read_answer(lambda answer: [FireCount.from_json(result) for result in answer["results"]], answer)
             counted += page
             if on_progress is not None:
@@ -241,12 +216,8 @@ class Schedules:
     ) -> Any:
         path = quote(schedule_id, safe="") + (f":{verb}" if verb else "")
         target = f"{_PATH}/{path}?{urlencode({'tenant': tenant, **query})}"
-        content = None if body is None else _encode(body)
+        content = None if body is None else encode(body)
         return self._call(method, target, repeatable=True, content=content, key=key)
-
-
-def _read_page(answer: Any) -> tuple[list[Schedule], str | None]:
-    return [Schedule.from_json(schedule) for schedule in answer["schedules"]], answer["next"]
 
 
 def _read_fires(answer: Any) -> tuple[list[Fire], str | None]:
@@ -257,7 +228,3 @@ def _countable(schedule: NewSchedule) -> dict[str, Any]:
     """When it fires does not depend on its payload, which may be large."""
     definition = {**schedule.as_json(), "job": {"target": schedule.target}}
     return {"tenant": schedule.tenant, "id": schedule.id, **definition}
-
-
-def _encode(body: Any) -> bytes:
-    return json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()

@@ -4,15 +4,14 @@ A change is retried when its answer was lost, unless it names the version that i
 would be refused where the first request was applied.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from tickwheel.client.answers import read_answer
-from tickwheel.client.calls.schedules import Call
-from tickwheel.client.fields import without_none
+from tickwheel.client.calls.call import Call, listed
+from tickwheel.client.fields import encode, without_none
 from tickwheel.client.tenants import LIMITS, StageStatus, Tenant, Usage
 from tickwheel.errors import FieldProblem, InvalidRequest
 
@@ -35,11 +34,7 @@ class Tenants:
 
     def list(self, *, page_size: int = 100) -> Iterator[Tenant]:
         """The tenants that were ever changed, in the order of their ids; a request for each page."""
-        after: str | None = ""
-        while after is not None:
-            query = urlencode({"limit": page_size, **({"after": after} if after else {})})
-            found, after = read_answer(_read_page, self._call("GET", f"{_PATH}?{query}", repeatable=True))
-            yield from found
+        return listed(self._call, _PATH, "tenants", Tenant, limit=page_size)
 
     def usage(self, tenant: str, *, first: date | None = None, last: date | None = None) -> Usage:
         """What it has used on these UTC days, both included, approximately: by default 30 days until today, 400 at most."""
@@ -143,13 +138,8 @@ def turn_stage(call: Call, verb: str, *, note: str, version: int | None) -> Stag
 def changed(call: Call, method: str, path: str, body: dict[str, Any], version: int | None) -> Any:
     """The answer to a change."""
     asked = {**body, **({"version": version} if version is not None else {})}
-    content = json.dumps(asked, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-    return call(method, path, repeatable=version is None, content=content)
+    return call(method, path, repeatable=version is None, content=encode(asked))
 
 
 def _path_of(tenant: str) -> str:
     return f"{_PATH}/{quote(tenant, safe='')}"
-
-
-def _read_page(answer: Any) -> tuple[list[Tenant], str | None]:
-    return [Tenant.from_json(tenant) for tenant in answer["tenants"]], answer["next"]

@@ -1,0 +1,41 @@
+"""How calls are made: a request, and all pages of an answer."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlencode
+
+from tickwheel.client.answers import Answer, read_answer
+from tickwheel.client.fields import without_none
+
+A = TypeVar("A", bound=Answer)
+
+
+class Call(Protocol):
+    """Sends a request and gives the JSON of its answer; raises ApiProblem and Unreachable."""
+
+    def __call__(
+        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
+    ) -> Any:
+        """See Client."""
+        ...
+
+
+def pages_of(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+    """The answers, each of which names where the `next` begins; `ask` is called with that, and first with None."""
+    after: str | None = None
+    while True:
+        answer = ask(after)
+        after = read_answer(lambda page: page["next"], answer)
+        yield answer
+        if after is None:
+            return
+
+
+def listed(call: Call, path: str, name: str, kind: type[A], **query: Any) -> Iterator[A]:
+    """The values of a list that stands under a name on each page; a request for each page."""
+
+    def ask(after: str | None) -> Any:
+        return call("GET", f"{path}?{urlencode(without_none({**query, 'after': after}))}", repeatable=True)
+
+    for page in pages_of(ask):
+        yield from read_answer(lambda answer: [kind.from_json(each) for each in answer[name]], page)
