@@ -19,11 +19,10 @@ from functions.api.stage.pulse import PulseReader
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.pulse import MINUTE, WINDOW, Figure
-from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.tenants.plan import DEFAULT_PLAN
 from functions.services.telemetry.pulse import WRITTEN_EVERY, PulseTally
 from functions.services.tenants.plans import KnownPlans
-from testkit.builders import a_job, a_submission
+from testkit.builders import a_breaker, a_job, a_submission
 from testkit.fakes import InMemoryPulseStore, InMemoryTenantStore
 from testkit.scheduler import World
 from tickwheel.client.health import Health
@@ -62,16 +61,7 @@ def _told() -> dict[str, object]:
     world.publish()
     opened_at = world.clock.now() - 7 * MINUTE
     world.breaker_store.put(
-        Breaker(
-            tenant=_FAILING,
-            destination="https://hooks.example.com",
-            state=BreakerState.OPEN,
-            owner="o",
-            opened_at=opened_at,
-            until=opened_at + OPEN_FOR,
-            open_for=OPEN_FOR,
-            error_class="timeout",
-        ),
+        a_breaker(tenant=_FAILING, destination="https://hooks.example.com", opened_at=opened_at, error_class="timeout"),
         seen=None,
     )
     reader = HealthReader(

@@ -22,7 +22,9 @@ from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.wheel import Wheel
+from functions.ports.dead_letters import DeadLetter
 from functions.ports.schedules import StoredSchedule
+from functions.ports.targets import Invocation
 
 NOON = datetime(2027, 3, 1, 12, 0, 0, tzinfo=UTC)
 """The instant at which a test's clock starts."""
@@ -37,8 +39,8 @@ LOCAL_WHEEL = Wheel(
 )
 """The constants of the local stage."""
 
-DEPLOYED_WHEEL = Wheel(
-    bucket=timedelta(seconds=60),
+DEPLOYED_WHEEL = replace(
+    LOCAL_WHEEL,
     lookahead=timedelta(seconds=120),
     skew=timedelta(seconds=60),
     guard=timedelta(seconds=240),
@@ -55,8 +57,7 @@ ID_SECRET = b"what makes the ids of tests own."
 
 def a_wheel(**overrides: Any) -> Wheel:
     """The local stage's wheel."""
-    fields = {name: getattr(LOCAL_WHEEL, name) for name in ("bucket", "lookahead", "skew", "guard")}
-    return Wheel(**{**fields, "write_shards": 2, "scan_shards": 2, **overrides})
+    return replace(LOCAL_WHEEL, **overrides)
 
 
 def a_job(*, due_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: Any) -> Job:
@@ -124,6 +125,21 @@ def a_submission(*, due_at: datetime = NOON, **overrides: Any) -> Submission:
 def every(*, from_end: bool = False, phase: timedelta = timedelta(0), **interval: float) -> Every:
     """A rule: `every(minutes=1)`."""
     return Every(interval=timedelta(**interval), phase=phase, from_end=from_end)
+
+
+def an_invocation(**overrides: Any) -> Invocation:
+    """The second attempt of a job of tenant acme, due at noon, with ten seconds for it."""
+    fields: dict[str, Any] = {
+        "job_id": "j1~acme~2e~a0~1~b0~x",
+        "tenant": "acme",
+        "idempotency_key": "acme#x",
+        "attempt": 2,
+        "fence": 7,
+        "scheduled_at": NOON,
+        "deadline": NOON + timedelta(seconds=10),
+        "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    }
+    return Invocation(**{**fields, **overrides})
 
 
 def a_template(**overrides: Any) -> JobTemplate:
@@ -205,19 +221,30 @@ def an_occurrence_timer(
     return Timer(job=job, due_at=job.scheduled_at, attempt=attempt)
 
 
-def a_breaker(**overrides: Any) -> Breaker:
+def a_dead_letter(timer: Timer | None = None, **overrides: Any) -> DeadLetter:
+    """What is kept of a job that failed for good at noon."""
+    timer = timer or a_timer()
+    fields: dict[str, Any] = {
+        "dead_at": NOON,
+        "error": "it hurts",
+        "attempt": timer.attempt,
+        "job_id": str(job_id_of(timer.job)),
+    }
+    return DeadLetter(tenant=timer.job.tenant, identity=timer.job.identity, timer=timer, **{**fields, **overrides})
+
+
+def a_breaker(*, opened_at: datetime = NOON, **overrides: Any) -> Breaker:
     """The breaker of tenant acme for example.com, opened at noon."""
     fields: dict[str, Any] = {
         "tenant": "acme",
         "destination": "https://example.com",
         "state": BreakerState.OPEN,
         "owner": f"token-{next(_numbers)}",
-        "until": NOON + OPEN_FOR,
+        "until": opened_at + OPEN_FOR,
         "open_for": OPEN_FOR,
-        "opened_at": NOON,
         "error_class": "http_500",
     }
-    return Breaker(**{**fields, **overrides})
+    return Breaker(opened_at=opened_at, **{**fields, **overrides})
 
 
 def a_filter(**overrides: Any) -> JobFilter:

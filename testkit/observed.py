@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from functions.domain.far_ring.alarm import Alarm
 from functions.domain.jobs.job import Timer
@@ -127,6 +127,28 @@ class Watched:
             self.before(f"{self.name}.{call}")
             answer = getattr(self.port, call)(*args, **options)
             self.after(f"{self.name}.{call}")
+            return answer
+
+        return pass_on
+
+
+@dataclass
+class Unreliable:
+    """Passes the calls to a port on, and times out: before a call is made, or after it, so that only its answer is lost."""
+
+    port: Any
+    fails: Literal["", "before", "after"] = ""
+
+    def __getattr__(self, call: str) -> Any:
+        if not callable(getattr(self.port, call)):
+            return getattr(self.port, call)
+
+        def pass_on(*args: Any, **options: Any) -> Any:
+            if self.fails == "before":
+                raise TimeoutError("what it was given")
+            answer = getattr(self.port, call)(*args, **options)
+            if self.fails:
+                raise TimeoutError("what it answers")
             return answer
 
         return pass_on

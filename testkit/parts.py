@@ -9,6 +9,7 @@ from functions.api.admission.admission import Admission
 from functions.api.admission.quota import Quota
 from functions.api.dead_letters.finder import DeadLetterFinder
 from functions.api.jobs.known_ids import KnownIds
+from functions.api.schedules.asked_fires import AskedFires
 from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.worker.parts import PARTS as WORKER_PARTS
 
@@ -17,6 +18,7 @@ PARTS: Mapping[str, type] = MappingProxyType(
         **SCANNER_PARTS,
         **WORKER_PARTS,
         "admission": Admission,
+        "asked": AskedFires,
         "finder": DeadLetterFinder,
         "known": KnownIds,
         "quota": Quota,

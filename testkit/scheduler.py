@@ -30,7 +30,6 @@ from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Ring, Wheel
 from functions.operations.executor import Operator, WorkReport
 from functions.ports.dead_letters import DeadLetter
-from functions.ports.ready_queue import Receipt
 from functions.ports.schedules import StoredSchedule
 from functions.ports.targets import Invocation
 from functions.runtime.container import Built, Container
@@ -79,6 +78,7 @@ from testkit.fakes import (
     RecordingPulse,
     RecordingTargets,
 )
+from testkit.fakes.ready_queue import received
 from testkit.observed import ObservedReadyQueue, ObservedTimers, Watched
 from testkit.parts import PARTS
 
@@ -302,16 +302,7 @@ class World:
 
     def receive_and_work(self, *, ring: Ring = Ring.NEAR, **given: Any) -> list[str]:
         """What a poller does: receive what is visible, run it, delete what is done. ring: by which it says to have come."""
-        messages = [
-            Message(
-                message_id=message.message_id,
-                body=message.body,
-                receipt=Receipt("arn:aws:sqs:us-east-1:1:ready", message.message_id),
-                receive_count=message.receive_count,
-                ring=ring,
-            )
-            for message in self.ready.receive()
-        ]
+        messages = [received(message, ring=ring) for message in self.ready.receive()]
         returned = self.work(*messages, **given)
         for message in messages:
             if message.message_id not in returned:

@@ -2,12 +2,17 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from testkit.dynamodb_local import DynamoDBLocal, missing_because
+from tests.http_sink import HttpSink, http_sink
+from tests.stored_meaning import Release, release_in
+
+ROOT = Path(__file__).parents[1]
 
 pytest_plugins = ["tests.least_privilege.plugin"]
 
@@ -29,6 +34,27 @@ def dynamodb_local() -> Iterator[DynamoDBLocal]:
     """AWS's own engine, one per worker process; mark the tests that ask for it `dynamodb_local`."""
     with DynamoDBLocal() as engine:
         yield engine
+
+
+@pytest.fixture
+def sink() -> Iterator[HttpSink]:
+    """A target that answers as a test chooses."""
+    with http_sink() as sink:
+        yield sink
+
+
+@pytest.fixture(scope="module")
+def this_release() -> Iterator[Release]:
+    """What stored bytes mean to this release."""
+    with release_in(ROOT) as release:
+        yield release
+
+
+@pytest.fixture
+def a_copy(this_release: Release) -> Iterator[Release]:
+    """This release, of which a test may change the source."""
+    yield this_release
+    this_release.becomes({})
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

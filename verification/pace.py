@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import inf
 
@@ -97,14 +97,7 @@ MINUTES = Pace(
 
 DAYS = Pace(
     # A scanner reads every bucket that time has passed over, and months have fewer of these.
-    wheel=Wheel(
-        bucket=timedelta(seconds=400),
-        lookahead=timedelta(seconds=90),
-        skew=timedelta(seconds=5),
-        guard=timedelta(seconds=495),
-        write_shards=2,
-        scan_shards=2,
-    ),
+    wheel=replace(LOCAL_WHEEL, bucket=timedelta(seconds=400), guard=timedelta(seconds=495)),
     # Whatever copies messages would fill the queue behind a breaker that stays open for days.
     fault_rate=0.25,
     most_faults=60,

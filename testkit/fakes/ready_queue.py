@@ -12,7 +12,9 @@ from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Depth
+from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Receipt, Rejected
+from functions.worker.message import Message
 from testkit.builders import NOON
 from testkit.fakes.clock import FakeClock
 
@@ -25,6 +27,17 @@ class QueuedMessage:
     priority: Priority
     receive_count: int = 0
     sent_at: datetime = NOON
+
+
+def received(message: QueuedMessage, *, ring: Ring = Ring.NEAR) -> Message:
+    """As a worker receives it. ring: by which it says to have come."""
+    return Message(
+        message_id=message.message_id,
+        body=message.body,
+        receipt=Receipt("arn:aws:sqs:us-east-1:000000000000:ready", message.message_id),
+        receive_count=message.receive_count,
+        ring=ring,
+    )
 
 
 @dataclass

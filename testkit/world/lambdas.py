@@ -7,13 +7,11 @@ from dataclasses import replace
 from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.instants import MILLISECOND
 from functions.domain.stage.conditions import Conditions as StageConditions
-from functions.ports.ready_queue import Receipt
 from functions.scanner.scan import Scanner
 from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
-from functions.worker.message import Message
-from testkit.fakes import QueuedMessage
+from testkit.fakes.ready_queue import received
 from testkit.world.carriers import timers_of
 from testkit.world.host import FUNCTION_LIMIT, Host
 from testkit.world.process import SMOOTHLY, Conditions, Process
@@ -64,7 +62,7 @@ class Lambdas(Host):
         ends_at = process.clock.now() + FUNCTION_LIMIT
 
         def deliver() -> None:
-            returned = worker.execute([_delivery(message) for message in messages], ends_at=ends_at)
+            returned = worker.execute([received(message) for message in messages], ends_at=ends_at)
             for message, count in zip(messages, counts, strict=True):
                 # The handle of an earlier receive deletes nothing.
                 if message.message_id not in returned and message.receive_count == count:
@@ -94,12 +92,3 @@ class Lambdas(Host):
                     self.ready.dead.remove(message)
 
         return self.begin(process, deliver, conditions)
-
-
-def _delivery(message: QueuedMessage) -> Message:
-    return Message(
-        message_id=message.message_id,
-        body=message.body,
-        receipt=Receipt("arn:aws:sqs:us-east-1:000000000000:ready", message.message_id),
-        receive_count=message.receive_count,
-    )

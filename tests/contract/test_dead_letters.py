@@ -11,9 +11,9 @@ from functions.domain.errors import InvalidDeadLetterId
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Payload
-from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import DEAD_LETTER_IDENTITY
 from functions.ports.dead_letters import DeadLetter
+from testkit import builders
 from testkit.builders import NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, DeadLetterSubject
 
@@ -245,17 +245,7 @@ def behind_all(dead_at: datetime = NOON + timedelta(days=1)) -> DeadLetterId:
 
 def a_dead_letter(*, dead_at: datetime = NOON, **overrides: Any) -> DeadLetter:
     timer = a_timer(attempt=3, payload=Payload(text='"\ufffe\x00\U0001f600"'), **overrides)
-    return DeadLetter(
-        tenant=timer.job.tenant,
-        identity=timer.job.identity,
-        dead_at=dead_at,
-        error="it hurts",
-        error_class="timeout",
-        attempt=3,
-        job_id=str(job_id_of(timer.job)),
-        timer=timer,
-        fence=5,
-    )
+    return builders.a_dead_letter(timer, dead_at=dead_at, error_class="timeout", fence=5)
 
 
 def a_foreign_dead_letter() -> DeadLetter:

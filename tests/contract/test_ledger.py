@@ -15,7 +15,7 @@ from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.lifecycle import Event, State
 from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied, Cancelled, Claimed, Ledger, Refused
-from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_dead_letter, a_job, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 
 SECOND = timedelta(seconds=1)
@@ -1229,18 +1229,6 @@ def request_cancel(
 
 def give_up(ledger: Ledger, job: Job, *, row: LedgerRow, owner: str, now: datetime = NOON) -> Cancelled | Refused:
     return ledger.give_up(job_id_of(job), row=row, reason="abandoned", owner=owner, now=now)
-
-
-def a_dead_letter(timer: Timer) -> DeadLetter:
-    return DeadLetter(
-        tenant=timer.job.tenant,
-        identity=timer.job.identity,
-        dead_at=NOON,
-        error="it hurts",
-        attempt=timer.attempt,
-        job_id=str(job_id_of(timer.job)),
-        timer=timer,
-    )
 
 
 def skip(ledger: Ledger, timer: Timer, *, owner: str, reason: str = "", now: datetime = NOON) -> Applied | Refused:

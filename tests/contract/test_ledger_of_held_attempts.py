@@ -12,9 +12,8 @@ from functions.domain.jobs.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event, State
-from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied, Claimed, Ledger, Refused
-from testkit.builders import NOON, a_timer
+from testkit.builders import NOON, a_dead_letter, a_timer
 from tests.contract.conftest import LedgerSubject
 
 LEASE = NOON + 15 * SECOND
@@ -302,11 +301,6 @@ def fail(ledger: Ledger, timer: Timer) -> None:
 
 def replay(ledger: Ledger, timer: Timer, *, owner: str = "op") -> Applied | Refused:
     return ledger.replay(timer, far=timer, job_id=str(job_id_of(timer.job)), fence=0, owner=owner, now=NOON)
-
-
-def a_dead_letter(timer: Timer) -> DeadLetter:
-    job = timer.job
-    return DeadLetter(tenant=job.tenant, identity=job.identity, dead_at=NOON, error="it hurts", timer=timer)
 
 
 def claim(ledger: Ledger, timer: Timer, *, owner: str = "me") -> Claimed | Refused:

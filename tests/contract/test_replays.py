@@ -10,9 +10,8 @@ from botocore.exceptions import ClientError
 from functions.domain.jobs.job import Payload, Timer
 from functions.domain.jobs.job_id import attempt_id, job_id_of
 from functions.domain.lifecycle import Event, State
-from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied, Cancelled, Claimed, Ledger, Refused
-from testkit.builders import LOCAL_WHEEL, NOON, a_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_dead_letter, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 
 SECOND = timedelta(seconds=1)
@@ -209,7 +208,12 @@ def test_a_job_that_ends_with_a_dead_letter_has_the_id_of_its_dead_letter(ledger
     row = ledger.get(timer.job.key)
     assert row is not None
     assert row.job_id == str(job_id_of(asked_before))
-    assert ledger.bury(a_dead_letter(timer), timer.job, row=row, owner="scanner", now=NOON) == Applied()
+    assert (
+        ledger.bury(
+            a_dead_letter(timer, dead_at=timer.due_at, error="HTTP 500"), timer.job, row=row, owner="scanner", now=NOON
+        )
+        == Applied()
+    )
 
     row = ledger.get(timer.job.key)
     assert row is not None
@@ -238,7 +242,13 @@ def test_a_replay_whose_fence_is_not_known_can_be_buried(ledger: Ledger):
     timer = a_timer(attempt=3)
     replay(ledger, timer, fence=0)
 
-    answer = ledger.bury(a_dead_letter(timer), timer.job, row=ledger.get(timer.job.key), owner="scanner", now=LATER)
+    answer = ledger.bury(
+        a_dead_letter(timer, dead_at=timer.due_at, error="HTTP 500"),
+        timer.job,
+        row=ledger.get(timer.job.key),
+        owner="scanner",
+        now=LATER,
+    )
 
     assert isinstance(answer, Applied)
 
@@ -277,19 +287,14 @@ def failed(ledger: Ledger) -> Timer:
 def fail(ledger: Ledger, timer: Timer) -> None:
     taken = claim(ledger, timer)
     assert isinstance(taken, Claimed)
-    answer = ledger.fail(a_dead_letter(timer), timer.job, fence=taken.fence, owner="worker", now=timer.due_at)
-    assert isinstance(answer, Applied)
-
-
-def a_dead_letter(timer: Timer) -> DeadLetter:
-    return DeadLetter(
-        tenant=timer.job.tenant,
-        identity=timer.job.identity,
-        dead_at=timer.due_at,
-        error="HTTP 500",
-        attempt=timer.attempt,
-        timer=timer,
+    answer = ledger.fail(
+        a_dead_letter(timer, dead_at=timer.due_at, error="HTTP 500"),
+        timer.job,
+        fence=taken.fence,
+        owner="worker",
+        now=timer.due_at,
     )
+    assert isinstance(answer, Applied)
 
 
 def claim(ledger: Ledger, timer: Timer, *, owner: str = "worker") -> Claimed | Refused:

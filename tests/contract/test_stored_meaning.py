@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ from functions.domain.targets.options import Method
 from functions.domain.tenants.deletion import Part, decode_deletion, encode_deletion
 from functions.domain.tenants.plan import TenantStatus, decode_tenant, encode_tenant
 from scripts.synthesis import ROOT
-from tests.stored_meaning import Release, release_in
+from tests.stored_meaning import Release
 
 STORED_BYTES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("stored_meaning.json").read_text())
 
@@ -122,19 +121,6 @@ IN_PLACE = {
     ],
 }
 """Defaults that stand where they are read, and others for them."""
-
-
-@pytest.fixture(scope="module")
-def this_release() -> Iterator[Release]:
-    with release_in(ROOT) as release:
-        yield release
-
-
-@pytest.fixture
-def a_copy(this_release: Release) -> Iterator[Release]:
-    """This release, of which a test may change the source."""
-    yield this_release
-    this_release.becomes({})
 
 
 def misread(release: Release) -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.tables import SHARDS, TENANTS
-from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.services.tenants.plans import KNOWN_FOR
+from testkit.builders import a_breaker
 from testkit.events import Context
 from tests.integration.stage import Stage
 
@@ -108,16 +108,7 @@ def test_a_pause_of_all_shows_with_its_note(running: Stage):
 def test_open_breakers_of_all_tenants_are_told(running: Stage):
     store = DynamoDBBreakerStore(running.dynamodb, TENANTS.name)
     for tenant in ("globex", "acme"):
-        breaker = Breaker(
-            tenant=tenant,
-            destination="https://example.com",
-            state=BreakerState.OPEN,
-            owner="o",
-            opened_at=running.now(),
-            until=running.now() + OPEN_FOR,
-            open_for=OPEN_FOR,
-            error_class="timeout",
-        )
+        breaker = a_breaker(tenant=tenant, opened_at=running.now(), error_class="timeout")
         store.put(breaker, seen=None)
 
     told = health(running)["breakers"]

@@ -14,9 +14,9 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.api.route_table import ROUTES
-from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.tenants.plan import Tenant
 from infra.api import GATEWAY_ROUTES
+from testkit.builders import a_breaker
 from tests.integration.stage import BUCKET, QUEUES, Stage
 
 ACCOUNT = "123456789012"
@@ -195,16 +195,7 @@ def _seeded(stage: Stage) -> dict[str, str]:
     assert stage.get(failed["id"])["state"] == "failed"
     (letter,) = stage.call("GET", "/v1/dead-letters", query=_MINE)[1]["dead_letters"]
     assert stage.call("PUT", "/v1/schedules/nightly", DAILY, query=_MINE)[0] == 201
-    breaker = Breaker(
-        tenant=OURS,
-        destination="https://example.com",
-        state=BreakerState.OPEN,
-        owner="o",
-        opened_at=stage.now(),
-        until=stage.now() + OPEN_FOR,
-        open_for=OPEN_FOR,
-        error_class="timeout",
-    )
+    breaker = a_breaker(tenant=OURS, opened_at=stage.now())
     DynamoDBBreakerStore(stage.dynamodb, TENANTS.name).put(breaker, seen=None)
     operation = stage.call("POST", "/v1/operations", _MINE | {"action": "export", "all": True})[1]
     job = stage.submit(delay=3_600, payload={"n": 1})

@@ -3,22 +3,15 @@
 import io
 import json
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.http_sink import HttpSink, answering, http_sink
+from tests.http_sink import HttpSink, answering
 from tests.integration.stage import Stage
 
 HTTP = {"method": "PUT", "headers": {"X-Key": "hush", "X-Team": "billing"}, "success": [409], "retry_on": [404]}
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    with http_sink() as sink:
-        yield sink
 
 
 @pytest.mark.parametrize("delay", [0, 200])

@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from testkit.events import Context, an_sqs_event
-from tests.http_sink import HttpSink, answering, http_sink, saying
+from tests.http_sink import HttpSink, answering, saying
 from tests.integration.stage import Stage
 
 MARK = "canary"
@@ -23,12 +23,6 @@ PAYLOAD = {"card": f"{MARK}-payload"}
 HEADERS = {"Authorization": f"Bearer {MARK}-header", "X-Api-Key": f"{MARK}-header"}
 TENANT = {"tenant": "acme"}
 HOUR = 3_600
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    with http_sink() as sink:
-        yield sink
 
 
 class Lines(logging.Handler):

@@ -16,8 +16,8 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.tables import TENANTS
 from functions.api.openapi import document
 from functions.domain.instants import format_instant
-from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.worker.handlers.registry import HANDLERS
+from testkit.builders import a_breaker
 from testkit.events import Context
 from tests.described import CHECKS, Known, for_each_case, operations_of
 from tests.integration.stage import Stage
@@ -99,16 +99,7 @@ def seeded(stage: Stage) -> Known:
         definition = {**rule, "job": {"target": "handler:echo"}, "timezone": "Europe/Berlin"}
         status, told = stage.call("PUT", f"/v1/schedules/{schedule_id}", definition, query={"tenant": "acme"})
         assert status == 201, told
-    breaker = Breaker(
-        tenant="acme",
-        destination="https://example.com",
-        state=BreakerState.OPEN,
-        owner="o",
-        opened_at=stage.now(),
-        until=stage.now() + OPEN_FOR,
-        open_for=OPEN_FOR,
-        error_class="timeout",
-    )
+    breaker = a_breaker(tenant="acme", opened_at=stage.now())
     DynamoDBBreakerStore(stage.dynamodb, TENANTS.name).put(breaker, seen=None)
     operations: list[str] = []
     for action in ("export", "cancel"):

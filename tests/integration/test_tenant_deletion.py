@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
-from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.targets.concurrency import Permit
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER
 from functions.services.tenants.plans import KNOWN_FOR
-from testkit.builders import a_filter, an_operation
+from testkit.builders import a_breaker, a_filter, an_operation
 from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage
 
@@ -41,16 +40,7 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     operations.handler({}, Context())
     assert stage.call("GET", f"/v1/operations/{tenant}/{operation['id']}")[1]["parts"]
     wiring, now = operations.wiring, stage.now()
-    breaker = Breaker(
-        tenant=tenant,
-        destination="https://example.com",
-        state=BreakerState.OPEN,
-        owner="o",
-        opened_at=now,
-        until=now + OPEN_FOR,
-        open_for=OPEN_FOR,
-        error_class="timeout",
-    )
+    breaker = a_breaker(tenant=tenant, opened_at=now)
     worker = stage.module("worker").wiring
     worker.breaker_store.put(breaker, seen=None)
     worker.limiter.permits.take(

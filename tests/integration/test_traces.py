@@ -1,24 +1,17 @@
 """A trace on its whole way: from the request that brings it, through both rings, to the target."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.domain.trace import parse_traceparent
-from tests.http_sink import HttpSink, answering, http_sink
+from tests.http_sink import HttpSink, answering
 from tests.integration.stage import Stage
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN_ID = "00f067aa0ba902b7"
 BROUGHT = {"traceparent": f"00-{TRACE_ID}-{SPAN_ID}-01"}
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    with http_sink() as sink:
-        yield sink
 
 
 @pytest.mark.parametrize("delay", [0, 200])

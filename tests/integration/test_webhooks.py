@@ -1,19 +1,12 @@
 """Signatures through the real handlers: the API shows a tenant's keys, and its receivers verify with them."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from tests.http_sink import HttpSink, Received, http_sink, saying
+from tests.http_sink import HttpSink, Received, saying
 from tests.integration.stage import MASTER_KEYS, Stage
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    with http_sink() as sink:
-        yield sink
 
 
 def test_a_receiver_verifies_a_request_with_the_keys_that_the_api_shows(stage: Stage, sink: HttpSink):

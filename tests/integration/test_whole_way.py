@@ -1,7 +1,6 @@
 """A job's whole way through the real handlers: submitted, promoted, run, settled."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,14 +10,8 @@ from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.jobs.claims import MAX_RESCUES, lease_of
 from functions.ports.ledger import Claimed, Refused
 from testkit.events import Context, an_sqs_event
-from tests.http_sink import HttpSink, answering, http_sink
+from tests.http_sink import HttpSink, answering
 from tests.integration.stage import BUCKET, Stage
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    with http_sink() as sink:
-        yield sink
 
 
 def test_a_near_job_runs_its_handler_and_tells_its_result(stage: Stage):

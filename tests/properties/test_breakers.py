@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -21,6 +22,7 @@ from functions.ports.targets import Changed, Failed, Outcome, Pending, Succeeded
 from functions.services.targets.breakers import REFRESH_SECONDS, Breakers, Go, Park
 from testkit.builders import a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
+from testkit.observed import Unreliable
 
 HOST = "https://example.com"
 SKEW = timedelta(seconds=5)
@@ -38,35 +40,6 @@ OUTCOMES: list[Outcome] = [
 ]
 
 workers = st.integers(0, len(CLOCKS) - 1)
-
-
-class FailingStore(InMemoryBreakerStore):
-    """Fails before a write, or after it, so that only its answer is lost."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fails = ""
-
-    def get(self, tenant: str, destination: str) -> Breaker | None:
-        if self.fails:
-            raise TimeoutError
-        return super().get(tenant, destination)
-
-    def put(self, breaker: Breaker, *, seen: Breaker | None) -> Applied | Changed:
-        if self.fails == "before":
-            raise TimeoutError
-        answer = super().put(breaker, seen=seen)
-        if self.fails:
-            raise TimeoutError
-        return answer
-
-    def close(self, seen: Breaker) -> Applied | Changed:
-        if self.fails == "before":
-            raise TimeoutError
-        answer = super().close(seen)
-        if self.fails:
-            raise TimeoutError
-        return answer
 
 
 @dataclass
@@ -94,7 +67,7 @@ class Interleavings(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.tokens = itertools.count(1)
-        self.store = FailingStore()
+        self.store: Any = Unreliable(InMemoryBreakerStore())
         self.workers = [self.a_worker(ahead, since=timedelta(0)) for ahead in CLOCKS]
         self.calls: list[Call] = []
         self.elapsed = timedelta(0)
@@ -223,7 +196,7 @@ class Interleavings(RuleBasedStateMachine):
     @rule()
     def reset(self) -> None:
         before = self.row
-        self.store.reset("acme", HOST)
+        self.store.port.reset("acme", HOST)
         self._look(before)
 
     @rule(fails=st.sampled_from(["", "", "before", "after"]))

@@ -123,10 +123,10 @@ def wheels(draw: st.DrawFn) -> Wheel:
     guard = draw(st.integers(bucket + lookahead + skew, 900))
     shards = draw(st.integers(1, 9_999))
     return Wheel(
-        bucket=timedelta(seconds=bucket),
-        lookahead=timedelta(seconds=lookahead),
-        skew=timedelta(seconds=skew),
-        guard=timedelta(seconds=guard),
+        bucket=bucket * SECOND,
+        lookahead=lookahead * SECOND,
+        skew=skew * SECOND,
+        guard=guard * SECOND,
         write_shards=shards,
         scan_shards=shards + draw(st.integers(0, 10)),
     )

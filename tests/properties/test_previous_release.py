@@ -19,7 +19,7 @@ from functions.domain.far_ring.cursor import Cursors, encode_cursors
 from functions.domain.far_ring.timer_record import encode_alarm, encode_envelope, encode_timer
 from functions.domain.jobs.job import Timer
 from functions.domain.schedules.record import encode_schedule
-from functions.domain.tenants.plan import Tenant, TenantStatus, encode_tenant
+from functions.domain.tenants.plan import encode_tenant
 from scripts.synthesis import ROOT
 from testkit.builders import NOON, a_link, a_schedule, an_alarm, an_occurrence_timer
 from tests.contract.test_stored_meaning import (
@@ -34,6 +34,7 @@ from tests.e2e.releases import archive_of, previous_release, unpack
 from tests.properties.test_domain import cursors, timers
 from tests.stored_meaning import Release, release_in
 from tests.unit.test_schedule_record import EVERYTHING
+from tests.unit.test_tenant_plan import FULL
 
 NEWS = {
     "timer": {"trace", "counted_on"},
@@ -64,19 +65,6 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         yield release
 
 
-@pytest.fixture(scope="module")
-def now() -> Iterator[Release]:
-    with release_in(ROOT) as release:
-        yield release
-
-
-@pytest.fixture
-def a_copy(now: Release) -> Iterator[Release]:
-    """This release, of which a test may change the source."""
-    yield now
-    now.becomes({})
-
-
 def known(kind: str, meaning: Any) -> Any:
     """As far as the release before knows it."""
     if isinstance(meaning, dict):
@@ -84,63 +72,56 @@ def known(kind: str, meaning: Any) -> Any:
     return [known(kind, value) for value in meaning] if isinstance(meaning, list) else meaning
 
 
-def differences(before: Release, now: Release, stored: list[tuple[str, Any]]) -> list[str]:
+def differences(before: Release, this_release: Release, stored: list[tuple[str, Any]]) -> list[str]:
     """What the two take for different things."""
-    meanings = [(kind, text, before.meaning(kind, text), known(kind, now.meaning(kind, text))) for kind, text in stored]
+    meanings = [
+        (kind, text, before.meaning(kind, text), known(kind, this_release.meaning(kind, text))) for kind, text in stored
+    ]
     return [f"{kind} {text}: {then} before, {today} now" for kind, text, then, today in meanings if then != today]
 
 
-def agree(before: Release, now: Release, kind: str, written: str) -> None:
+def agree(before: Release, this_release: Release, kind: str, written: str) -> None:
     """What this release wrote means the same to both, and so does what the other writes after it has read that."""
     again = before.written_again(kind, written)
 
-    assert differences(before, now, [(kind, written), (kind, again)]) == []
-    assert now.meaning(kind, again) == known(kind, now.meaning(kind, written))
+    assert differences(before, this_release, [(kind, written), (kind, again)]) == []
+    assert this_release.meaning(kind, again) == known(kind, this_release.meaning(kind, written))
 
 
 @given(timers())
-def test_a_timer_means_the_same_to_both(before: Release, now: Release, timer: Timer) -> None:
-    agree(before, now, "timer", encode_timer(timer))
+def test_a_timer_means_the_same_to_both(before: Release, this_release: Release, timer: Timer) -> None:
+    agree(before, this_release, "timer", encode_timer(timer))
 
 
 @given(st.lists(timers(), min_size=1, max_size=3))
-def test_a_message_means_the_same_to_both(before: Release, now: Release, batch: list[Timer]) -> None:
-    agree(before, now, "message", encode_envelope(batch[:1]))
+def test_a_message_means_the_same_to_both(before: Release, this_release: Release, batch: list[Timer]) -> None:
+    agree(before, this_release, "message", encode_envelope(batch[:1]))
 
 
-def test_a_fire_of_a_schedule_means_the_same_to_both(before: Release, now: Release) -> None:
-    agree(before, now, "timer", encode_timer(an_occurrence_timer(a_schedule())))
+def test_a_fire_of_a_schedule_means_the_same_to_both(before: Release, this_release: Release) -> None:
+    agree(before, this_release, "timer", encode_timer(an_occurrence_timer(a_schedule())))
 
 
-def test_an_alarm_means_the_same_to_both(before: Release, now: Release) -> None:
+def test_an_alarm_means_the_same_to_both(before: Release, this_release: Release) -> None:
     alarm = an_alarm(a_schedule(), rings_at=NOON, link=a_link(index=7, previous_at=NOON, merged_count=3))
 
-    agree(before, now, "alarm", encode_alarm(alarm))
+    agree(before, this_release, "alarm", encode_alarm(alarm))
 
 
 @given(cursors)
-def test_cursors_mean_the_same_to_both(before: Release, now: Release, found: Cursors) -> None:
-    agree(before, now, "cursors", encode_cursors(found))
+def test_cursors_mean_the_same_to_both(before: Release, this_release: Release, found: Cursors) -> None:
+    agree(before, this_release, "cursors", encode_cursors(found))
 
 
 @pytest.mark.parametrize("schedule", [EVERYTHING, a_schedule()], ids=["everything", "as usual"])
-def test_a_definition_of_a_schedule_means_the_same_to_both(before: Release, now: Release, schedule: Any) -> None:
-    agree(before, now, "definition", json.dumps(encode_schedule(schedule)))
+def test_a_definition_of_a_schedule_means_the_same_to_both(
+    before: Release, this_release: Release, schedule: Any
+) -> None:
+    agree(before, this_release, "definition", json.dumps(encode_schedule(schedule)))
 
 
-def test_a_tenant_means_the_same_to_both(before: Release, now: Release) -> None:
-    tenant = Tenant(
-        plan="gold",
-        limits={"weight": 5},
-        principals=("*",),
-        status=TenantStatus.DRAINING,
-        status_since=NOON,
-        note="moves",
-        version=7,
-        changed_at=NOON,
-    )
-
-    agree(before, now, "tenant", encode_tenant(tenant))
+def test_a_tenant_means_the_same_to_both(before: Release, this_release: Release) -> None:
+    agree(before, this_release, "tenant", encode_tenant(FULL))
 
 
 KNOWN = [
@@ -150,8 +131,8 @@ KNOWN = [
 ]
 
 
-def test_every_kind_of_row_and_message_means_the_same_to_both(before: Release, now: Release) -> None:
-    assert differences(before, now, KNOWN) == []
+def test_every_kind_of_row_and_message_means_the_same_to_both(before: Release, this_release: Release) -> None:
+    assert differences(before, this_release, KNOWN) == []
 
 
 def test_a_form_that_the_release_before_does_not_know_is_refused_and_never_guessed(before: Release) -> None:

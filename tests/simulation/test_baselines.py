@@ -1,6 +1,7 @@
 """The textbook designs: when each lets a job out, and whose turn it is."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,8 @@ from functions.domain.jobs.job import Priority
 from simulation.baselines import BASELINES, Conditions, Fifo, RoundRobin, one_cursor, run_baseline, serve
 from simulation.limits import Limits
 from simulation.orders import Order
-from simulation.scenario import Outage, Scenario, Work
-from simulation.size import StageSize
+from simulation.scenario import Outage, Work
+from tests.simulation.small import a_scenario
 
 LIMITS = replace(Limits(), delivery_p50=0.0)
 
@@ -19,20 +20,9 @@ def an_order(due_at: float, tenant: str = "acme", host: str = "host", submitted_
 
 
 def conditions(
-    *, until: float = 10_000.0, most: float = 100.0, start: float = 100.0, growth: float = 0.0, **fields: object
+    *, until: float = 10_000.0, most: float = 100.0, start: float = 100.0, growth: float = 0.0, **fields: Any
 ) -> Conditions:
-    scenario = Scenario(
-        name="given",
-        title="",
-        story="",
-        size=StageSize(),
-        sampled=(0,),
-        until=until,
-        window=(0.0, until),
-        fill=lambda _: Work(orders=[]),
-        goals=(),
-        **fields,  # pyright: ignore[reportArgumentType]
-    )
+    scenario = a_scenario(until=until, window=(0.0, until), fill=lambda _: Work(orders=[]), **fields)
     return Conditions(scenario=scenario, limits=LIMITS, share=1.0, start=start, growth=growth, most=most, service=1.0)
 
 

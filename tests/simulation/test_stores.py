@@ -8,18 +8,17 @@ import pytest
 from functions.domain.jobs.job import Precision, Priority
 from functions.domain.targets.options import USUAL
 from functions.ports.ready_queue import Receipt
-from functions.ports.targets import Invocation, Succeeded
+from functions.ports.targets import Succeeded
 from simulation.calls import Calls
 from simulation.limits import Latency, Limits
 from simulation.network import Line, Tables, Throttled
 from simulation.partitions import Sample
 from simulation.prices import Price, Remote
 from simulation.queues import Queue
-from simulation.scenario import Scenario, Work
-from simulation.size import StageSize
 from simulation.stores import SimulatedReady, SimulatedTargets, SimulatedTimers, Target, TimerRows
 from simulation.virtual_time import START, Dice, InvocationClock, World, instant_of
-from testkit.builders import a_timer, a_wheel
+from testkit.builders import a_timer, a_wheel, an_invocation
+from tests.simulation.small import a_scenario
 
 WHEEL = a_wheel(write_shards=1, scan_shards=1)
 LIMITS = Limits()
@@ -174,16 +173,7 @@ def test_a_call_is_noted_with_its_class_and_its_lag() -> None:
     target = Target(latency=Latency(0.5, 0.6), answer=lambda host, at, attempt, random: Succeeded(host))
     targets = SimulatedTargets(target, given.line, Dice(1), calls)
     given.clock.start(12.5)
-    asked = Invocation(
-        job_id="j",
-        tenant="acme",
-        idempotency_key="acme#j",
-        attempt=1,
-        fence=1,
-        scheduled_at=instant_of(12.0),
-        deadline=instant_of(60.0),
-        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-    )
+    asked = an_invocation(idempotency_key="acme#j", attempt=1, scheduled_at=instant_of(12.0), deadline=instant_of(60.0))
 
     outcome = targets.call("https://shop.example.com/high", None, asked, options=USUAL, timeout=timedelta(seconds=1))
 
@@ -196,16 +186,7 @@ def test_a_call_is_noted_with_its_class_and_its_lag() -> None:
 
 def test_a_call_before_its_instant_is_early() -> None:
     calls = Calls()
-    asked = Invocation(
-        job_id="j",
-        tenant="acme",
-        idempotency_key="acme#j",
-        attempt=1,
-        fence=1,
-        scheduled_at=instant_of(12.0),
-        deadline=instant_of(60.0),
-        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-    )
+    asked = an_invocation(idempotency_key="acme#j", attempt=1, scheduled_at=instant_of(12.0), deadline=instant_of(60.0))
     for at in (11.9, 12.0):
         calls.note(asked, host="host", priority=Priority.LOW, at=at, outcome=Succeeded())
 
@@ -219,16 +200,8 @@ def test_a_scenario_measures_first_attempts_of_its_window() -> None:
     for tenant, at, lag, is_first in (("in", 20, 1, True), ("retry", 20, 1, False), ("before", 20, 15, True)):
         columns.add(tenant, f"{tenant}.example.com", Priority.LOW, at=at, lag=lag, is_first=is_first)
     columns.add("else", "else.example.com", Priority.LOW, at=20, lag=1, is_first=True)
-    scenario = Scenario(
-        name="given",
-        title="",
-        story="",
-        size=StageSize(),
-        sampled=(0,),
-        until=100,
+    scenario = a_scenario(
         window=(10, 30),
-        fill=lambda _: Work(orders=[]),
-        goals=(),
         is_unmeasured=lambda host: host == "else.example.com",
     )
 

@@ -7,26 +7,16 @@ from typing import Any
 from functions.adapters.targets.caller import TargetCaller
 from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
-from functions.domain.instants import SECOND
 from functions.domain.targets.addresses import parse_networks
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome
-from testkit.builders import NOON
+from testkit.builders import an_invocation
 from testkit.fakes import FakeClock, GivenWebhookKeys
 
 LOOPBACK = parse_networks(["127.0.0.0/8", "::1/128"])
 SHORT = timedelta(milliseconds=200)
 NO_ANSWER = Failed("Timeout: no answer within 0.2 s", error_class="timeout")
-INVOCATION = Invocation(
-    job_id="j1~acme~2e~a0~1~b0~x",
-    tenant="acme",
-    idempotency_key="acme#x",
-    attempt=2,
-    fence=7,
-    scheduled_at=NOON,
-    deadline=NOON + 10 * SECOND,
-    traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-)
+INVOCATION = an_invocation()
 
 
 def a_caller(handlers: dict[str, Handler] | None = None, **parts: Any) -> TargetCaller:

@@ -4,20 +4,11 @@ from functions.adapters.targets.allowed import AllowedCaller
 from functions.domain.instants import SECOND
 from functions.domain.targets.options import USUAL
 from functions.domain.targets.targets import AllowedTargets
-from functions.ports.targets import Failed, Invocation, Outcome, Succeeded
-from testkit.builders import NOON
+from functions.ports.targets import Failed, Outcome, Succeeded
+from testkit.builders import an_invocation
 from testkit.fakes import FakeClock, RecordingTargets
 
-INVOCATION = Invocation(
-    job_id="j1",
-    tenant="acme",
-    idempotency_key="acme#x",
-    attempt=1,
-    fence=1,
-    scheduled_at=NOON,
-    deadline=NOON,
-    traceparent="",
-)
+INVOCATION = an_invocation()
 
 
 @pytest.fixture

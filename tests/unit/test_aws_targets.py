@@ -13,22 +13,13 @@ from functions.adapters.targets.aws import AwsCaller, digest_of
 from functions.domain.instants import SECOND
 from functions.domain.targets.kinds import SERVICES
 from functions.domain.targets.options import USUAL
-from functions.ports.targets import Failed, Invocation, Outcome, Succeeded
-from testkit.builders import NOON
+from functions.ports.targets import Failed, Outcome, Succeeded
+from testkit.builders import an_invocation
 
 REGION = "eu-west-1"
 ACCOUNT = "123456789012"
 PAYLOAD = '{"n":"é","big":12345678901234567890}'
-INVOCATION = Invocation(
-    job_id="j1~acme~2e~a0~1~b0~x",
-    tenant="acme",
-    idempotency_key="acme#x",
-    attempt=2,
-    fence=7,
-    scheduled_at=NOON,
-    deadline=NOON + 10 * SECOND,
-    traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-)
+INVOCATION = an_invocation()
 TOLD = {
     "job_id": "j1~acme~2e~a0~1~b0~x",
     "tenant": "acme",

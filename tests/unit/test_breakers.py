@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,11 +12,11 @@ import pytest
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.targets.breaker import MAX_OPEN_FOR, MIN_SMEAR, OPEN_FOR, Breaker, BreakerState
-from functions.ports.ledger import Applied
-from functions.ports.targets import Changed, Failed, Outcome, Pending, Succeeded
+from functions.ports.targets import Failed, Outcome, Pending, Succeeded
 from functions.services.targets.breakers import MOST_KNOWN, REFRESH_SECONDS, Breakers, Go, Park
 from testkit.builders import NOON, a_breaker, a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
+from testkit.observed import Unreliable, Watched
 
 HOST = "https://example.com"
 SKEW = timedelta(seconds=5)
@@ -29,42 +28,12 @@ REFRESH = timedelta(seconds=REFRESH_SECONDS)
 _tokens = itertools.count(1)
 
 
-class Store(InMemoryBreakerStore):
-    """Fails when it is told to: before a write, or after it, so that only its answer is lost."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fails = ""
-        self.slowness = 0.0
-        self.never = threading.Event()
-
-    def get(self, tenant: str, destination: str) -> Breaker | None:
-        if self.fails:
-            raise TimeoutError
-        return super().get(tenant, destination)
-
-    def put(self, breaker: Breaker, *, seen: Breaker | None) -> Applied | Changed:
-        self.never.wait(self.slowness)
-        return self._answer(lambda: super(Store, self).put(breaker, seen=seen))
-
-    def close(self, seen: Breaker) -> Applied | Changed:
-        return self._answer(lambda: super(Store, self).close(seen))
-
-    def _answer(self, write: Callable[[], Applied | Changed]) -> Applied | Changed:
-        if self.fails == "before":
-            raise TimeoutError
-        answer = write()
-        if self.fails == "after":
-            raise TimeoutError
-        return answer
-
-
 class World:
     """Workers that share a store and a clock."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.store = Store()
+        self.store: Any = Unreliable(InMemoryBreakerStore())
         self.journal = RecordingJournal()
         self.chance = 0.0
 
@@ -630,11 +599,16 @@ def test_a_probe_that_saw_the_destination_work_lets_its_own_worker_go_though_the
 
 
 def test_the_threads_of_a_batch_give_one_probe():
-    world = World()
+    world, never = World(), threading.Event()
+
+    def stall(_: str) -> None:
+        """The others arrive while the first of them is answered."""
+        never.wait(0.05)
+
+    world.store = Watched(world.store, "breakers", stall, lambda _: None)
     worker = world.worker()
     opened_by(worker)
     world.clock.tick(OPEN_FOR)
-    world.store.slowness = 0.05  # the others arrive while the first of them is told
     ready = threading.Barrier(8)
 
     def admit(_: int) -> Go | Park:

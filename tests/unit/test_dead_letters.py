@@ -14,10 +14,9 @@ from functions.domain.errors import DeadLetterNotFound, InvalidInput
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.instants import EPOCH, MILLISECOND
 from functions.domain.jobs.job import Payload
-from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import Occurrence
 from functions.ports.dead_letters import DeadLetter
-from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_template, a_timer, an_occurrence_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_dead_letter, a_schedule, a_template, a_timer, an_occurrence_timer
 from testkit.fakes import InMemoryDeadLetters
 from testkit.scheduler import World
 
@@ -71,27 +70,11 @@ class Archive(World):
 
     @property
     def dead_letter_finder(self) -> DeadLetterFinder:
-        return DeadLetterFinder(
-            wheel=self.wheel,
-            clock=self.clock,
-            dead_letters=self.letters,
-            payloads=self.payloads,
-            side_by_side=lambda rule, items: [rule(item) for item in items],
-            marked_since=lambda: self.marked_since,
-        )
+        return self.build(DeadLetterFinder, marked_since=lambda: self.marked_since)
 
     def put(self, *, dead_at: datetime = NOON, error_class: str = "timeout", **job: Any) -> DeadLetter:
         timer = job.pop("timer", None) or a_timer(**job)
-        letter = DeadLetter(
-            tenant=timer.job.tenant,
-            identity=timer.job.identity,
-            dead_at=dead_at,
-            error="it hurts",
-            error_class=error_class,
-            attempt=timer.attempt,
-            job_id=str(job_id_of(timer.job)),
-            timer=timer,
-        )
+        letter = a_dead_letter(timer, dead_at=dead_at, error_class=error_class)
         self.letters.put(letter)
         return letter
 

@@ -1,15 +1,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from io import StringIO
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from tests.unit.test_demo_schedules import a_client, a_schedule
 from tickwheel.client import Client
 from tickwheel.client.fires import FireCount
-from tickwheel.client.schedules import NewSchedule, NotStored, Put, Schedule, Stored
+from tickwheel.client.schedules import NewSchedule, NotStored, Put, Stored
 from tickwheel.demo.narrator import Narrator
 from tickwheel.demo.schedule_steps import await_fires, count_herd, import_schedules
 from tickwheel.demo.schedules import Import, plan_schedules
@@ -37,10 +37,6 @@ def daily(count: int, *, cron: str = "@daily") -> list[NewSchedule]:
     return plan_schedules(rows, sink="http://sink")[:count]
 
 
-def a_client(**calls: Callable[..., Any]) -> Client:
-    return cast("Client", SimpleNamespace(schedules=SimpleNamespace(**calls)))
-
-
 def refusing(*refused: str) -> Client:
     """A client that is told that these never fire."""
 
@@ -49,27 +45,12 @@ def refusing(*refused: str) -> Client:
         for each in asked:
             is_refused = each.id in refused
             results.append(
-                NotStored(asked=each, error=NEVER) if is_refused else Stored(asked=each, schedule=stored(each))
+                NotStored(asked=each, error=NEVER) if is_refused else Stored(asked=each, schedule=a_schedule(each))
             )
             on_progress(results[-1])
         return results
 
     return a_client(put_many=put_many)
-
-
-def stored(asked: NewSchedule) -> Schedule:
-    return Schedule(
-        id=asked.id,
-        tenant=asked.tenant,
-        version=1,
-        status="active",
-        note="",
-        definition={},
-        created_at=NOW,
-        changed_at=NOW,
-        skips={},
-        body={},
-    )
 
 
 def test_the_import_tells_what_was_refused_and_why(narrator: Narrator, said: StringIO):

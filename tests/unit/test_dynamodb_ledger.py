@@ -8,27 +8,19 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.adapters import clients
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.domain.errors import JobBusy
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
-from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied
-from testkit.builders import NOON, a_timer
+from testkit.builders import NOON, a_dead_letter, a_timer
 from tests.unit.conflicts import ConflictingDynamoDB, a_client_error
+
+pytestmark = pytest.mark.usefixtures("pauses")
 
 TIMER = a_timer()
 JOB_ID = job_id_of(TIMER.job)
-LETTER = DeadLetter(
-    tenant="acme",
-    identity=TIMER.job.identity,
-    dead_at=NOON,
-    error="no stock",
-    attempt=1,
-    job_id=str(JOB_ID),
-    timer=TIMER,
-)
+LETTER = a_dead_letter(TIMER)
 
 CALLS: dict[str, Callable[[DynamoDBLedger], Any]] = {
     "register": lambda ledger: ledger.register(TIMER.job, job_id=str(JOB_ID), fingerprint="f", owner="o", now=NOON),
@@ -55,14 +47,6 @@ class Others:
 
     def put_request(self, row: Any) -> dict[str, Any]:
         return {"Item": row}
-
-
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were made."""
-    made: list[float] = []
-    monkeypatch.setattr(clients.time, "sleep", made.append)
-    return made
 
 
 @pytest.fixture

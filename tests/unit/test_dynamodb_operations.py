@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.adapters import clients
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.domain.operations.operation import Action, JobFilter, Operation, OperationState
 from functions.domain.operations.record import encode_operation
@@ -24,6 +23,8 @@ OPERATION = Operation(
     state=OperationState.RUNNING,
     owner="me",
 )
+
+pytestmark = pytest.mark.usefixtures("pauses")
 ENDED = replace(OPERATION, state=OperationState.DONE, ended_at=NOON)
 RECORD = encode_operation(OPERATION)
 ROW = {"t": "acme", "i": "operation#o1", "s": "running", "o": "me", "j": RECORD.asked, "g": RECORD.progress}
@@ -40,11 +41,6 @@ CALLS: dict[str, tuple[Callable[[DynamoDBOperationStore], Any], Any]] = {
     "finish": (lambda operations: operations.finish(ENDED), True),
     "stop": (lambda operations: operations.stop("acme", "o1"), OPERATION),
 }
-
-
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients.time, "sleep", lambda _: None)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.adapters import clients
 from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
 from functions.domain.errors import Busy, ScheduleBusy
 from functions.domain.schedules.load import Share
@@ -20,15 +19,9 @@ from functions.runtime.deadline import ANSWER_WITHIN
 from testkit.builders import NOON, a_link, a_state, a_stored_schedule
 from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error
 
+pytestmark = pytest.mark.usefixtures("pauses")
+
 KEY = "acme#nightly"
-
-
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were made."""
-    made: list[float] = []
-    monkeypatch.setattr(clients.time, "sleep", made.append)
-    return made
 
 
 @pytest.fixture

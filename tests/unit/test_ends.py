@@ -26,12 +26,11 @@ from functions.domain.schedules.state import Status
 from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.tenants.usage import Usage
-from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Claimed
 from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Invocation, Outcome, Pending
 from functions.services.schedules.run_ends import RunEnds
-from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, an_operation, every
+from testkit.builders import NOON, a_dead_letter, a_link, a_schedule, a_timer, an_occurrence_timer, an_operation, every
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_sweep import scanned as scanned_up_to
@@ -336,16 +335,7 @@ def given_up_by_its_chain(world: World, timer: Timer) -> None:
 
 
 def purged(world: World, timer: Timer) -> None:
-    letter = DeadLetter(
-        tenant="acme",
-        identity=timer.job.identity,
-        dead_at=NOON,
-        error="no",
-        attempt=1,
-        job_id=str(job_id_of(timer.job)),
-        timer=timer,
-        replayed_at=NOON,
-    )
+    letter = a_dead_letter(timer, replayed_at=NOON)
     world.letters.put(letter)
     again = timer.replayed(due_at=NOON + HOUR)
     world.ledger.rows[timer.job.key] = LedgerRow(state=State.FAILED, attempt=1, fence=1, job_id=letter.job_id)

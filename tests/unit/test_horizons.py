@@ -19,9 +19,8 @@ from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import Every, Schedule
 from functions.domain.schedules.state import SkipReason
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.domain.wheel import Wheel
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
-from testkit.builders import NOON, a_link, a_schedule, a_submission, a_template, every
+from testkit.builders import NOON, a_link, a_schedule, a_submission, a_template, a_wheel, every
 from testkit.fakes.ready_queue import QueuedMessage
 from testkit.observed import ObservedReadyQueue
 from testkit.scheduler import pass_time
@@ -31,14 +30,7 @@ from tests.unit.test_rescheduling import editing
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-COARSE = Wheel(
-    bucket=timedelta(minutes=12),
-    lookahead=timedelta(seconds=90),
-    skew=timedelta(seconds=5),
-    guard=timedelta(minutes=15),
-    write_shards=1,
-    scan_shards=1,
-)
+COARSE = a_wheel(bucket=timedelta(minutes=12), guard=timedelta(minutes=15), write_shards=1, scan_shards=1)
 """As wide as buckets may be: a scanner that passes over months has fewer of them to read."""
 
 SLOTTED = [Overlap.FORBID, Overlap.BUFFER_ONE, Overlap.REPLACE]

@@ -4,7 +4,6 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -20,12 +19,6 @@ from testkit.fakes import FakeClock, GivenWebhookKeys
 from testkit.fakes.webhook_keys import MASTER
 from tests.http_sink import HttpSink, answering, http_sink, saying
 from tests.unit.calling import NO_ANSWER, SHORT, a_caller, call, failure_of, wait_for_calls
-
-
-@pytest.fixture
-def sink() -> Iterator[HttpSink]:
-    with http_sink() as sink:
-        yield sink
 
 
 def test_a_target_gets_the_payload_and_all_it_needs_to_deduplicate(sink: HttpSink):

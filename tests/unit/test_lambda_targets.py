@@ -20,21 +20,12 @@ from functions.adapters.targets.aws import AwsCaller
 from functions.domain.instants import SECOND
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
-from testkit.builders import NOON
+from testkit.builders import NOON, an_invocation
 from tests.http_sink import HttpSink, answering, http_sink, saying
 from tests.unit.calling import wait_for_calls
 
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
-INVOCATION = Invocation(
-    job_id="j1~acme~2e~a0~1~b0~x",
-    tenant="acme",
-    idempotency_key="acme#x",
-    attempt=2,
-    fence=7,
-    scheduled_at=NOON,
-    deadline=NOON + 10 * SECOND,
-    traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-)
+INVOCATION = an_invocation()
 _WITHOUT_DOCKER: Any = {"core": {"reset_boto3_session": False}, "lambda": {"use_docker": False}}
 
 _client: Callable[..., Any] = boto3.client

@@ -1,5 +1,6 @@
 """What is observed for percentiles, and what it is told apart by."""
 
+from dataclasses import replace
 from datetime import time, timedelta
 from typing import Any
 
@@ -14,7 +15,6 @@ from functions.domain.schedules.schedule import Weekday, Window, WindowMode
 from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.wheel import Ring
 from functions.ports.targets import Failed
-from functions.worker.message import Message
 from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
@@ -58,7 +58,7 @@ def test_the_lag_of_a_promoted_job_is_that_of_the_far_ring(world: World):
     near, far = a_message(a_timer(), "m1"), a_message(a_timer(priority=Priority.HIGH), "m2")
     world.clock.tick(timedelta(milliseconds=250))
 
-    world.work(near, of_the_far_ring(far))
+    world.work(near, replace(far, ring=Ring.FAR))
 
     assert world.journal.dimensioned == [
         ("lag_ms", 250.0, {"ring": "near", "priority": "normal", "kind": "job"}),
@@ -132,13 +132,3 @@ def test_the_sweeper_tells_depth_and_budget_of_each_class(world: World):
 
     assert world.journal.values["depth"] == [0, 0, 5, 0]
     assert world.journal.values["budget"] == [5, 5, 3, 5]
-
-
-def of_the_far_ring(message: Message) -> Message:
-    return Message(
-        message_id=message.message_id,
-        body=message.body,
-        receipt=message.receipt,
-        receive_count=message.receive_count,
-        ring=Ring.FAR,
-    )

@@ -73,7 +73,7 @@ def test_an_operation_is_accepted_and_told_as_it_is_described():
         "refused": {},
         "examples": [],
     }
-    assert [identity for _, identity in api.store.rows] == [told["id"]]
+    assert [identity for _, identity in api.operations.rows] == [told["id"]]
 
 
 def test_all_that_a_filter_can_say_reaches_the_rules():
@@ -88,7 +88,7 @@ def test_all_that_a_filter_can_say_reaches_the_rules():
 
     status, told = api.post({"tenant": "acme", "action": "export", **said, "dry_run": True})
 
-    (operation,) = api.store.rows.values()
+    (operation,) = api.operations.rows.values()
     assert status == 202
     assert (operation.action, operation.dry_run, operation.shift) == (Action.EXPORT, True, None)
     assert operation.wanted == JobFilter(
@@ -119,7 +119,7 @@ def test_all_jobs_of_a_tenant_are_meant_only_when_that_is_said():
     assert problem["detail"] == (
         "all must be true to mean all jobs of the tenant; or say which, by due_from, due_until, target, schedule, tag"
     )
-    assert api.store.rows == {}
+    assert api.operations.rows == {}
 
     assert api.post({"tenant": "acme", "action": "cancel", "all": True})[0] == 202
 
@@ -148,7 +148,7 @@ def test_a_reschedule_says_by_how_much_or_to_when(shift: dict[str, Any], meant: 
 
     status, body = api.post({**MOVE, **shift})
 
-    (operation,) = api.store.rows.values()
+    (operation,) = api.operations.rows.values()
     assert (status, operation.shift) == (202, meant)
     assert {name: body[name] for name in ("by", "to", "spread") if name in body} == told
     assert_described(body, "Operation")
@@ -217,7 +217,7 @@ def test_what_cannot_be_asked_is_refused_with_what_to_do(body: dict[str, Any], s
 
     assert (status, problem["code"]) == (422, "invalid_input")
     assert said in problem["detail"]
-    assert api.store.rows == {}
+    assert api.operations.rows == {}
 
 
 @pytest.mark.parametrize("body", [[], "cancel", None, 7])

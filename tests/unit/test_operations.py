@@ -6,66 +6,35 @@ from typing import Any
 
 import pytest
 
-from functions.api.admission.admission import Admission
 from functions.api.operations.operator import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.operations.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
-from functions.services.stage.conditions import KnownConditions
-from functions.services.tenants.submission_rates import SubmissionRates
 from testkit.builders import DEPLOYED_WHEEL, NOON
 from testkit.fakes import (
     CountingWaker,
-    FakeClock,
-    GivenPlans,
-    InMemoryExportStore,
-    InMemoryOperationStore,
-    InMemoryRateStore,
-    InMemoryShardStore,
-    RecordingAudit,
-    RecordingJournal,
 )
+from testkit.scheduler import World
 
 ANN = "arn:aws:iam::123456789012:user/ann"
 HOUR = timedelta(hours=1)
 
 
-class Office:
+class Office(World):
     """A manager of operations with what it needs."""
 
     def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.store = InMemoryOperationStore()
-        self.exports = InMemoryExportStore()
+        super().__init__(wheel=DEPLOYED_WHEEL)
         self.waker = CountingWaker()
-        self.plans = GivenPlans()
-        self.journal = RecordingJournal()
-        self.identities = iter(f"{number:032x}" for number in range(1_000))
-        self.manager = OperationManager(
-            wheel=DEPLOYED_WHEEL,
-            clock=self.clock,
-            operations=self.store,
-            exports=self.exports,
-            waker=self.waker,
-            admission=Admission(
-                plans=self.plans,
-                submission_rates=SubmissionRates(
-                    clock=self.clock, plans=self.plans, rates=InMemoryRateStore(), journal=self.journal
-                ),
-                conditions=KnownConditions(clock=self.clock, shards=InMemoryShardStore(), journal=self.journal),
-                journal=self.journal,
-            ),
-            journal=self.journal,
-            audit=RecordingAudit(),
-            # The last digits are cut off.
-            identity=lambda: next(self.identities)[::-1],
-        )
+        identities = (f"{number:032x}" for number in range(1_000))
+        # The last digits are cut off.
+        self.manager = self.build(OperationManager, waker=self.waker, identity=lambda: next(identities)[::-1])
 
     def accept(self, key: str | None = None, **asked: Any) -> Operation:
         return self.manager.accept(an_asked(**asked), key=key, caller=ANN)
 
     def ended(self, operation: Operation, state: OperationState, **progress: Any) -> Operation:
-        taken = self.store.take(
+        taken = self.operations.take(
             operation.tenant,
             operation.operation_id,
             owner="o",
@@ -75,11 +44,11 @@ class Office:
         )
         assert taken is not None
         ended = a_changed(taken, state=state, ended_at=self.clock.now(), **progress)
-        assert self.store.finish(ended)
+        assert self.operations.finish(ended)
         return ended
 
     @property
-    def events(self) -> list[str]:
+    def event_names(self) -> list[str]:
         return [name for name, _ in self.journal.events]
 
 
@@ -96,8 +65,8 @@ def test_an_accepted_operation_is_open_and_wakes_its_executor():
 
     operation = office.accept()
 
-    assert office.store.get("acme", operation.operation_id) == operation
-    assert office.store.open(limit=10) == [("acme", operation.operation_id)]
+    assert office.operations.get("acme", operation.operation_id) == operation
+    assert office.operations.open(limit=10) == [("acme", operation.operation_id)]
     assert (operation.state, operation.caller, operation.created_at) == (OperationState.WAITING, ANN, NOON)
     assert OPERATION_ID.fullmatch(operation.operation_id)
     assert office.waker.calls == 1
@@ -133,7 +102,7 @@ def test_what_could_mean_no_job_is_refused_and_leaves_nothing(asked: dict[str, A
     with pytest.raises(InvalidInput, match=said):
         office.accept(**asked)
 
-    assert (office.store.rows, office.events, office.waker.calls) == ({}, [], 0)
+    assert (office.operations.rows, office.event_names, office.waker.calls) == ({}, [], 0)
 
 
 def test_the_nearest_and_the_farthest_shift_are_taken():
@@ -143,14 +112,14 @@ def test_the_nearest_and_the_farthest_shift_are_taken():
     office.accept(action=Action.RESCHEDULE, shift=Shift(to=NOON + HOUR, spread=timedelta(days=3_653) - HOUR))
     office.accept(action=Action.RESCHEDULE, shift=Shift(by=-HOUR))
 
-    assert len(office.store.rows) == 3
+    assert len(office.operations.rows) == 3
 
 
 def test_without_a_key_each_request_is_an_operation_of_its_own():
     office = Office()
 
     assert office.accept().operation_id != office.accept().operation_id
-    assert office.events == ["operation_accepted"] * 2
+    assert office.event_names == ["operation_accepted"] * 2
 
 
 def test_the_same_request_under_the_same_key_is_answered_with_the_first_operation_as_it_stands():
@@ -162,7 +131,7 @@ def test_the_same_request_under_the_same_key_is_answered_with_the_first_operatio
     again = office.accept("k")
 
     assert (again.operation_id, again.state, again.progress.matched) == (first.operation_id, ended.state, 3)
-    assert office.events == ["operation_accepted"]
+    assert office.event_names == ["operation_accepted"]
     assert office.waker.calls == 1
 
 
@@ -206,7 +175,7 @@ def test_another_request_under_a_used_key_is_refused(other: dict[str, Any]):
         office.accept("k", **other)
 
     assert refusal.value.first_id == first.operation_id
-    assert len(office.store.rows) == 1
+    assert len(office.operations.rows) == 1
 
 
 def test_two_requests_under_one_key_at_the_same_time_are_one_operation(monkeypatch: pytest.MonkeyPatch):
@@ -214,31 +183,31 @@ def test_two_requests_under_one_key_at_the_same_time_are_one_operation(monkeypat
     first = office.accept("k")
     office.clock.tick(SECOND)
     with monkeypatch.context() as patch:
-        patch.setattr(office.store, "get", lambda *_: None)
+        patch.setattr(office.operations, "get", lambda *_: None)
 
         assert office.accept("k").operation_id == first.operation_id
         with pytest.raises(KeyReused):
             office.accept("k", tag="us")
 
-    assert office.store.get("acme", first.operation_id) == first
-    assert office.events == ["operation_accepted"]
+    assert office.operations.get("acme", first.operation_id) == first
+    assert office.event_names == ["operation_accepted"]
 
 
 def test_an_operation_whose_first_write_got_no_answer_is_accepted_with_its_audit_line(
     monkeypatch: pytest.MonkeyPatch,
 ):
     office = Office()
-    create = office.store.create
+    create = office.operations.create
 
     def create_twice(operation: Operation) -> Operation | None:
         create(operation)
         return create(operation)
 
-    monkeypatch.setattr(office.store, "create", create_twice)
+    monkeypatch.setattr(office.operations, "create", create_twice)
     operation = office.accept()
 
-    assert office.store.get("acme", operation.operation_id) == operation
-    assert (office.events, office.waker.calls) == (["operation_accepted"], 1)
+    assert office.operations.get("acme", operation.operation_id) == operation
+    assert (office.event_names, office.waker.calls) == (["operation_accepted"], 1)
 
 
 def test_a_tenant_has_only_so_many_open_operations():
@@ -248,7 +217,7 @@ def test_a_tenant_has_only_so_many_open_operations():
     with pytest.raises(TooManyOperations, match="tenant acme has 10 operations that are not over") as refusal:
         office.accept()
     assert refusal.value.retry_after == RETRY_AFTER
-    assert len(office.store.rows) == MOST_OPEN
+    assert len(office.operations.rows) == MOST_OPEN
 
     office.accept(tenant="globex")
     office.ended(opened[3], OperationState.STOPPED)
@@ -270,8 +239,8 @@ def test_an_executor_that_cannot_be_woken_is_noted_and_the_operation_stands():
 
     operation = office.accept()
 
-    assert office.store.open(limit=1) == [("acme", operation.operation_id)]
-    assert office.events == ["operation_accepted", "waking_failed"]
+    assert office.operations.open(limit=1) == [("acme", operation.operation_id)]
+    assert office.event_names == ["operation_accepted", "waking_failed"]
     assert str(office.journal.events[1][1]["error"]).startswith("ConnectionError at functions.api.operations.operator:")
 
 
@@ -333,7 +302,7 @@ def test_a_stop_is_asked_for_and_noted_with_who_asks():
     stopped = office.manager.stop("acme", operation.operation_id, caller="bob")
 
     assert (stopped.stop_requested, stopped.state) == (True, OperationState.WAITING)
-    assert office.events == ["operation_accepted", "operation_stop_requested"]
+    assert office.event_names == ["operation_accepted", "operation_stop_requested"]
     assert office.journal.events[1][1]["caller"] == "bob"
     assert office.waker.calls == 2
 
@@ -346,7 +315,7 @@ def test_a_stop_of_what_is_over_changes_nothing():
     told = office.manager.stop("acme", operation.operation_id, caller=ANN)
 
     assert (told.state, told.stop_requested, told.ended_at) == (ended.state, False, ended.ended_at)
-    assert office.events == ["operation_accepted"]
+    assert office.event_names == ["operation_accepted"]
     assert office.waker.calls == 1
 
 
@@ -367,7 +336,7 @@ def test_there_is_only_what_was_accepted_for_that_tenant(tenant: str, operation_
 def test_what_cannot_be_an_id_is_asked_of_no_store(operation_id: str, monkeypatch: pytest.MonkeyPatch):
     office = Office()
     for call in ("get", "stop"):
-        monkeypatch.setattr(office.store, call, lambda *_: pytest.fail("it was asked"))
+        monkeypatch.setattr(office.operations, call, lambda *_: pytest.fail("it was asked"))
 
     with pytest.raises(OperationNotFound):
         office.manager.get("acme", operation_id)

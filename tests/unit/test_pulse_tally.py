@@ -1,7 +1,7 @@
 """What a process counts of what goes on, and when it adds that to the stage's pulse."""
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,26 +11,13 @@ from functions.domain.stage.pulse import MINUTE, WINDOW, Figure, Pulse, sum_of
 from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY, PulseTally
 from testkit.builders import NOON, a_job
 from testkit.fakes import FakeClock, InMemoryPulseStore, RecordingJournal
-
-
-class FailingStore(InMemoryPulseStore):
-    fails = False
-
-    def add(self, minute: datetime, pulse: Pulse) -> None:
-        if self.fails:
-            raise TimeoutError("what it was given")
-        super().add(minute, pulse)
-
-    def name(self, minute: datetime, tenant: str, counts: Mapping[Figure, int]) -> None:
-        if self.fails:
-            raise TimeoutError
-        super().name(minute, tenant, counts)
+from testkit.observed import Unreliable
 
 
 class Process:
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.store = FailingStore()
+        self.store: Any = Unreliable(InMemoryPulseStore())
         self.journal = RecordingJournal()
         self.tally = PulseTally(clock=self.clock, store=self.store, journal=self.journal)
 
@@ -108,12 +95,12 @@ def test_what_nobody_is_told_any_more_is_forgotten(process: Process):
 
 
 def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails(process: Process):
-    process.store.fails = True
+    process.store.fails = "before"
     process.run(2)
     process.tally.flush()
     process.run(3)
 
-    process.store.fails = False
+    process.store.fails = ""
     process.clock.tick(WRITTEN_EVERY)
     process.tally.flush()
 
@@ -125,7 +112,7 @@ def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails(pro
 
 
 def test_a_store_that_fails_is_not_asked_by_every_invocation(process: Process):
-    process.store.fails = True
+    process.store.fails = "before"
     for _ in range(10):
         process.run()
         process.tally.flush()

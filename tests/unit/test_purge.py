@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,7 +13,6 @@ from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder
 from functions.api.dead_letters.purge import Purger
 from functions.api.dead_letters.replay import MOST_DEAD_LETTERS
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
-from functions.domain.instants import EPOCH
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.occurrence import Occurrence
@@ -41,32 +40,18 @@ class Operator(World):
     def purger(
         self, *, before: Callable[[str], None] = lambda _: None, after: Callable[[str], None] = lambda _: None
     ) -> Purger:
-        def side_by_side(rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-            return [rule(item) for item in items]
-
         def watched(port: Any, name: str) -> Any:
             return Watched(port, name, before, after)
 
         letters: Any = watched(self.letters, "letters")
-        finder = DeadLetterFinder(
-            wheel=self.wheel,
-            clock=self.clock,
-            dead_letters=letters,
-            payloads=self.payloads,
-            side_by_side=side_by_side,
-            marked_since=lambda: EPOCH,
-        )
-        return Purger(
-            audit=self.trail,
-            clock=self.clock,
-            finder=finder,
-            dead_letters=letters,
-            ledger=watched(self.ledger, "ledger"),
-            payloads=watched(self.payloads, "payloads"),
-            ends=self.ends(),
-            journal=self.journal,
-            token=self.token,
-            side_by_side=side_by_side,
+        return self.build(
+            Purger,
+            special={
+                "dead_letters": letters,
+                "finder": self.build(DeadLetterFinder, dead_letters=letters),
+                "ledger": watched(self.ledger, "ledger"),
+                "payloads": watched(self.payloads, "payloads"),
+            },
         )
 
     def put(self, *, row: LedgerRow | None = None, dead_at: Any = NOON, **job: Any) -> DeadLetter:

@@ -23,6 +23,7 @@ from functions.services.jobs.rescheduler import Edited
 from functions.services.telemetry.pulse import PulseTally
 from testkit.builders import NOON, a_submission, an_occurrence_timer
 from testkit.fakes import InMemoryPendingStore, InMemoryPulseStore
+from testkit.observed import Unreliable
 from testkit.scheduler import World
 
 HOUR = timedelta(hours=1)
@@ -30,27 +31,12 @@ DAY = timedelta(days=1)
 LIMIT = 3
 
 
-class FailingStore(InMemoryPendingStore):
-    fails = False
-
-    def add(self, tenant: str, day: date, count: int) -> None:
-        if self.fails:
-            raise TimeoutError
-        super().add(tenant, day, count)
-
-    def counts(self, tenant: str, *, since: date) -> dict[date, int]:
-        if self.fails:
-            raise TimeoutError
-        return super().counts(tenant, since=since)
-
-
 class Limited(World):
     """A world in which three jobs of acme may wait."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.store_of_waiting = FailingStore()
-        self.waiting = self.store_of_waiting
+        self.waiting: Any = Unreliable(InMemoryPendingStore())
         self.tally = self.a_tally()
         self.plans.plans["acme"] = TenantPlan(max_pending=LIMIT)
         self.quota = self.a_process()
@@ -215,7 +201,7 @@ def test_a_day_never_counts_fewer_than_none():
 
 def test_a_limit_that_cannot_be_looked_up_keeps_no_job_out():
     world = Limited()
-    world.store_of_waiting.fails = True
+    world.waiting.fails = "before"
 
     assert all(taken(world.hand_in(*[far() for _ in range(LIMIT + 2)])))
     assert [name for name, _ in world.journal.events][:1] == ["quota_unknown"]

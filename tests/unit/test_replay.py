@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,7 +32,6 @@ from functions.domain.errors import (
     RateExceeded,
 )
 from functions.domain.far_ring.timer_key import NO_TENANT
-from functions.domain.instants import EPOCH
 from functions.domain.jobs.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -46,7 +45,16 @@ from functions.ports.dead_letters import DeadLetter
 from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from functions.services.jobs.settler import Claim
-from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_schedule, a_template, a_timer, an_occurrence_timer
+from testkit.builders import (
+    LOCAL_WHEEL,
+    NOON,
+    a_dead_letter,
+    a_job,
+    a_schedule,
+    a_template,
+    a_timer,
+    an_occurrence_timer,
+)
 from testkit.observed import CrashError, DeathError, Watched
 from testkit.scheduler import World, pass_time
 from tests.unit.test_execute import a_message
@@ -81,28 +89,16 @@ class Operator(World):
             watch("ready", self.ready),
             watch("timers", self.timers),
         )
-        finder = DeadLetterFinder(
-            wheel=self.wheel,
-            clock=self.clock,
-            dead_letters=letters,
-            payloads=self.payloads,
-            side_by_side=_one_after_another,
-            marked_since=lambda: EPOCH,
-        )
-        return Replayer(
-            audit=self.trail,
-            wheel=self.wheel,
-            clock=self.clock,
-            finder=finder,
-            dead_letters=letters,
-            ledger=ledger,
-            timers=timers,
-            placer=replace(self.placer, ready=ready, timers=timers),
-            payloads=self.payloads,
-            journal=self.journal,
-            token=self.token,
-            side_by_side=_one_after_another,
-            gate=self.gate,
+        return self.build(
+            Replayer,
+            special={
+                "dead_letters": letters,
+                "finder": self.build(DeadLetterFinder, dead_letters=letters),
+                "gate": self.gate,
+                "ledger": ledger,
+                "placer": replace(self.placer, ready=ready, timers=timers),
+                "timers": timers,
+            },
         )
 
     def dying(self, step: str, when: str) -> Replayer:
@@ -156,10 +152,6 @@ class Operator(World):
     @property
     def audit(self) -> list[dict[str, object]]:
         return self.events("dead_letters_replayed")
-
-
-def _one_after_another(rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    return [rule(item) for item in items]
 
 
 @pytest.fixture
@@ -1154,16 +1146,3 @@ def rows_of(world: World) -> list[datetime]:
 
 def _newest_first(letter: DeadLetter) -> Any:
     return letter.dead_at, letter.identity
-
-
-def a_dead_letter(timer: Timer, *, dead_at: Any = NOON) -> DeadLetter:
-    return DeadLetter(
-        tenant=timer.job.tenant,
-        identity=timer.job.identity,
-        dead_at=dead_at,
-        error="HTTP 500",
-        error_class="http_500",
-        attempt=timer.attempt,
-        job_id=str(job_id_of(timer.job)),
-        timer=timer,
-    )

@@ -12,7 +12,6 @@ from functions.api.http.answers import problem_answer
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.requests import Rules
 from functions.api.http.router import serve
-from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.routes import ScheduleServices, routes
 from functions.domain.errors import ScheduleBusy, TickwheelError
@@ -54,13 +53,7 @@ class Api(World):
         **options: Any,
     ) -> tuple[int, Any]:
         asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
-        services = ScheduleServices(
-            manager=self.manager,
-            admission=self.admission,
-            payloads=self.payloads,
-            rules=self.rules,
-            token=self.token,
-        )
+        services = self.build(ScheduleServices, manager=self.manager, rules=self.rules)
         app = APIGatewayHttpResolver()
         serve(app, routes, services, checks=())
         app.exception_handler([Misshapen, TickwheelError])(_refuse)
@@ -83,26 +76,7 @@ class Api(World):
 
     @property
     def manager(self) -> ScheduleManager:
-        return ScheduleManager(
-            wheel=self.wheel,
-            audit=self.trail,
-            clock=self.clock,
-            schedules=self.schedules,
-            changer=self.changer,
-            materialiser=self.materialiser,
-            ledger=self.ledger,
-            asked=AskedFires(
-                clock=self.clock,
-                ledger=self.ledger,
-                placer=self.placer,
-                token=self.token,
-                side_by_side=lambda rule, items: [rule(item) for item in items],
-            ),
-            payloads=self.payloads,
-            journal=self.journal,
-            gate=self.gate,
-            limits=lambda _: self.limits,
-        )
+        return self.build(ScheduleManager, gate=self.gate, limits=lambda _: self.limits)
 
 
 def _refuse(error: Exception) -> Response[str]:

@@ -1,42 +1,31 @@
 """What a process counts of its tenants, and when it writes it down."""
 
-from datetime import date, timedelta
+from datetime import timedelta
+from typing import Any
 
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.tenants.usage import Usage
-from functions.services.telemetry.usage import ENOUGH_JOBS, MOST_WRITES, OLD, QUIET_JOBS, Tally
-from testkit.fakes import FakeClock, GivenPlans, InMemoryPendingStore, InMemoryUsageStore, RecordingJournal
+from functions.services.telemetry.usage import ENOUGH_JOBS, MOST_WRITES, OLD, QUIET_JOBS
+from testkit.fakes import FakeClock, InMemoryUsageStore
+from testkit.observed import Unreliable
+from testkit.scheduler import World
 
 TODAY = FakeClock().now().date()
 JOB = Usage(submitted=1)
 
 
-class FailingStore(InMemoryUsageStore):
-    fails = False
-
-    def add(self, tenant: str, day: date, used: Usage) -> None:
-        if self.fails:
-            raise TimeoutError
-        super().add(tenant, day, used)
-
-
-class Process:
+class Process(World):
     def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.store = FailingStore()
-        self.journal = RecordingJournal()
-        self.plans = GivenPlans()
-        self.waiting = InMemoryPendingStore()
-        self.tally = Tally(
-            clock=self.clock, plans=self.plans, usage=self.store, pending=self.waiting, journal=self.journal
-        )
+        super().__init__()
+        self.used: Any = Unreliable(InMemoryUsageStore())
+        self.tally = self.a_tally()
 
     def add(self, jobs: int, tenant: str = "acme") -> None:
         for _ in range(jobs):
             self.tally.add(tenant, JOB)
 
     def written(self, tenant: str = "acme") -> int:
-        return sum(usage.submitted for (owner, _), usage in self.store.rows.items() if owner == tenant)
+        return sum(usage.submitted for (owner, _), usage in self.used.rows.items() if owner == tenant)
 
     def make_busy(self) -> None:
         self.add(QUIET_JOBS, "umbrella")
@@ -55,12 +44,12 @@ def test_a_busy_process_waits_until_a_count_is_worth_a_write():
     process = Process()
     process.add(ENOUGH_JOBS - 1)
     process.tally.flush()
-    assert process.store.writes == 0
+    assert process.used.writes == 0
 
     process.add(1)
     process.tally.flush()
 
-    assert (process.written(), process.store.writes) == (ENOUGH_JOBS, 1)
+    assert (process.written(), process.used.writes) == (ENOUGH_JOBS, 1)
 
 
 def test_a_busy_process_writes_what_is_old():
@@ -96,7 +85,7 @@ def test_what_is_written_is_not_written_again():
 
     process.tally.flush()
 
-    assert (process.written(), process.store.writes) == (1, 1)
+    assert (process.written(), process.used.writes) == (1, 1)
 
 
 def test_a_day_has_what_was_counted_on_it():
@@ -107,7 +96,7 @@ def test_a_day_has_what_was_counted_on_it():
 
     process.tally.flush()
 
-    assert {day: usage.submitted for (_, day), usage in process.store.rows.items()} == {
+    assert {day: usage.submitted for (_, day), usage in process.used.rows.items()} == {
         TODAY: 2,
         TODAY + timedelta(days=1): 3,
     }
@@ -117,11 +106,11 @@ def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails():
     process = Process()
     process.add(1)
     process.add(2, "umbrella")
-    process.store.fails = True
+    process.used.fails = "before"
     process.tally.flush()
     process.add(4)
 
-    process.store.fails = False
+    process.used.fails = ""
     process.tally.flush()
 
     assert (process.written(), process.written("umbrella")) == (5, 2)
@@ -138,7 +127,7 @@ def test_a_flush_makes_a_bounded_number_of_writes_and_the_oldest_go_first():
     process.clock.tick(OLD)
 
     process.tally.flush()
-    assert process.store.writes == MOST_WRITES
+    assert process.used.writes == MOST_WRITES
     assert process.written(f"t{MOST_WRITES}") == 0
 
     process.tally.flush()
@@ -151,7 +140,7 @@ def test_what_is_only_units_is_written_too():
 
     process.tally.flush()
 
-    assert process.store.rows["acme", TODAY] == Usage(units=2)
+    assert process.used.rows["acme", TODAY] == Usage(units=2)
 
 
 def test_what_was_counted_of_a_tenant_does_not_come_back_behind_its_deletion():

@@ -19,7 +19,6 @@ from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.targets.options import TargetOptions
 from functions.domain.wheel import Wheel
-from functions.ports.ready_queue import Receipt
 from functions.ports.targets import Invocation, Outcome, Succeeded
 from functions.runtime.container import Container
 from functions.scanner.parts import PARTS as SCANNER_PARTS
@@ -31,7 +30,6 @@ from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
-from functions.worker.message import Message
 from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit.fakes import (
     DiscardingAudit,
@@ -50,6 +48,7 @@ from testkit.fakes import (
     InMemoryTimerStore,
     RecordingJournal,
 )
+from testkit.fakes.ready_queue import received
 
 MINUTE = timedelta(minutes=1)
 _KEPT_BUCKETS = timedelta(hours=1)
@@ -173,15 +172,7 @@ class VirtualStage:
         return {timer.job.key for message in self.ready.messages.values() for timer in decode_envelope(message.body)}
 
     def _work(self) -> None:
-        messages = [
-            Message(
-                message_id=message.message_id,
-                body=message.body,
-                receipt=Receipt("arn:aws:sqs:us-east-1:1:ready", message.message_id),
-                receive_count=message.receive_count,
-            )
-            for message in self.ready.receive(1_000)
-        ]
+        messages = [received(message) for message in self.ready.receive(1_000)]
         returned = self._worker.execute(messages, ends_at=self.clock.instant + MINUTE)
         for message in messages:
             if message.message_id not in returned:
