@@ -9,7 +9,7 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -42,9 +42,7 @@ from functions.scanner.scan import Scanner
 from functions.worker.execute import Worker
 from functions.worker.message import Message
 from testkit.dynamodb_local import DynamoDBLocal
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from testkit.world.tables import create_table
 
 JOBS = 1_000
 PAYLOAD_BYTES = 512
@@ -134,7 +132,8 @@ class _Rig:
         """Create the tables, and make the services as their handlers do."""
         note = {"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}
         self._wiring = wiring = stage.wiring(self.clock, handlers=note)
-        _create_tables(clients.dynamodb(self.clock))
+        for schema in ALL_TABLES:
+            create_table(clients.dynamodb(self.clock), schema)
         wiring.confirm()
         self._submitter = wiring.build(Submitter)
         self._scanner = wiring.build(Scanner)
@@ -277,16 +276,6 @@ class _Rig:
 
     def _take(self, *tables: str) -> Units:
         return Units(*self._meter.take(*tables), sqs_requests=self._queues.take_requests())
-
-
-def _create_tables(client: "DynamoDBClient") -> None:
-    for table in ALL_TABLES:
-        keys = [(table.partition_key, "HASH"), *([(table.sort_key, "RANGE")] if table.sort_key else [])]
-        schema: Any = {
-            "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys],
-            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-        }
-        client.create_table(TableName=table.name, BillingMode="PAY_PER_REQUEST", **schema)
 
 
 def _print(console: Console, measured: Measured, prices: Mapping[str, float]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from functions.adapters.dynamodb import dead_letters as dynamodb_dead_letters
 from functions.adapters.dynamodb import operations as dynamodb_operations
@@ -55,6 +56,9 @@ from testkit.world.tables import Item, Key, Table, Tables
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+Name = TypeVar("Name")
+Row = TypeVar("Row")
+
 _numbers = itertools.count(1)
 
 
@@ -81,25 +85,41 @@ class Schedules(DynamoDBScheduleStore):
         return replace(page, states=dict(sorted(page.states.items())))
 
 
+class _Rows(Generic[Name, Row]):
+    """What the rows of a table say, by their names, read as they change. name_of: None for a row of another kind."""
+
+    def __init__(self, table: Table, *, name_of: Callable[[Key], Name | None], read: Callable[[Item], Row]) -> None:
+        self._table = table
+        self._name_of = name_of
+        self._read = read
+        self._rows: dict[Name, Row] = {}
+        table.listeners.append(self._changed)
+
+    def look(self) -> dict[Name, Row]:
+        """As of now. A row that is not written stays the same object."""
+        self._table.look()
+        return self._rows
+
+    def _changed(self, key: Key, item: Item | None) -> None:
+        name = self._name_of(key)
+        if name is None:
+            return
+        if item is None:
+            del self._rows[name]
+        else:
+            self._rows[name] = self._read(item)
+
+
 class Ledger(DynamoDBLedger):
     """Its rows can be looked at."""
 
     def __init__(self, table: Table, **given: Any) -> None:
         super().__init__(table.client, table.name, **given)
-        self._seen: dict[str, LedgerRow] = {}
-        self._looked = table
-        table.listeners.append(self._changed)
+        self._seen = _Rows(table, name_of=lambda key: key[0], read=read_row)
 
     @property
     def rows(self) -> dict[str, LedgerRow]:
-        self._looked.look()
-        return self._seen
-
-    def _changed(self, key: Key, item: Item | None) -> None:
-        if item is None:
-            del self._seen[key[0]]
-        else:
-            self._seen[key[0]] = read_row(item)
+        return self._seen.look()
 
 
 class DeadLetters(DynamoDBDeadLetters):
@@ -107,22 +127,11 @@ class DeadLetters(DynamoDBDeadLetters):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table.client, table.name)
-        self._seen: dict[Key, DeadLetter] = {}
-        self._looked = table
-        table.listeners.append(self._changed)
+        self._seen = _Rows(table, name_of=_letter_of, read=dynamodb_dead_letters._read)
 
     @property
     def letters(self) -> dict[Key, DeadLetter]:
-        self._looked.look()
-        return self._seen
-
-    def _changed(self, key: Key, item: Item | None) -> None:
-        if key[0].endswith(f"#{MARKS}"):
-            return
-        if item is None:
-            del self._seen[key]
-        else:
-            self._seen[key] = dynamodb_dead_letters._read(item)
+        return self._seen.look()
 
 
 class Timers(DynamoDBTimerStore):
@@ -183,24 +192,11 @@ class Operations(DynamoDBOperationStore):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table.client, table.name)
-        self._seen: dict[tuple[str, str], Operation] = {}
-        self._looked = table
-        table.listeners.append(self._changed)
+        self._seen = _Rows(table, name_of=_operation_of, read=dynamodb_operations._read)
 
     @property
     def rows(self) -> dict[tuple[str, str], Operation]:
-        self._looked.look()
-        return self._seen
-
-    def _changed(self, key: Key, item: Item | None) -> None:
-        tenant, row = key
-        kind, _, operation_id = row.partition("#")
-        if kind != "operation" or tenant.startswith("~"):
-            return
-        if item is None:
-            del self._seen[tenant, operation_id]
-        else:
-            self._seen[tenant, operation_id] = dynamodb_operations._read(item)
+        return self._seen.look()
 
 
 class UsageOfTenants(DynamoDBUsageStore):
@@ -212,9 +208,8 @@ class UsageOfTenants(DynamoDBUsageStore):
 
     @property
     def rows(self) -> dict[tuple[str, date], Usage]:
-        items = self._looked.look().values()
-        days = [item for item in items if item["i"]["S"].startswith(dynamodb_usage._ITEM)]
-        return {(item["t"]["S"], dynamodb_usage._day_of(item)): dynamodb_usage._usage_of(item) for item in days}
+        items = _items(self._looked, dynamodb_usage._ITEM)
+        return {(item["t"]["S"], dynamodb_usage._day_of(item)): dynamodb_usage._usage_of(item) for item in items}
 
 
 class Pending(DynamoDBPendingStore):
@@ -226,9 +221,22 @@ class Pending(DynamoDBPendingStore):
 
     @property
     def rows(self) -> dict[tuple[str, date], int]:
-        items = self._looked.look().values()
-        days = [item for item in items if item["i"]["S"].startswith(dynamodb_pending._ITEM)]
-        return {(item["t"]["S"], dynamodb_pending._day(item["i"]["S"])): int(item["n"]["N"]) for item in days}
+        items = _items(self._looked, dynamodb_pending._ITEM)
+        return {(item["t"]["S"], dynamodb_pending._day(item["i"]["S"])): int(item["n"]["N"]) for item in items}
+
+
+def _letter_of(key: Key) -> Key | None:
+    return None if key[0].endswith(f"#{MARKS}") else key
+
+
+def _operation_of(key: Key) -> tuple[str, str] | None:
+    tenant, row = key
+    kind, _, operation_id = row.partition("#")
+    return None if kind != "operation" or tenant.startswith("~") else (tenant, operation_id)
+
+
+def _items(table: Table, kind: str) -> list[Item]:
+    return [item for item in table.look().values() if item["i"]["S"].startswith(kind)]
 
 
 class _AtOnce(Executor):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Job, Timer
@@ -15,12 +14,10 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import Misfire
 from functions.domain.schedules.state import SkipReason, Status
-from testkit.fakes import InMemoryPayloadStore, InMemoryReadyQueue
 from testkit.world.carriers import carriers
 from testkit.world.expected import interval_of, is_fire
-from testkit.world.history import History
 from testkit.world.process import Process, ProcessClock
-from testkit.world.stores import SeenLedger, SeenShards, SeenTimers
+from testkit.world.stores import KeptByAll
 from testkit.world.truth import Truth, Version
 
 TRIGGERED = ":trigger:"
@@ -55,17 +52,6 @@ class Run:
         return not self.has_ended and self.clock.now() < self.lease_until
 
 
-class Stores(Protocol):
-    """What outlives every process."""
-
-    timers: SeenTimers
-    ready: InMemoryReadyQueue
-    ledger: SeenLedger
-    shards: SeenShards
-    payloads: InMemoryPayloadStore
-    history: History
-
-
 @dataclass(frozen=True)
 class _Started:
     key: str
@@ -78,7 +64,7 @@ class _Started:
 class Fires:
     """What has become of each fire, and whether that is in order."""
 
-    def __init__(self, stores: Stores, truth: Truth, expect: Callable[[bool, str], None]) -> None:
+    def __init__(self, stores: KeptByAll, truth: Truth, expect: Callable[[bool, str], None]) -> None:
         self._stores = stores
         self._truth = truth
         self._expect = expect

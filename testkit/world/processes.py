@@ -10,29 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from functions.api.admission.quota import Quota
-from functions.domain.errors import (
-    AlreadySettled,
-    ClockSkewed,
-    DeadLetterNotFound,
-    InvalidJob,
-    InvalidSchedule,
-    JobBusy,
-    JobNotFailed,
-    JobNotFound,
-    KeyReused,
-    Moved,
-    NotChangeable,
-    NotHeld,
-    NotPlaced,
-    NotReplayable,
-    PayloadGone,
-    ScheduleBehind,
-    ScheduleBusy,
-    ScheduleNotFound,
-    StaleFence,
-    TooLate,
-    TooManyOperations,
-)
+from functions.domain import errors
 from functions.domain.instants import EPOCH
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -52,27 +30,27 @@ from testkit.world.stores import SeenLedger, SeenPending, SeenUsage
 from testkit.world.wiring import wiring_of
 
 _REFUSALS = (
-    AlreadySettled,
-    ClockSkewed,
-    InvalidJob,
-    InvalidSchedule,
-    JobBusy,
-    JobNotFailed,
-    JobNotFound,
-    KeyReused,
-    DeadLetterNotFound,
-    Moved,
-    NotChangeable,
-    NotHeld,
-    NotPlaced,
-    NotReplayable,
-    PayloadGone,
-    ScheduleBehind,
-    ScheduleBusy,
-    ScheduleNotFound,
-    StaleFence,
-    TooLate,
-    TooManyOperations,
+    errors.AlreadySettled,
+    errors.ClockSkewed,
+    errors.InvalidJob,
+    errors.InvalidSchedule,
+    errors.JobBusy,
+    errors.JobNotFailed,
+    errors.JobNotFound,
+    errors.KeyReused,
+    errors.DeadLetterNotFound,
+    errors.Moved,
+    errors.NotChangeable,
+    errors.NotHeld,
+    errors.NotPlaced,
+    errors.NotReplayable,
+    errors.PayloadGone,
+    errors.ScheduleBehind,
+    errors.ScheduleBusy,
+    errors.ScheduleNotFound,
+    errors.StaleFence,
+    errors.TooLate,
+    errors.TooManyOperations,
     Unavailable,
 )
 

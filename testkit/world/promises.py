@@ -17,17 +17,15 @@ from functions.domain.jobs.job_id import JobId, parse_job_id
 from functions.domain.jobs.submission import Submission
 from functions.domain.lifecycle import TRANSITIONS, State
 from functions.domain.wheel import Wheel
-from functions.ports.schedules import ScheduleStore
 from functions.ports.targets import Invocation
-from testkit.fakes import FakeClock, InMemoryExportStore, InMemoryPayloadStore, InMemoryReadyQueue
+from testkit.fakes import InMemoryExportStore
 from testkit.world.calls import CallPromises
 from testkit.world.carriers import carriers, leads_on
 from testkit.world.fires import Run
-from testkit.world.history import History
 from testkit.world.operated import OPERATES, OperationPromises, is_cancelled_by
 from testkit.world.process import Process
 from testkit.world.schedules import SchedulePromises
-from testkit.world.stores import SeenDeadLetters, SeenLedger, SeenOperations, SeenShards, SeenTimers
+from testkit.world.stores import KeptByAll, SeenDeadLetters, SeenOperations
 
 _MOVES = {(source, to) for sources, to in TRANSITIONS.values() for source in (*sources, to)}
 
@@ -43,26 +41,13 @@ class Expected:
     removed_by: set[str] = field(default_factory=set)
 
 
-class Stores(Protocol):
+class Stores(KeptByAll, Protocol):
     """What outlives every process."""
 
     wheel: Wheel
-    clock: FakeClock
-    timers: SeenTimers
-    ready: InMemoryReadyQueue
-    ledger: SeenLedger
-    shards: SeenShards
-    payloads: InMemoryPayloadStore
-
     dead_letters: SeenDeadLetters
     operations: SeenOperations
     exports: InMemoryExportStore
-    history: History
-
-    @property
-    def schedules(self) -> ScheduleStore:
-        """Of the definitions and states."""
-        ...
 
 
 class Promises:

@@ -16,32 +16,13 @@ from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.occurrence import UNBOUND, identity_of
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import Link, ScheduleState, Status
-from functions.ports.schedules import ScheduleStore, StoredSchedule
-from testkit.fakes import FakeClock, InMemoryPayloadStore, InMemoryReadyQueue
+from functions.ports.schedules import StoredSchedule
 from testkit.world.carriers import alarms, alarms_ahead, carriers, leads_on
 from testkit.world.decisions import wrong_about, wrong_beginning, wrong_in_order
 from testkit.world.expected import fires_between, interval_of
 from testkit.world.fires import Fires
-from testkit.world.history import History
-from testkit.world.stores import SeenLedger, SeenShards, SeenTimers
+from testkit.world.stores import KeptByAll
 from testkit.world.truth import Truth, Version
-
-
-class Stores(Protocol):
-    """What outlives every process."""
-
-    clock: FakeClock
-    timers: SeenTimers
-    ready: InMemoryReadyQueue
-    ledger: SeenLedger
-    shards: SeenShards
-    payloads: InMemoryPayloadStore
-    history: History
-
-    @property
-    def schedules(self) -> ScheduleStore:
-        """Of the definitions and states."""
-        ...
 
 
 class Record(Protocol):
@@ -74,7 +55,7 @@ class Owed:
 class SchedulePromises:
     """What schedules promise, and whether it is kept."""
 
-    def __init__(self, stores: Stores, record: Record) -> None:
+    def __init__(self, stores: KeptByAll, record: Record) -> None:
         self._stores = stores
         self._record = record
         self._expect = record.expect

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
+from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason
 from functions.ports.ledger import Applied
@@ -51,15 +51,10 @@ class WatchedSchedules:
         return StatePage({key: state for key, state in stood.items() if state is not None}, page.after)
 
     def change(
-        self,
-        stored: StoredSchedule,
-        state: ScheduleState,
-        *,
-        seen: ScheduleState | None,
-        limits: LoadLimits = NO_LIMITS,
+        self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, **limits: LoadLimits
     ) -> bool:
         met, was = self.state(stored.key), self.definitions([stored.key], consistent=True).get(stored.key)
-        is_written = self._kept.change(stored, state, seen=seen, limits=limits)
+        is_written = self._kept.change(stored, state, seen=seen, **limits)
         if is_written:
             self._were[stored.key], self._stood[stored.key] = was, met
             after = self.state(stored.key)

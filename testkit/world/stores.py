@@ -25,15 +25,35 @@ from testkit.fakes import (
     InMemoryDeadLetters,
     InMemoryLedger,
     InMemoryOperationStore,
+    InMemoryPayloadStore,
     InMemoryPendingStore,
     InMemoryPermitStore,
     InMemoryRateStore,
+    InMemoryReadyQueue,
     InMemoryScheduleStore,
     InMemoryShardStore,
     InMemoryTenantStore,
     InMemoryTimerStore,
     InMemoryUsageStore,
 )
+from testkit.world.history import History
+
+
+class KeptByAll(Protocol):
+    """What outlives every process of a world, and all that is promised is looked up in."""
+
+    clock: FakeClock
+    timers: SeenTimers
+    ready: InMemoryReadyQueue
+    ledger: SeenLedger
+    shards: SeenShards
+    payloads: InMemoryPayloadStore
+    history: History
+
+    @property
+    def schedules(self) -> ScheduleStore:
+        """Of the definitions and states."""
+        ...
 
 
 class SeenLedger(Ledger, Protocol):

@@ -20,6 +20,18 @@ _MOST_READ = 100
 _MOST_WRITTEN = 25
 
 
+def create_table(client: DynamoDBClient, schema: TableSchema, *, name: str | None = None) -> None:
+    """Create an empty table; name: another than its own."""
+    keys = [key for key in (schema.partition_key, schema.sort_key) if key is not None]
+    description: Any = {
+        "KeySchema": [
+            {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+        ],
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in keys],
+    }
+    client.create_table(TableName=name or schema.name, BillingMode="PAY_PER_REQUEST", **description)
+
+
 @dataclass
 class Table:
     """One table. listeners: called with the key of each row that has changed, and the row, None where there is none any more.
@@ -36,12 +48,7 @@ class Table:
 
     def create(self) -> None:
         """It is empty, and in memory."""
-        kinds = zip(self._key_names, ("HASH", "RANGE"), strict=False)
-        description: Any = {
-            "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in kinds],
-            "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in self._key_names],
-        }
-        self.client.create_table(TableName=self.name, BillingMode="PAY_PER_REQUEST", **description)
+        create_table(self.client, self.schema, name=self.name)
 
     def touch(self, item: Item) -> None:
         """A request names this key, or this row."""

@@ -6,12 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 from moto import mock_aws
 
+from functions.adapters.dynamodb import tables
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
@@ -24,16 +26,6 @@ from functions.adapters.dynamodb.pulses import DynamoDBPulseStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
 from functions.adapters.dynamodb.schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
-from functions.adapters.dynamodb.tables import (
-    DEAD_LETTERS,
-    LEDGER,
-    SCHEDULE_STATE,
-    SCHEDULES,
-    SHARDS,
-    TENANTS,
-    TIMERS,
-    TableSchema,
-)
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.adapters.dynamodb.usage import DynamoDBUsageStore
@@ -51,25 +43,10 @@ from functions.ports.shards import ShardStore
 from functions.ports.targets import BreakerStore, PermitStore
 from functions.ports.tenants import DeletionStore, PendingStore, RateStore, TenantStore, UsageStore
 from functions.ports.timers import TimerStore
+from testkit import fakes
 from testkit.builders import LOCAL_WHEEL
 from testkit.dynamodb_local import DynamoDBLocal
-from testkit.fakes import (
-    FakeClock,
-    InMemoryBreakerStore,
-    InMemoryDeadLetters,
-    InMemoryDeletionStore,
-    InMemoryLedger,
-    InMemoryOperationStore,
-    InMemoryPendingStore,
-    InMemoryPermitStore,
-    InMemoryPulseStore,
-    InMemoryRateStore,
-    InMemoryScheduleStore,
-    InMemoryShardStore,
-    InMemoryTenantStore,
-    InMemoryTimerStore,
-    InMemoryUsageStore,
-)
+from testkit.world.tables import create_table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -140,7 +117,7 @@ class TimerSubject:
 
     timers: TimerStore
     ledger: Ledger
-    clock: FakeClock
+    clock: fakes.FakeClock
     expires_at: Callable[[Timer], datetime] | None
     put_raw: Callable[[int, int, str, str], None]
     marks: Callable[[], dict[tuple[str, str], datetime]] | None = None
@@ -190,28 +167,21 @@ def dynamodb(request: pytest.FixtureRequest, _moto_dynamodb: "DynamoDBClient") -
 @pytest.fixture
 def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -> Iterator[LedgerSubject]:
     skew = LOCAL_WHEEL.skew
-    clock = FakeClock()
+    clock = fakes.FakeClock()
     if dynamodb is None:
-        dead_letters = InMemoryDeadLetters()
-        fake = InMemoryLedger(skew=skew, dead_letters=dead_letters)
-        far = InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=fake, clock=clock)
+        dead_letters = fakes.InMemoryDeadLetters()
+        fake = fakes.InMemoryLedger(skew=skew, dead_letters=dead_letters)
+        far = fakes.InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=fake, clock=clock)
         yield LedgerSubject(fake, lambda key: fake.expiry[key], lambda: list(dead_letters.letters.values()), far)
         return
     with (
-        _table(dynamodb, LEDGER) as name,
-        _table(dynamodb, DEAD_LETTERS) as letters,
-        _table(dynamodb, TIMERS) as timers_table,
-        _table(dynamodb, TENANTS) as tenants_table,
+        _table(dynamodb, tables.LEDGER) as name,
+        _table(dynamodb, tables.DEAD_LETTERS) as letters,
+        _table(dynamodb, tables.TIMERS) as timers_table,
+        _table(dynamodb, tables.TENANTS) as tenants_table,
     ):
-        timers = DynamoDBTimerStore(
-            dynamodb,
-            timers_table,
-            writer=dynamodb,
-            wheel=LOCAL_WHEEL,
-            clock=clock,
-            pool=pool,
-            marks=DynamoDBDayMarks(dynamodb, tenants_table, writer=dynamodb, pool=pool),
-            ledger_table=name,
+        timers = _timer_store(
+            dynamodb, timers_table, ledger_table=name, tenants_table=tenants_table, clock=clock, pool=pool
         )
         yield LedgerSubject(
             DynamoDBLedger(
@@ -226,10 +196,10 @@ def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) 
 @pytest.fixture
 def dead_letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[DeadLetterSubject]:
     if dynamodb is None:
-        fake = InMemoryDeadLetters()
+        fake = fakes.InMemoryDeadLetters()
         yield DeadLetterSubject(fake, lambda: list(fake.letters.values()))
         return
-    with _table(dynamodb, DEAD_LETTERS) as name:
+    with _table(dynamodb, tables.DEAD_LETTERS) as name:
 
         def only_row() -> Any:
             return _letter_rows(dynamodb, name)[0]
@@ -249,11 +219,11 @@ def ledger(ledger_subject: LedgerSubject) -> Ledger:
 
 @pytest.fixture
 def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -> Iterator[TimerSubject]:
-    clock = FakeClock()
+    clock = fakes.FakeClock()
     skew = LOCAL_WHEEL.skew
     if dynamodb is None:
-        rows = InMemoryLedger(skew=skew)
-        fake = InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=rows, clock=clock)
+        rows = fakes.InMemoryLedger(skew=skew)
+        fake = fakes.InMemoryTimerStore(wheel=LOCAL_WHEEL, ledger=rows, clock=clock)
 
         def put_raw(bucket: int, shard: int, key: str, record: str) -> None:
             fake.rows.setdefault((bucket, shard), {})[key] = record
@@ -261,9 +231,9 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
         yield TimerSubject(fake, rows, clock, None, put_raw)
         return
     with (
-        _table(dynamodb, TIMERS) as name,
-        _table(dynamodb, LEDGER) as ledger_table,
-        _table(dynamodb, TENANTS) as tenants_table,
+        _table(dynamodb, tables.TIMERS) as name,
+        _table(dynamodb, tables.LEDGER) as ledger_table,
+        _table(dynamodb, tables.TENANTS) as tenants_table,
     ):
 
         def put_item(bucket: int, shard: int, key: str, record: str) -> None:
@@ -282,18 +252,9 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
             }
             return {key: expires_at for key, expires_at in rows.items() if key[1].startswith("day#")}
 
-        # Other rows of a tenant stand in the same partition, before and behind its marks.
-        for item in ("a", "day", "days", "z"):
-            dynamodb.put_item(TableName=tenants_table, Item={"t": {"S": "acme"}, "i": {"S": item}})
-        store = DynamoDBTimerStore(
-            dynamodb,
-            name,
-            writer=dynamodb,
-            wheel=LOCAL_WHEEL,
-            clock=clock,
-            pool=pool,
-            marks=DynamoDBDayMarks(dynamodb, tenants_table, writer=dynamodb, pool=pool),
-            ledger_table=ledger_table,
+        _put_beside(dynamodb, tenants_table, "day")
+        store = _timer_store(
+            dynamodb, name, ledger_table=ledger_table, tenants_table=tenants_table, clock=clock, pool=pool
         )
         rows = DynamoDBLedger(dynamodb, ledger_table, skew=skew, timers=store)
         yield TimerSubject(store, rows, clock, expires_at, put_item, marks)
@@ -306,22 +267,16 @@ def timers(timer_subject: TimerSubject) -> TimerStore:
 
 @pytest.fixture
 def shards(dynamodb: "DynamoDBClient | None") -> Iterator[ShardStore]:
-    if dynamodb is None:
-        yield InMemoryShardStore()
-        return
-    with _table(dynamodb, SHARDS) as name:
-        yield DynamoDBShardStore(dynamodb, name)
+    yield from _store(dynamodb, tables.SHARDS, fakes.InMemoryShardStore, DynamoDBShardStore)
 
 
 @pytest.fixture
 def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubject]:
     if dynamodb is None:
-        yield BreakerSubject(InMemoryBreakerStore(), None)
+        yield BreakerSubject(fakes.InMemoryBreakerStore(), None)
         return
-    with _table(dynamodb, TENANTS) as name:
-        # A tenant's other rows stand in the same partition, before and behind its breakers.
-        for item in ("a", "breaker", "breakers", "z"):
-            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+    with _table(dynamodb, tables.TENANTS) as name:
+        _put_beside(dynamodb, name, "breaker")
         yield BreakerSubject(
             DynamoDBBreakerStore(dynamodb, name),
             lambda: from_seconds(
@@ -339,12 +294,10 @@ def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubjec
 @pytest.fixture
 def permit_subject(dynamodb: "DynamoDBClient | None") -> Iterator[PermitSubject]:
     if dynamodb is None:
-        yield PermitSubject(InMemoryPermitStore(), None)
+        yield PermitSubject(fakes.InMemoryPermitStore(), None)
         return
-    with _table(dynamodb, TENANTS) as name:
-        # A tenant's other rows stand in the same partition, before and behind its permits.
-        for item in ("a", "seat", "seats", "z"):
-            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+    with _table(dynamodb, tables.TENANTS) as name:
+        _put_beside(dynamodb, name, "seat")
         yield PermitSubject(
             DynamoDBPermitStore(dynamodb, name),
             lambda: from_seconds(
@@ -361,12 +314,10 @@ def permits(permit_subject: PermitSubject) -> PermitStore:
 @pytest.fixture
 def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSubject]:
     if dynamodb is None:
-        yield OperationSubject(InMemoryOperationStore())
+        yield OperationSubject(fakes.InMemoryOperationStore())
         return
-    with _table(dynamodb, TENANTS) as name:
-        # A tenant's other rows stand in the same partition, before and behind its operations.
-        for item in ("a", "operation", "operations", "z"):
-            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
+    with _table(dynamodb, tables.TENANTS) as name:
+        _put_beside(dynamodb, name, "operation")
 
         def row(operation: Operation) -> Any:
             key = {"t": {"S": operation.tenant}, "i": {"S": f"operation#{operation.operation_id}"}}
@@ -389,9 +340,9 @@ def operations(operation_subject: OperationSubject) -> OperationStore:
 @pytest.fixture
 def tenants(dynamodb: "DynamoDBClient | None") -> Iterator[TenantStore]:
     if dynamodb is None:
-        yield InMemoryTenantStore()
+        yield fakes.InMemoryTenantStore()
         return
-    with _table(dynamodb, TENANTS) as name:
+    with _table(dynamodb, tables.TENANTS) as name:
         # Other rows of the table belong to tenants.
         dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": "acme"}, "j": {"S": "{}"}})
         yield DynamoDBTenantStore(dynamodb, name)
@@ -399,60 +350,34 @@ def tenants(dynamodb: "DynamoDBClient | None") -> Iterator[TenantStore]:
 
 @pytest.fixture
 def pending(dynamodb: "DynamoDBClient | None") -> Iterator[PendingStore]:
-    if dynamodb is None:
-        yield InMemoryPendingStore()
-        return
-    with _table(dynamodb, TENANTS) as name:
-        # A tenant's other rows stand in the same partition, before and behind these.
-        for item in ("a", "pending", "pendings", "z"):
-            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
-        yield DynamoDBPendingStore(dynamodb, name)
+    yield from _store(dynamodb, tables.TENANTS, fakes.InMemoryPendingStore, DynamoDBPendingStore, beside="pending")
 
 
 @pytest.fixture
 def deletions(dynamodb: "DynamoDBClient | None") -> Iterator[DeletionStore]:
-    if dynamodb is None:
-        yield InMemoryDeletionStore()
-        return
-    with _table(dynamodb, TENANTS) as name:
-        yield DynamoDBDeletionStore(dynamodb, name)
+    yield from _store(dynamodb, tables.TENANTS, fakes.InMemoryDeletionStore, DynamoDBDeletionStore)
 
 
 @pytest.fixture
 def usage(dynamodb: "DynamoDBClient | None") -> Iterator[UsageStore]:
-    if dynamodb is None:
-        yield InMemoryUsageStore()
-        return
-    with _table(dynamodb, TENANTS) as name:
-        # A tenant's other rows stand in the same partition, before and behind its usage.
-        for item in ("a", "usage", "usages", "z"):
-            dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": item}})
-        yield DynamoDBUsageStore(dynamodb, name)
+    yield from _store(dynamodb, tables.TENANTS, fakes.InMemoryUsageStore, DynamoDBUsageStore, beside="usage")
 
 
 @pytest.fixture
 def pulses(dynamodb: "DynamoDBClient | None") -> Iterator[PulseStore]:
-    if dynamodb is None:
-        yield InMemoryPulseStore()
-        return
-    with _table(dynamodb, TENANTS) as name:
-        yield DynamoDBPulseStore(dynamodb, name, slot=2)
+    yield from _store(dynamodb, tables.TENANTS, fakes.InMemoryPulseStore, partial(DynamoDBPulseStore, slot=2))
 
 
 @pytest.fixture
 def rates(dynamodb: "DynamoDBClient | None") -> Iterator[RateStore]:
-    if dynamodb is None:
-        yield InMemoryRateStore()
-        return
-    with _table(dynamodb, TENANTS) as name:
-        yield DynamoDBRateStore(dynamodb, name)
+    yield from _store(dynamodb, tables.TENANTS, fakes.InMemoryRateStore, DynamoDBRateStore)
 
 
 @pytest.fixture
 def real_rates(dynamodb_local: DynamoDBLocal) -> Iterator[RateStore]:
     """On AWS's own engine, which alone is right about calls at the same moment."""
     client = dynamodb_local.client()
-    with _table(client, TENANTS) as name:
+    with _table(client, tables.TENANTS) as name:
         yield DynamoDBRateStore(client, name)
 
 
@@ -464,14 +389,14 @@ def breakers(breaker_subject: BreakerSubject) -> BreakerStore:
 @pytest.fixture
 def schedule_subject(dynamodb: "DynamoDBClient | None") -> Iterator[ScheduleSubject]:
     if dynamodb is None:
-        fake = InMemoryScheduleStore()
+        fake = fakes.InMemoryScheduleStore()
 
         def spoil_text(key: str) -> None:
             fake.written[key] = '{"lunar":28}', fake.written[key][1]
 
         yield ScheduleSubject(fake, None, spoil_text, None)
         return
-    with _table(dynamodb, SCHEDULES) as definitions, _table(dynamodb, SCHEDULE_STATE) as states:
+    with _table(dynamodb, tables.SCHEDULES) as definitions, _table(dynamodb, tables.SCHEDULE_STATE) as states:
 
         def expires_at(key: str) -> datetime | None:
             row = _item(dynamodb, states, {"k": {"S": key}})
@@ -493,17 +418,41 @@ def schedules(schedule_subject: ScheduleSubject) -> ScheduleStore:
     return schedule_subject.schedules
 
 
+def _store(
+    dynamodb: "DynamoDBClient | None",
+    schema: tables.TableSchema,
+    in_memory: Callable[[], Any],
+    on_dynamodb: Callable[..., Any],
+    *,
+    beside: str = "",
+) -> Iterator[Any]:
+    """A store with a table of its own, or the fake. beside: the kind of its rows, where others stand with them."""
+    if dynamodb is None:
+        yield in_memory()
+        return
+    with _table(dynamodb, schema) as name:
+        if beside:
+            _put_beside(dynamodb, name, beside)
+        yield on_dynamodb(dynamodb, name)
+
+
+def _put_beside(client: "DynamoDBClient", table: str, kind: str) -> None:
+    """A tenant's other rows stand in the same partition, before and behind those of a kind."""
+    for item in ("a", kind, f"{kind}s", "z"):
+        client.put_item(TableName=table, Item={"t": {"S": "acme"}, "i": {"S": item}})
+
+
+def _timer_store(
+    dynamodb: "DynamoDBClient", name: str, *, tenants_table: str, pool: ThreadPoolExecutor, **given: Any
+) -> DynamoDBTimerStore:
+    marks = DynamoDBDayMarks(dynamodb, tenants_table, writer=dynamodb, pool=pool)
+    return DynamoDBTimerStore(dynamodb, name, writer=dynamodb, wheel=LOCAL_WHEEL, pool=pool, marks=marks, **given)
+
+
 @contextmanager
-def _table(client: "DynamoDBClient", schema: TableSchema) -> Iterator[str]:
+def _table(client: "DynamoDBClient", schema: tables.TableSchema) -> Iterator[str]:
     name = f"{schema.name}-{next(_numbers)}"
-    keys = [(schema.partition_key, "HASH")]
-    if schema.sort_key is not None:
-        keys.append((schema.sort_key, "RANGE"))
-    description: Any = {
-        "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys],
-        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-    }
-    client.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **description)
+    create_table(client, schema, name=name)
     yield name
     client.delete_table(TableName=name)
 

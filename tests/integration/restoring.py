@@ -19,6 +19,7 @@ from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from functions.domain.instants import MILLISECOND, format_instant, parse_instant
 from testkit.dynamodb_local import DynamoDBLocal
 from testkit.events import Context
+from testkit.world.tables import create_table
 from tests.http_sink import HttpSink, answering
 from tests.integration.queues import messages_of
 from tests.integration.stage import QUEUES, Stage
@@ -72,7 +73,7 @@ class RestoredStage:
         with recorder.passing_over():  # it may happen while a worker calls its target
             for schema in schemas:
                 rows = self.stage.rows(schema.name)
-                create(self.stage, schema, f"{RESTORED}{schema.name}")
+                create_table(self.stage.dynamodb, schema, name=f"{RESTORED}{schema.name}")
                 for row in rows:
                     self.stage.dynamodb.put_item(TableName=f"{RESTORED}{schema.name}", Item=row)
 
@@ -138,15 +139,6 @@ class RestoredStage:
             return
         self._fires.setdefault(request.path, []).append(due_at)
         answering(200)(request)
-
-
-def create(stage: Stage, schema: TableSchema, name: str) -> None:
-    keys = [(schema.partition_key, "HASH"), *([(schema.sort_key, "RANGE")] if schema.sort_key else [])]
-    description: Any = {
-        "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys],
-        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-    }
-    stage.dynamodb.create_table(TableName=name, BillingMode="PAY_PER_REQUEST", **description)
 
 
 @contextmanager

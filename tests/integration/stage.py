@@ -13,24 +13,15 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from functions.adapters import system_clock
+from functions.adapters.dynamodb import tables
 from functions.adapters.dynamodb.dead_letters import MARKS
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
-from functions.adapters.dynamodb.tables import (
-    ALL_TABLES,
-    DEAD_LETTERS,
-    LEDGER,
-    SCHEDULE_STATE,
-    SCHEDULES,
-    SHARDS,
-    TENANTS,
-    TIMERS,
-    TableSchema,
-)
 from functions.domain.far_ring.cursor import Cursors, first_cursors
 from functions.domain.instants import EPOCH, SECOND, format_instant
 from functions.domain.stage.conditions import Conditions
 from testkit.builders import LOCAL_WHEEL
 from testkit.events import Context, a_request, an_sqs_event
+from testkit.world.tables import create_table
 from tests.integration.listed import as_listed
 from tests.least_privilege.plugin import recorder
 
@@ -80,8 +71,8 @@ class Stage:
         self.dynamodb: DynamoDBClient = boto3.client("dynamodb")
         self.sqs: SQSClient = boto3.client("sqs")
         self.s3: S3Client = boto3.client("s3")
-        for schema in ALL_TABLES:
-            _create(self.dynamodb, schema)
+        for schema in tables.ALL_TABLES:
+            create_table(self.dynamodb, schema)
         self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in QUEUES}
         self.s3.create_bucket(Bucket=BUCKET)
         self.s3.create_bucket(Bucket=AUDIT_BUCKET)
@@ -98,13 +89,13 @@ class Stage:
         self.webhook_secret = self.secrets.create_secret(Name="webhooks", SecretString=MASTER_KEYS)["ARN"]
         environment = {
             **CONSTANTS,
-            "TIMERS_TABLE": TIMERS.name,
-            "LEDGER_TABLE": LEDGER.name,
-            "SHARDS_TABLE": SHARDS.name,
-            "DEAD_LETTERS_TABLE": DEAD_LETTERS.name,
-            "SCHEDULES_TABLE": SCHEDULES.name,
-            "SCHEDULE_STATE_TABLE": SCHEDULE_STATE.name,
-            "TENANTS_TABLE": TENANTS.name,
+            "TIMERS_TABLE": tables.TIMERS.name,
+            "LEDGER_TABLE": tables.LEDGER.name,
+            "SHARDS_TABLE": tables.SHARDS.name,
+            "DEAD_LETTERS_TABLE": tables.DEAD_LETTERS.name,
+            "SCHEDULES_TABLE": tables.SCHEDULES.name,
+            "SCHEDULE_STATE_TABLE": tables.SCHEDULE_STATE.name,
+            "TENANTS_TABLE": tables.TENANTS.name,
             "READY_QUEUE_URLS": json.dumps(list(self.urls.values())),
             "PAYLOAD_BUCKET": BUCKET,
             "WEBHOOK_SECRET": self.webhook_secret,
@@ -209,7 +200,7 @@ class Stage:
 
     def letters(self) -> list[dict[str, Any]]:
         """The rows of dead letters, without the marks of their hours."""
-        return [row for row in self.rows(DEAD_LETTERS.name) if not row["p"]["S"].endswith(f"#{MARKS}")]
+        return [row for row in self.rows(tables.DEAD_LETTERS.name) if not row["p"]["S"].endswith(f"#{MARKS}")]
 
     def forget_modules(self) -> None:
         """The next import is a cold start, with the environment as it is then; the old modules come back at the end."""
@@ -221,7 +212,7 @@ class Stage:
 
     def scanned_to(self, cursors: Cursors, *, shard: int) -> None:
         """A tick of this shard has recorded these cursors."""
-        shards, now = DynamoDBShardStore(self.dynamodb, SHARDS.name), self.now()
+        shards, now = DynamoDBShardStore(self.dynamodb, tables.SHARDS.name), self.now()
         lease = shards.acquire(shard, owner="stage", now=now, lease_until=now, skew=timedelta(0))
         assert lease is not None
         shards.checkpoint(lease, cursors, lease_until=None)
@@ -232,15 +223,4 @@ class Stage:
             self.scanned_to(first_cursors(LOCAL_WHEEL.bucket_of(self.now())), shard=shard)
         # And the sweeper's first minute of a new stage, long ago: of what it has published, only this lasts.
         conditions = Conditions(published_at=EPOCH, marked_since=EPOCH)
-        DynamoDBShardStore(self.dynamodb, SHARDS.name).publish(conditions)
-
-
-def _create(client: DynamoDBClient, schema: TableSchema) -> None:
-    keys = [(schema.partition_key, "HASH")]
-    if schema.sort_key is not None:
-        keys.append((schema.sort_key, "RANGE"))
-    description: Any = {
-        "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys],
-        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-    }
-    client.create_table(TableName=schema.name, BillingMode="PAY_PER_REQUEST", **description)
+        DynamoDBShardStore(self.dynamodb, tables.SHARDS.name).publish(conditions)

@@ -10,7 +10,7 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.operations.operation import Action, Shift
 from testkit.world.fires import Run
-from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault
+from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
 from testkit.world.world import World
 from tests.properties.histories import AHEAD, only_id, scan_all, submit
 
@@ -34,20 +34,14 @@ def a_target_falls_silent_after_a_heartbeat(world: World) -> None:
 
 def a_zombie_speaks(world: World) -> None:
     """Of two attempts the first is heard of after the second has begun."""
-    submit(world, calls="lasting", retry=LATER)
-    world.work()
-    first = _running(world)
-    world.live_on(MINUTE)
+    first = _first_of_two_attempts(world)
     world.heartbeat(first, timedelta(hours=1))
     world.complete(first)
 
 
 def a_target_is_done_before_its_worker_knows(world: World) -> None:
     """Then it says so once more."""
-    submit(world, calls="lasting", retry=LATER)
-    world.work()
-    first = _running(world)
-    world.live_on(MINUTE)
+    first = _first_of_two_attempts(world)
     world.complete(_running(world))
     world.complete(first)
 
@@ -102,8 +96,7 @@ def a_turn_of_a_cancel_dies(world: World) -> None:
     submit(world, due_in=600)
     submit(world, due_in=700)
     ask_for(world, Action.CANCEL)
-    operator = world.operate(HELD)
-    operator.go_to("ledger.cancel")
+    operator = _turn_at(world, "ledger.cancel")
     operator.kill()
     world.time_passes(3 * MINUTE)
     world.operate()
@@ -123,8 +116,7 @@ def a_late_turn_of_an_export_comes_back(world: World) -> None:
     submit(world, due_in=1_200)
     submit(world, due_in=1_300)
     ask_for(world, Action.EXPORT)
-    late = world.operate(HELD)
-    late.go_to("ledger.get_many")
+    late = _turn_at(world, "ledger.get_many")
     late.ends_at += 10 * MINUTE
     world.time_passes(3 * MINUTE)
     world.operate()
@@ -141,3 +133,19 @@ def ask_for(world: World, action: Action, *, shift: Shift | None = None, conditi
 
 def _running(world: World) -> Run:
     return world.promises.running()[-1]
+
+
+def _first_of_two_attempts(world: World) -> Run:
+    """The first, when the second has begun."""
+    submit(world, calls="lasting", retry=LATER)
+    world.work()
+    first = _running(world)
+    world.live_on(MINUTE)
+    return first
+
+
+def _turn_at(world: World, call: str) -> Process:
+    """A turn of an operation, held before a call."""
+    turn = world.operate(HELD)
+    turn.go_to(call)
+    return turn

@@ -79,16 +79,7 @@ def forgets_the_letter_before_its_replay(monkeypatch: pytest.MonkeyPatch) -> Lam
 
 
 def replays_without_a_far_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    replay = fakes.InMemoryLedger.replay
-
-    def replay_alone(ledger: Any, *args: Any, **given: Any) -> Any:
-        put, ledger.put_far = ledger.put_far, lambda _: None
-        try:
-            return replay(ledger, *args, **given)
-        finally:
-            ledger.put_far = put
-
-    monkeypatch.setattr(fakes.InMemoryLedger, "replay", replay_alone)
+    _leave_out_the_far_row(monkeypatch, "replay")
     return {}
 
 
@@ -99,16 +90,7 @@ class _MovesInTwoSteps(Rescheduler):
 
 
 def moves_in_two_steps(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    move = fakes.InMemoryLedger.move
-
-    def move_alone(ledger: Any, *args: Any, **given: Any) -> Any:
-        put, ledger.put_far = ledger.put_far, lambda _: None
-        try:
-            return move(ledger, *args, **given)
-        finally:
-            ledger.put_far = put
-
-    monkeypatch.setattr(fakes.InMemoryLedger, "move", move_alone)
+    _leave_out_the_far_row(monkeypatch, "move")
     return {Rescheduler: _MovesInTwoSteps}
 
 
@@ -177,3 +159,17 @@ def puts_a_part_without_its_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
     monkeypatch.setattr(work._Turn, "_put_part", put_anyway)
     return {}
+
+
+def _leave_out_the_far_row(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """A call to the ledger writes its own row alone."""
+    make = getattr(fakes.InMemoryLedger, call)
+
+    def make_alone(ledger: Any, *args: Any, **given: Any) -> Any:
+        put, ledger.put_far = ledger.put_far, lambda _: None
+        try:
+            return make(ledger, *args, **given)
+        finally:
+            ledger.put_far = put
+
+    monkeypatch.setattr(fakes.InMemoryLedger, call, make_alone)

@@ -41,23 +41,24 @@ def patch(world: World, conditions: Conditions = SMOOTHLY, **parts: Any) -> Proc
     return world.patch(KEY, edit, conditions)
 
 
-def a_scanner_dies_when_it_records(world: World) -> None:
-    """Whatever it has recorded, it has placed."""
+def kill_when_it_records(world: World) -> None:
+    """A scanner that has advanced a schedule dies right after."""
     put(world, rule=FAR)
     world.time_passes(5 * MINUTE)
     scanner = world.scan(SHARD, HELD)
     scanner.go_to("schedules.advance")
     scanner.kill(after=True)
+
+
+def a_scanner_dies_when_it_records(world: World) -> None:
+    """Whatever it has recorded, it has placed."""
+    kill_when_it_records(world)
     world.look()
 
 
 def the_alarm_of_a_dead_scanner_rings_again(world: World) -> None:
     """What it is to go on from has been recorded before."""
-    put(world, rule=FAR)
-    world.time_passes(5 * MINUTE)
-    scanner = world.scan(SHARD, HELD)
-    scanner.go_to("schedules.advance")
-    scanner.kill(after=True)
+    kill_when_it_records(world)
     world.time_passes(MINUTE)
     scan_all(world)
     world.look()

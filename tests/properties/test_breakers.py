@@ -23,6 +23,7 @@ from functions.services.targets.breakers import REFRESH_SECONDS, Breakers, Go, P
 from testkit.builders import a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
 from testkit.observed import Unreliable
+from tests.properties.machine import SCHEDULER_SETTINGS
 
 HOST = "https://example.com"
 SKEW = timedelta(seconds=5)
@@ -247,11 +248,9 @@ class Interleavings(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
+    SCHEDULER_SETTINGS,
     max_examples=300,
     stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
-    database=None,
     phases=[Phase.generate],  # a history is read by its steps: shrinking takes longer than reading
 )
 
@@ -311,6 +310,8 @@ def _lets_calls_go_while_a_probe_is_under_way(patch: pytest.MonkeyPatch) -> None
 )
 def test_this_machine_notices_a_broken_rule(mutation, violation: str, monkeypatch: pytest.MonkeyPatch):
     mutation(monkeypatch)
+    # What is made up depends on the modules that are loaded: some rules take hundreds of histories to break.
+    enough = settings(SETTINGS, max_examples=10_000, report_multiple_bugs=False)
 
     with pytest.raises(AssertionError, match=violation):
-        run_state_machine_as_test(Interleavings, settings=settings(SETTINGS, report_multiple_bugs=False))
+        run_state_machine_as_test(Interleavings, settings=enough)

@@ -31,7 +31,7 @@ from tests.properties import control_mutations, histories, mutations, schedule_h
 from tests.properties.histories import AHEAD, LEASE_IS_OVER, hold_a_worker, scan_all, submit
 from tests.properties.machine import LARGE
 from tests.properties.mutations import Lambdas
-from tests.properties.schedule_histories import FAR, MINUTE, SHARD, put
+from tests.properties.schedule_histories import MINUTE, kill_when_it_records
 from tickwheel.cli import app
 from verification.acts import Act
 from verification.checker import Invariant
@@ -61,11 +61,7 @@ def a_worker_dies_when_it_has_settled_a_failure(stage: Stage) -> None:
 
 def a_scanner_dies_when_it_has_advanced(stage: Stage) -> None:
     """Whatever the state says has been placed."""
-    put(stage, rule=FAR)
-    stage.time_passes(5 * MINUTE)
-    scanner = stage.scan(SHARD, HELD)
-    scanner.go_to("schedules.advance")
-    scanner.kill(after=True)
+    kill_when_it_records(stage)
 
 
 def a_worker_dies_when_another_has_waited(stage: Stage) -> None:

@@ -18,16 +18,7 @@ from testkit.scheduler import World
 
 
 def a_publisher(world: World) -> Publisher:
-    return Publisher(
-        wheel=world.wheel,
-        clock=world.clock,
-        ready=world.ready,
-        shards=world.shards,
-        plans=world.plans,
-        journal=world.journal,
-        capacity=10,
-        shed_after=timedelta(minutes=5),
-    )
+    return world.build(Publisher, capacity=10, shed_after=timedelta(minutes=5))
 
 
 def behind(world: World, *, minutes: int, priorities: Sequence[Priority] = tuple(Priority)) -> None:

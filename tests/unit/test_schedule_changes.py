@@ -7,7 +7,7 @@ import pytest
 from functions.domain.errors import InvalidSchedule, ScheduleBusy
 from functions.domain.instants import MILLISECOND, to_seconds
 from functions.domain.schedules.changes import activated, stopped
-from functions.domain.schedules.load import NO_LIMITS, LoadLimits
+from functions.domain.schedules.load import LoadLimits
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports.schedules import StoredSchedule
@@ -132,19 +132,14 @@ class Contested(InMemoryScheduleStore):
         self._left = times
 
     def change(
-        self,
-        stored: StoredSchedule,
-        state: ScheduleState,
-        *,
-        seen: ScheduleState | None,
-        limits: LoadLimits = NO_LIMITS,
+        self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, **limits: LoadLimits
     ) -> bool:
         if self._left and seen is not None:
             self._left -= 1
             other = stopped(Status.PAUSED, before=stored.schedule, state=seen, now=NOON, note="another's")
             paused = replace(stored, version=other.version, status=other.status)
             assert super().change(paused, other, seen=seen)
-        return super().change(stored, state, seen=seen, limits=limits)
+        return super().change(stored, state, seen=seen, **limits)
 
 
 class LosingTheAnswer(InMemoryScheduleStore):

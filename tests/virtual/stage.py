@@ -31,23 +31,7 @@ from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
 from functions.worker.parts import PARTS as WORKER_PARTS
-from testkit.fakes import (
-    DiscardingAudit,
-    DiscardingCounter,
-    FakeClock,
-    GivenPlans,
-    InMemoryBreakerStore,
-    InMemoryDeadLetters,
-    InMemoryLedger,
-    InMemoryPayloadStore,
-    InMemoryPermitStore,
-    InMemoryRateStore,
-    InMemoryReadyQueue,
-    InMemoryScheduleStore,
-    InMemoryShardStore,
-    InMemoryTimerStore,
-    RecordingJournal,
-)
+from testkit import fakes
 from testkit.fakes.ready_queue import received
 
 MINUTE = timedelta(minutes=1)
@@ -58,7 +42,7 @@ _KEPT_BUCKETS = timedelta(hours=1)
 class Targets:
     """What was called, when: by the key of the execution. Takes no time."""
 
-    clock: FakeClock
+    clock: fakes.FakeClock
     calls: dict[str, list[datetime]] = field(default_factory=lambda: defaultdict(list))
     early: list[str] = field(default_factory=list)
 
@@ -76,18 +60,18 @@ class VirtualStage:
 
     def __init__(self, *, wheel: Wheel, now: datetime) -> None:
         self.wheel = wheel
-        self.clock = FakeClock(now)
+        self.clock = fakes.FakeClock(now)
         self._tokens = itertools.count(1)
-        letters = InMemoryDeadLetters()
-        self.ledger = InMemoryLedger(skew=wheel.skew, dead_letters=letters)
-        self.timers = InMemoryTimerStore(wheel=wheel, ledger=self.ledger)
-        self.ready = InMemoryReadyQueue(self.clock)
-        self.shards = InMemoryShardStore()
-        self.schedules = InMemoryScheduleStore()
-        self.journal = RecordingJournal()
+        letters = fakes.InMemoryDeadLetters()
+        self.ledger = fakes.InMemoryLedger(skew=wheel.skew, dead_letters=letters)
+        self.timers = fakes.InMemoryTimerStore(wheel=wheel, ledger=self.ledger)
+        self.ready = fakes.InMemoryReadyQueue(self.clock)
+        self.shards = fakes.InMemoryShardStore()
+        self.schedules = fakes.InMemoryScheduleStore()
+        self.journal = fakes.RecordingJournal()
         self.targets = Targets(self.clock)
         conditions = KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
-        uncounted = DiscardingCounter()
+        uncounted = fakes.DiscardingCounter()
         container = Container(
             {
                 "capacity": 1_000_000,
@@ -95,26 +79,26 @@ class VirtualStage:
                 "skew": wheel.skew,
                 "clock": self.clock,
                 "journal": self.journal,
-                "plans": GivenPlans(),
+                "plans": fakes.GivenPlans(),
                 "ledger": self.ledger,
                 "dead_letters": letters,
                 "timers": self.timers,
                 "ready": self.ready,
                 "shards": self.shards,
                 "schedules": self.schedules,
-                "payloads": InMemoryPayloadStore(),
-                "rates": InMemoryRateStore(),
-                "permits": InMemoryPermitStore(),
+                "payloads": fakes.InMemoryPayloadStore(),
+                "rates": fakes.InMemoryRateStore(),
+                "permits": fakes.InMemoryPermitStore(),
                 "targets": self.targets,
                 "breakers": Breakers(
                     clock=self.clock,
-                    store=InMemoryBreakerStore(),
+                    store=fakes.InMemoryBreakerStore(),
                     journal=self.journal,
                     token=self._token,
                     jitter=lambda: 0.0,
                     skew=wheel.skew,
                 ),
-                "audit": DiscardingAudit(),
+                "audit": fakes.DiscardingAudit(),
                 "pending": uncounted,
                 "pulse": uncounted,
                 "usage": uncounted,
