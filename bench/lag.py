@@ -174,7 +174,7 @@ def _submit(client: Client, jobs: Sequence[NewJob]) -> list[str]:
     outcomes = client.submit_many(jobs)
     for outcome in outcomes:
         assert isinstance(outcome, Submitted), f"not taken: {outcome}"
-    return [outcome.ring for outcome in outcomes if isinstance(outcome, Submitted)]
+    return [str(outcome.ring) for outcome in outcomes if isinstance(outcome, Submitted)]
 
 
 def _wait(sink: Sink, progress: Progress, task: TaskID, *, count: int, until: datetime) -> None:

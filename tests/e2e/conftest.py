@@ -217,7 +217,7 @@ def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
 
     def hand_in() -> list[str]:
         answers = list(zip(jobs, client.submit_many(jobs), strict=True))
-        rings.update(answer.ring for _, answer in answers if isinstance(answer, Submitted))
+        rings.update(str(answer.ring) for _, answer in answers if isinstance(answer, Submitted))
         jobs[:] = [job for job, answer in answers if not isinstance(answer, Submitted)]
         return [str(answer) for _, answer in answers if not isinstance(answer, Submitted)][:3]
 

@@ -57,7 +57,7 @@ def test_a_handler_that_does_not_exist_is_a_dead_letter_at_once(deployment: Depl
     job = reaches(client, job_id, "failed")
 
     assert job.attempt == 1
-    assert "there is no handler 'nobody'" in job.error
+    assert "there is no handler 'nobody'" in str(job.error)
     assert len(deployment.dead_letters("nobody")) == 1
 
 

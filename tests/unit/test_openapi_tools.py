@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from functions.api.openapi import document
+from tests.pages import blocks, read_page
 
 TOOLS = Path(__file__).parents[2] / ".tools"
 QUIET = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
@@ -52,6 +53,18 @@ def test_a_job_needs_its_tenant_and_its_target_in_typescript(description: Path, 
 
     assert (done.returncode == 0) == is_taken, done.stdout
     assert is_taken or "job.ts(2," in done.stdout
+
+
+def test_the_typescript_of_the_page_compiles(description: Path) -> None:
+    (program,) = blocks(read_page("using.md"), "ts")
+    made = run("openapi-typescript/bin/cli.js", str(description), "--output", str(description.with_name("api.ts")))
+    assert made.returncode == 0, made.stderr
+    source = description.with_name("job.ts")
+    source.write_text(program)
+
+    done = run("typescript/bin/tsc", "--noEmit", "--strict", "--lib", "es2022", str(source))
+
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.fixture

@@ -49,7 +49,8 @@ LetterFilter = DeadLetterFilter
 class DeadLetter(Answer):
     """What failed for good.
 
-    payload and job are returned for a single dead letter, not in a list; job is what was submitted, of its headers only the names.
+    payload, job and due_at, of its last attempt, are returned for a single dead letter, not in a list; job is what was
+    submitted, of its headers only the names.
     raw is the beginning of a body that Tickwheel did not write, which has no job.
     """
 
@@ -66,6 +67,7 @@ class DeadLetter(Answer):
     tags: tuple[str, ...] = ()
     payload: Any = None
     is_payload_gone: bool = False
+    due_at: datetime | None = None
     job: Mapping[str, Any] | None = None
     raw: str | None = None
     body: Annotated[Mapping[str, Any], Wire("")]

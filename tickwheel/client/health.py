@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.breakers import Breaker
 from tickwheel.client.pulse import Pulse
-from tickwheel.client.tenants import TenantStatus
 
 HealthStatus = Literal["ok", "behind", "paused", "unknown"]
 
@@ -80,7 +79,7 @@ class UnservedTenant(Answer):
     """A tenant that is paused, draining or being deleted. note: why."""
 
     tenant: str
-    status: TenantStatus
+    status: Literal["paused", "draining", "deleting"]
     note: str
     since: datetime | None
 

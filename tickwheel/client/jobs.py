@@ -183,7 +183,7 @@ class Submitted(Answer):
     tenant: str
     due_at: datetime
     state: str
-    ring: Ring
+    ring: Ring | None
     replayed: bool = False
 
 
@@ -219,8 +219,9 @@ class Job(Answer):
     attempt: int | None = None
     fence: int | None = None
     rescues: int | None = None
+    cancel_requested: bool | None = None
     result: Any = None
-    error: Any = None
+    error: str | None = None
     moved_to: str | None = None
     updated_at: datetime | None = None
 

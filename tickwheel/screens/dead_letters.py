@@ -42,6 +42,7 @@ def dead_letter_table(letter: DeadLetter) -> Table:
             "attempt": letter.attempt,
             "replayable": "yes" if letter.is_replayable else "no",
             "job id": letter.job_id,
+            "due at": format_instant(letter.due_at) if letter.due_at else None,
             **(letter.job or {}),
             "payload": "gone" if letter.is_payload_gone else None,
             "raw": letter.raw,

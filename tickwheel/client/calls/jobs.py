@@ -40,7 +40,7 @@ class Heartbeat(Answer):
 
     id: str
     state: str
-    lease_until: datetime
+    lease_until: datetime | None
     cancelled: bool
 
 
