@@ -17,7 +17,7 @@ from tickwheel.client.fires import FireCount
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule
 from tickwheel.commands.api import Api
-from tickwheel.commands.jobs_file import read_lines
+from tickwheel.commands.lines import read_lines
 from tickwheel.commands.options import instant_option
 from tickwheel.commands.registry import commands
 from tickwheel.commands.schedules_file import parse_lines

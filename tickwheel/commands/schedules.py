@@ -15,7 +15,7 @@ from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import DefinitionOptions, unset
-from tickwheel.commands.jobs_file import beside, read_lines, write_lines
+from tickwheel.commands.lines import beside, read_lines, write_lines
 from tickwheel.commands.options import instant_option
 from tickwheel.commands.registry import commands
 from tickwheel.commands.schedules_file import Import, put_lines

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tickwheel.client import Client
 from tickwheel.client.schedules import NewSchedule, Put, Schedule, Stored
-from tickwheel.commands.jobs_file import Failed, Line
+from tickwheel.commands.lines import Failed, Line
 from tickwheel.errors import FieldProblem, InvalidSchedule, TickwheelError
 
 

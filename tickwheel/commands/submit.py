@@ -10,7 +10,7 @@ from tickwheel.client.fields import said
 from tickwheel.client.jobs import NewJob
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.job_options import JobOptions
-from tickwheel.commands.jobs_file import Account, Failed, beside, read_lines, submit_lines, write_lines
+from tickwheel.commands.lines import Account, Failed, beside, read_lines, submit_lines, write_lines
 from tickwheel.commands.option_sets import Without
 from tickwheel.commands.options import duration_option, instant_option
 from tickwheel.commands.registry import commands
