@@ -17,7 +17,7 @@ from tickwheel.client.durations import parse_duration
 from tickwheel.client.instants import format_instant, parse_instant
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.options import option_of
+from tickwheel.commands.options import TagOption, TargetOption, option_of
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, error_console, explain, progress_bar, usage
 from tickwheel.errors import ApiProblem, InvalidRequest
@@ -54,10 +54,10 @@ class FilterOptions(OptionSet):
     until: Annotated[
         datetime | None, typer.Option(parser=past_option, help="Letters before; RFC 3339, or how long ago. Else now.")
     ] = None
-    target: Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")] = None
+    target: TargetOption = None
     error_class: Annotated[str | None, typer.Option(help="Such as timeout.")] = None
     schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires failed.")] = None
-    tag: Annotated[str | None, typer.Option(help="One of the job's.")] = None
+    tag: TagOption = None
 
     def of(self, tenant: str) -> DeadLetterFilter:
         """The filter; what it refuses is wrong usage."""

@@ -11,7 +11,7 @@ from tickwheel.client.schedule_parts import Window, parse_date, parse_local
 from tickwheel.client.schedules import Overlap
 from tickwheel.commands.job_options import JobOptions
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.options import duration_option, instant_option, option_of
+from tickwheel.commands.options import duration, instant, option_of
 from tickwheel.commands.terminal import usage
 
 _window = option_of(Window.parse)
@@ -26,18 +26,14 @@ class RuleOptions(OptionSet):
     panel = "When it fires (one of them)"
 
     cron: Annotated[str | None, typer.Option(help="Five fields, or a macro such as @daily.")] = None
-    every: Annotated[timedelta | None, typer.Option(parser=duration_option, help="90, 90s, 5m, 2h, 1d or PT1M30S.")] = (
-        None
-    )
-    at: Annotated[datetime | None, typer.Option(parser=instant_option, help="Once: RFC 3339 with an offset.")] = None
+    every: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.")] = None
+    at: Annotated[datetime | None, instant("Once: RFC 3339 with an offset.")] = None
     rrule: Annotated[str | None, typer.Option(help="RFC 5545, such as FREQ=MONTHLY;BYDAY=-1FR.")] = None
     poisson: Annotated[float | None, typer.Option(help="Random events, so many a day.")] = None
     starts_at: Annotated[
         datetime | None, typer.Option(parser=_local, help="First occurrence of --rrule, a local time.")
     ] = None
-    phase: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="So long after each multiple of --every.")
-    ] = None
+    phase: Annotated[timedelta | None, duration("So long after each multiple of --every.")] = None
     from_end: Annotated[bool, typer.Option("--from-end", help="--every from the end of a run on.")] = False
     timezone: Annotated[str | None, typer.Option(help="IANA name, such as Europe/Berlin; else UTC.")] = None
     gap: Annotated[str | None, typer.Option(help="Skipped local times: next_valid or skip.")] = None
@@ -62,6 +58,22 @@ class RuleOptions(OptionSet):
 
 
 @dataclass(kw_only=True)
+class CalendarOptions(OptionSet):
+    """Dates on which a schedule does not fire."""
+
+    exclude: Annotated[
+        list[date] | None, typer.Option(parser=_date, metavar="DATE", help="A date without fires; may be given again.")
+    ] = None
+    holidays: Annotated[list[str] | None, typer.Option(help="DE, DE-BY, US, NYSE; may be given again.")] = None
+    weekends: Annotated[bool, typer.Option("--weekends", help="No fires on Saturdays and Sundays.")] = False
+    roll: Annotated[str | None, typer.Option(help="Fires of such dates: before, after or skip.")] = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What is said of it, as the API takes it."""
+        return said({**vars(self), "weekends": self.weekends or None})
+
+
+@dataclass(kw_only=True)
 class MoveOptions(OptionSet):
     """What moves and bounds the fires of a schedule."""
 
@@ -72,42 +84,17 @@ class MoveOptions(OptionSet):
         typer.Option(parser=_window, metavar="WINDOW", help="'mon-fri 09:00-17:00'; may be given again."),
     ] = None
     window_mode: Annotated[str | None, typer.Option(help="Fires outside: skip, defer, or scale (poisson).")] = None
-    exclude: Annotated[
-        list[date] | None, typer.Option(parser=_date, metavar="DATE", help="A date without fires; may be given again.")
-    ] = None
-    holidays: Annotated[list[str] | None, typer.Option(help="DE, DE-BY, US, NYSE; may be given again.")] = None
-    weekends: Annotated[bool, typer.Option("--weekends", help="No fires on Saturdays and Sundays.")] = False
-    roll: Annotated[str | None, typer.Option(help="Fires of such dates: before, after or skip.")] = None
-    spread: Annotated[timedelta | None, typer.Option(parser=duration_option, help="A constant delay below this.")] = (
-        None
-    )
-    jitter: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="A delay below this, another each time.")
-    ] = None
-    start: Annotated[datetime | None, typer.Option(parser=instant_option, help="No fire before.")] = None
-    end: Annotated[datetime | None, typer.Option(parser=instant_option, help="No fire from then on.")] = None
+    calendar: CalendarOptions
+    spread: Annotated[timedelta | None, duration("A constant delay below this.")] = None
+    jitter: Annotated[timedelta | None, duration("A delay below this, another each time.")] = None
+    start: Annotated[datetime | None, instant("No fire before.")] = None
+    end: Annotated[datetime | None, instant("No fire from then on.")] = None
     max_runs: Annotated[int | None, typer.Option(help="No fire after so many.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """What is said of it, as the API takes it."""
-        calendar = {
-            "exclude": self.exclude,
-            "holidays": self.holidays,
-            "weekends": self.weekends or None,
-            "roll": self.roll,
-        }
-        return said(
-            {
-                "windows": self.window,
-                "window_mode": self.window_mode,
-                "calendar": said(calendar),
-                "spread": self.spread,
-                "jitter": self.jitter,
-                "start": self.start,
-                "end": self.end,
-                "max_runs": self.max_runs,
-            }
-        )
+        fields = {name: value for name, value in vars(self).items() if name != "window"}
+        return said({"windows": self.window, **fields})
 
 
 @dataclass(kw_only=True)
@@ -117,9 +104,7 @@ class RunOptions(OptionSet):
     panel = "What its runs do"
 
     misfire: Annotated[str | None, typer.Option(help="Missed fires: fire_all, coalesce or skip.")] = None
-    max_lateness: Annotated[timedelta | None, typer.Option(parser=duration_option, help="Later fires are dropped.")] = (
-        None
-    )
+    max_lateness: Annotated[timedelta | None, duration("Later fires are dropped.")] = None
     overlap: Annotated[
         str | None, typer.Option(help=f"While the last run goes on: {', '.join(get_args(Overlap))}.")
     ] = None

@@ -18,7 +18,7 @@ from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule
 from tickwheel.commands.api import Api
 from tickwheel.commands.lines import read_lines
-from tickwheel.commands.options import instant_option
+from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
 from tickwheel.commands.schedules_file import parse_lines
 from tickwheel.commands.terminal import error_console, progress_bar, show_failed_lines, usage
@@ -39,9 +39,7 @@ def herd(
         Path | None, typer.Option(help="Instead: a schedule per line, as for import.", show_default=False)
     ] = None,
     hours: Annotated[int, typer.Option(min=1, max=48, help="How far ahead.")] = 24,
-    start: Annotated[
-        datetime | None, typer.Option(parser=instant_option, help="From when on, RFC 3339; else now.")
-    ] = None,
+    start: Annotated[datetime | None, instant("From when on, RFC 3339; else now.")] = None,
     target: Annotated[
         float | None, typer.Option(min=1, help=f"Fires a minute at most; else {USUAL_TARGET:g} times the mean.")
     ] = None,

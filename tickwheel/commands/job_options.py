@@ -8,7 +8,7 @@ import typer
 
 from tickwheel.client.fields import said
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.options import Header, duration_option, header_option, headers_of, read_json
+from tickwheel.commands.options import Header, duration, header_option, headers_of, read_json
 
 
 @dataclass(kw_only=True)
@@ -19,11 +19,9 @@ class RetryOptions(OptionSet):
         None
     )
     retry_attempts: Annotated[int | None, typer.Option(help="Attempts in all.")] = None
-    retry_base: Annotated[timedelta | None, typer.Option(parser=duration_option, help="First wait.")] = None
-    retry_cap: Annotated[timedelta | None, typer.Option(parser=duration_option, help="Longest wait.")] = None
-    retry_max_age: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="No attempt later than this after the first.")
-    ] = None
+    retry_base: Annotated[timedelta | None, duration("First wait.")] = None
+    retry_cap: Annotated[timedelta | None, duration("Longest wait.")] = None
+    retry_max_age: Annotated[timedelta | None, duration("No attempt later than this after the first.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """What is said of it, as the API takes it."""
@@ -70,10 +68,8 @@ class JobOptions(OptionSet):
     delivery: Annotated[str | None, typer.Option(help="exactly_once, at_least_once or at_most_once.")] = None
     precision: Annotated[str | None, typer.Option(help="default or exact.")] = None
     retry: RetryOptions
-    timeout: Annotated[timedelta | None, typer.Option(parser=duration_option, help="Limit of one attempt.")] = None
-    expires_after: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="Do not run later than this after its time.")
-    ] = None
+    timeout: Annotated[timedelta | None, duration("Limit of one attempt.")] = None
+    expires_after: Annotated[timedelta | None, duration("Do not run later than this after its time.")] = None
     http: HttpOptions
     asynchronous: Annotated[
         bool, typer.Option("--asynchronous", help="Start a Lambda function without waiting for its answer.")

@@ -9,7 +9,7 @@ from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import unset
 from tickwheel.commands.job_options import JobOptions
 from tickwheel.commands.option_sets import Without
-from tickwheel.commands.options import duration_option, instant_option, read_json
+from tickwheel.commands.options import duration, instant, read_json
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import usage
 
@@ -42,12 +42,8 @@ def run_now(job_id: IdArgument, *, api: Api) -> None:
 def reschedule(
     job_id: IdArgument,
     *,
-    at: Annotated[
-        datetime | None, typer.Option(parser=instant_option, help="RFC 3339 with an offset: 2030-01-31T09:00:00Z.")
-    ] = None,
-    delay: Annotated[
-        timedelta | None, typer.Option("--in", parser=duration_option, help="90, 90s, 5m, 2h, 1d or PT1M30S.")
-    ] = None,
+    at: Annotated[datetime | None, instant("RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
+    delay: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.", "--in")] = None,
     api: Api,
 ) -> None:
     """Give a job that waits another time; it goes on under a new id."""
@@ -87,9 +83,7 @@ def heartbeat(
     job_id: IdArgument,
     *,
     fence: FenceOption,
-    lease: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="1 s to 12 h; else the job's timeout and 5 s.")
-    ] = None,
+    lease: Annotated[timedelta | None, duration("1 s to 12 h; else the job's timeout and 5 s.")] = None,
     api: Api,
 ) -> None:
     """Extend the lease of an attempt whose target answered 202."""
@@ -116,9 +110,7 @@ def fail(
     fence: FenceOption,
     error: Annotated[str, typer.Option(help="For whoever looks at the job.", show_default=False)],
     permanent: Annotated[bool, typer.Option("--permanent", help="Another attempt cannot help.")] = False,
-    retry_after: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="No attempt before this is of any use.")
-    ] = None,
+    retry_after: Annotated[timedelta | None, duration("No attempt before this is of any use.")] = None,
     api: Api,
 ) -> None:
     """Tell that the target of an attempt has failed."""

@@ -1,14 +1,18 @@
-"""A file of jobs, one JSON object a line, submitted so that every line ends in exactly one account of it."""
+"""Files with one JSON object a line, each of whose lines ends in exactly one account of it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from tickwheel.client import Client
-from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
-from tickwheel.commands.terminal import usage
-from tickwheel.errors import FieldProblem, InvalidJob, TickwheelError
+import typer
+from rich.markup import escape
+
+from tickwheel.commands.terminal import error_console, explain, show_failed_lines, usage
+from tickwheel.errors import FieldProblem, InvalidRequest, TickwheelError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -20,33 +24,39 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Accepted:
-    """A line whose job was taken."""
+class Accepted(Generic[T]):
+    """A line that was taken, and the answer to it."""
 
     line: Line
-    job: Submitted
+    answer: T
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A line whose job was not taken, or may not have been."""
+    """A line that was not taken, or may not have been."""
 
     line: Line
     error: TickwheelError
 
 
 @dataclass
-class Account:
-    """What became of each line; lines that were never sent count as unanswered."""
+class Account(Generic[T]):
+    """What became of each line. unanswered: of those that were sent and may have been taken, and of those never sent."""
 
-    accepted: list[Accepted] = field(default_factory=list)
+    accepted: list[Accepted[T]] = field(default_factory=list[Accepted[T]])
     refused: list[Failed] = field(default_factory=list)
     unanswered: list[Failed] = field(default_factory=list)
+    is_interrupted: bool = False
 
     @property
     def is_complete(self) -> bool:
         """Whether every line was taken."""
         return not self.refused and not self.unanswered
+
+    def sort(self) -> None:
+        """In the order of the file."""
+        self.accepted.sort(key=lambda each: each.line.number)
+        self.refused.sort(key=lambda each: each.line.number)
 
 
 def read_lines(file: Path) -> list[Line]:
@@ -58,63 +68,53 @@ def read_lines(file: Path) -> list[Line]:
     return [Line(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
 
 
-def submit_lines(
-    client: Client, lines: list[Line], *, advance: Callable[[int], None], traceparent: str | None = None
-) -> tuple[Account, bool]:
-    """Submits every line that is a job; returns the account, and whether it was cut short by Ctrl-C.
+def parse_line(line: Line, read: Callable[[Any], T], error: type[InvalidRequest]) -> T:
+    """What is read of the JSON of a line; raises the error, of what is no JSON too."""
+    try:
+        body = json.loads(line.text)
+    except ValueError as wrong:
+        raise error([FieldProblem("line", f"is not JSON: {wrong}")]) from None
+    return read(body)
 
-    `advance` is called with the number of lines settled since the last call. traceparent: of the trace they belong to.
+
+def interrupted(lines: Iterable[Line]) -> list[Failed]:
+    """Lines whose answers nobody waited for."""
+    error = TickwheelError("interrupted before its answer came")
+    return [Failed(line, error) for line in lines]
+
+
+def keep_failed(file: Path, account: Account[Any]) -> Mapping[str, Path]:
+    """Writes the lines that failed as they were, so that they can be mended and sent again; their files, by words.
+
+    `jobs.jsonl` becomes `jobs.refused.jsonl` and `jobs.unanswered.jsonl`.
     """
-    account = Account()
-    jobs: list[tuple[Line, NewJob]] = []
-    for line in lines:
-        try:
-            jobs.append((line, _parse(line.text)))
-        except InvalidJob as invalid:
-            account.refused.append(Failed(line, invalid))
-    advance(len(account.refused))
-    settled = 0
-
-    def settle(results: Sequence[Submission]) -> None:
-        nonlocal settled
-        for result in results:
-            _enter(account, jobs[settled][0], result)
-            settled += 1
-        advance(len(results))
-
-    try:
-        client.submit_many((job for _, job in jobs), traceparent=traceparent, on_progress=settle)
-    except KeyboardInterrupt:
-        interrupted = TickwheelError("interrupted before its answer came")
-        account.unanswered += [Failed(line, interrupted) for line, _ in jobs[settled:]]
-        return account, True
-    account.refused.sort(key=lambda failed: failed.line.number)
-    return account, False
+    kept: dict[str, Path] = {}
+    for word, failed in (("refused", account.refused), ("unanswered", account.unanswered)):
+        if failed:
+            kept[word] = file.with_name(f"{file.stem}.{word}{file.suffix}")
+            kept[word].write_text("".join(f"{each.line.text}\n" for each in failed), encoding="utf-8")
+    return kept
 
 
-def write_lines(file: Path, failed: list[Failed]) -> None:
-    """Writes the lines as they were, so that the file can be mended and submitted again."""
-    file.write_text("".join(f"{each.line.text}\n" for each in failed), encoding="utf-8")
+def failed_json(failed: list[Failed]) -> list[dict[str, Any]]:
+    """For a script to read."""
+    return [{"line": each.line.number, **explain(each.error)} for each in failed]
 
 
-def beside(file: Path, word: str) -> Path:
-    """`jobs.jsonl` becomes `jobs.refused.jsonl`."""
-    return file.with_name(f"{file.stem}.{word}{file.suffix}")
-
-
-def _enter(account: Account, line: Line, result: Submission) -> None:
-    match result:
-        case Submitted():
-            account.accepted.append(Accepted(line, result))
-        case Refused():
-            account.refused.append(Failed(line, result.problem))
-        case Unanswered():
-            account.unanswered.append(Failed(line, result.error))
-
-
-def _parse(text: str) -> NewJob:
-    try:
-        body = json.loads(text)
-    except ValueError as error:
-        raise InvalidJob([FieldProblem("line", f"is not JSON: {error}")]) from None
-    return NewJob.from_json(body)
+def show_account(account: Account[Any], kept: Mapping[str, Path], *, done: str, verb: str) -> None:
+    """For people. done: what was done to lines that were taken. verb: what to do with a file that was kept."""
+    errors = error_console()
+    for failed in (account.refused, account.unanswered):
+        show_failed_lines([(each.line.number, each.error) for each in failed])
+    if account.is_interrupted:
+        errors.print("interrupted")
+    summary = f"{done} {len(account.accepted)}, refused {len(account.refused)}"
+    typer.echo(summary + (f", unanswered {len(account.unanswered)}" if account.unanswered else ""))
+    if "refused" in kept:
+        errors.print(f"refused lines are in {escape(str(kept['refused']))}: mend and {verb} that file", soft_wrap=True)
+    if "unanswered" in kept:
+        errors.print(
+            f"lines without an answer are in {escape(str(kept['unanswered']))}: they may have been taken, so {verb} that "
+            "file again only if its jobs carry an idempotency_key",
+            soft_wrap=True,
+        )

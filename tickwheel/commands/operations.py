@@ -16,7 +16,7 @@ from tickwheel.client.instants import parse_instant
 from tickwheel.client.operations import JobFilter, Operation
 from tickwheel.commands.api import Api
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.options import duration_option, option_of
+from tickwheel.commands.options import TagOption, TargetOption, duration, option_of
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, complain, error_console, share_bar, usage
 from tickwheel.errors import InvalidRequest
@@ -66,9 +66,9 @@ class FilterOptions(OptionSet):
     due_until: Annotated[
         datetime | None, typer.Option(parser=due_option, help="Jobs due before; RFC 3339, or from now: 2h.")
     ] = None
-    target: Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")] = None
+    target: TargetOption = None
     schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires are selected.")] = None
-    tag: Annotated[str | None, typer.Option(help="One of the job's.")] = None
+    tag: TagOption = None
     every: Annotated[
         bool, typer.Option("--all", help="All jobs of the tenant: needed where nothing else says which.")
     ] = False
@@ -115,9 +115,7 @@ def reschedule(
     to: Annotated[
         datetime | None, typer.Option(parser=due_option, help="From this time on; RFC 3339, or from now: 2h.")
     ] = None,
-    spread: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="With --to: evenly over so long.")
-    ] = None,
+    spread: Annotated[timedelta | None, duration("With --to: evenly over so long.")] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
     api: Api,

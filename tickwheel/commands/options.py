@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -54,6 +54,20 @@ def headers_of(headers: Sequence[Header] | None) -> dict[str, str]:
 instant_option = option_of(parse_instant)
 duration_option = option_of(parse_duration)
 header_option = option_of(parse_header)
+
+
+def duration(about: str, *names: str) -> Any:
+    """An option that is a duration."""
+    return typer.Option(*names, parser=duration_option, help=about)
+
+
+def instant(about: str, *, show_default: bool = True) -> Any:
+    """An option that is an instant."""
+    return typer.Option(parser=instant_option, help=about, show_default=show_default)
+
+
+TargetOption = Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")]
+TagOption = Annotated[str | None, typer.Option(help="One of the job's.")]
 
 
 def read_json(option: str, text: str) -> Any:

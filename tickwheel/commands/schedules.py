@@ -1,32 +1,24 @@
 """The commands about schedules: `tickwheel schedule ...` and `tickwheel import`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
-from rich.markup import escape
 
 from tickwheel.client.fires import Backfill, Difference, Fire
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import DefinitionOptions, unset
-from tickwheel.commands.lines import beside, read_lines, write_lines
-from tickwheel.commands.options import instant_option
+from tickwheel.commands.lines import Account, failed_json, keep_failed, read_lines, show_account
+from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
-from tickwheel.commands.schedules_file import Import, put_lines
-from tickwheel.commands.terminal import (
-    REFUSED,
-    error_console,
-    explain,
-    progress_bar,
-    show_failed_lines,
-    usage,
-)
+from tickwheel.commands.schedules_file import put_lines
+from tickwheel.commands.terminal import REFUSED, progress_bar, usage
 from tickwheel.errors import InvalidSchedule, TickwheelError
 from tickwheel.screens.schedules import (
     difference_table,
@@ -147,8 +139,8 @@ def backfill(
     schedule_id: IdArgument,
     tenant: TenantOption,
     *,
-    start: Annotated[datetime, typer.Option(parser=instant_option, help="First fire, RFC 3339.", show_default=False)],
-    end: Annotated[datetime, typer.Option(parser=instant_option, help="Fires before, RFC 3339.", show_default=False)],
+    start: Annotated[datetime, instant("First fire, RFC 3339.", show_default=False)],
+    end: Annotated[datetime, instant("Fires before, RFC 3339.", show_default=False)],
     overlap: OverlapOption = None,
     per_minute: Annotated[float | None, typer.Option(help="Runs a minute; else 60.")] = None,
     after: Annotated[str | None, typer.Option(help="Where a backfill that was cut off goes on.")] = None,
@@ -207,9 +199,7 @@ def preview(
     tenant: TenantOption,
     *,
     count: CountOption = 10,
-    after: Annotated[
-        datetime | None, typer.Option(parser=instant_option, help="Fires after this, RFC 3339; else now.")
-    ] = None,
+    after: Annotated[datetime | None, instant("Fires after this, RFC 3339; else now.")] = None,
     api: Api,
 ) -> None:
     """Show the next fires, and what moves them."""
@@ -227,53 +217,35 @@ def delete(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
 
 @commands.add("import")
 def import_schedules(
-    file: Annotated[Path, typer.Argument(help="JSON Lines: a tenant, an id and a definition each.")],
-    *,
-    api: Api,
+    file: Annotated[Path, typer.Argument(help="JSON Lines: a tenant, an id and a definition each.")], *, api: Api
 ) -> None:
     """Create or replace a schedule per line of a file; the same file again changes nothing."""
     lines = read_lines(file)
     client = api.client
     with progress_bar(disable=api.as_json) as progress:
         task = progress.add_task("importing", total=len(lines))
-        outcome = put_lines(client, lines, advance=lambda count: progress.advance(task, count))
-    kept = beside(file, "refused") if outcome.failed else None
-    if kept is not None:
-        write_lines(kept, outcome.failed)
+        account = put_lines(client, lines, advance=lambda count: progress.advance(task, count))
+    kept = keep_failed(file, account)
     if api.as_json:
-        api.print(_import_json(outcome, kept))
+        api.print(_import_json(account, kept))
     else:
-        _show_import(outcome, kept)
-    if outcome.failed:
+        show_account(account, kept, done="stored", verb="import")
+    if not account.is_complete:
         raise typer.Exit(REFUSED)
 
 
-def _import_json(outcome: Import, kept: Path | None) -> dict[str, Any]:
-    stored = [
-        {
-            "line": each.line.number,
-            "tenant": each.schedule.tenant,
-            "id": each.schedule.id,
-            "version": each.schedule.version,
-        }
-        for each in outcome.stored
-    ]
+def _import_json(account: Account[Schedule], kept: Mapping[str, Path]) -> dict[str, Any]:
+    stored = ((each.line.number, each.answer) for each in account.accepted)
     return {
-        "stored": len(stored),
-        "refused": len(outcome.failed),
-        "schedules": stored,
-        "problems": [{"line": each.line.number, **explain(each.error)} for each in outcome.failed],
-        "files": {"refused": str(kept)} if kept else {},
+        "stored": len(account.accepted),
+        "refused": len(account.refused),
+        "schedules": [
+            {"line": number, "tenant": schedule.tenant, "id": schedule.id, "version": schedule.version}
+            for number, schedule in stored
+        ],
+        "problems": failed_json(account.refused),
+        "files": {word: str(path) for word, path in kept.items()},
     }
-
-
-def _show_import(outcome: Import, kept: Path | None) -> None:
-    show_failed_lines([(each.line.number, each.error) for each in outcome.failed])
-    if outcome.is_interrupted:
-        error_console().print("interrupted")
-    typer.echo(f"stored {len(outcome.stored)}, refused {len(outcome.failed)}")
-    if kept is not None:
-        error_console().print(f"refused lines are in {escape(str(kept))}: mend and import that file", soft_wrap=True)
 
 
 def _read_definition(file: Path, *, schedule_id: str, tenant: str) -> dict[str, Any]:

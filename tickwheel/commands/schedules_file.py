@@ -1,30 +1,11 @@
 """A file of schedules, one JSON object a line, put so that every line ends in exactly one account of it."""
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from tickwheel.client import Client
 from tickwheel.client.schedules import NewSchedule, Put, Schedule, Stored
-from tickwheel.commands.lines import Failed, Line
-from tickwheel.errors import FieldProblem, InvalidSchedule, TickwheelError
-
-
-@dataclass(frozen=True)
-class StoredLine:
-    """A line whose schedule stands there."""
-
-    line: Line
-    schedule: Schedule
-
-
-@dataclass
-class Import:
-    """What became of each line. One that got no answer counts as failed: putting it again is safe."""
-
-    stored: list[StoredLine] = field(default_factory=list)
-    failed: list[Failed] = field(default_factory=list)
-    is_interrupted: bool = False
+from tickwheel.commands.lines import Accepted, Account, Failed, Line, interrupted, parse_line
+from tickwheel.errors import FieldProblem, InvalidSchedule
 
 
 def parse_lines(lines: Sequence[Line]) -> tuple[list[tuple[Line, NewSchedule]], list[Failed]]:
@@ -34,7 +15,7 @@ def parse_lines(lines: Sequence[Line]) -> tuple[list[tuple[Line, NewSchedule]], 
     first_lines: dict[tuple[str, str], int] = {}
     for line in lines:
         try:
-            schedule = _parse(line.text)
+            schedule = parse_line(line, NewSchedule.from_json, InvalidSchedule)
         except InvalidSchedule as invalid:
             failed.append(Failed(line, invalid))
             continue
@@ -48,35 +29,28 @@ def parse_lines(lines: Sequence[Line]) -> tuple[list[tuple[Line, NewSchedule]], 
     return found, failed
 
 
-def put_lines(client: Client, lines: Sequence[Line], *, advance: Callable[[int], None]) -> Import:
-    """Puts every line that is a schedule. `advance` is called with the number of lines settled since the last call."""
+def put_lines(client: Client, lines: Sequence[Line], *, advance: Callable[[int], None]) -> Account[Schedule]:
+    """Puts every line that is a schedule. One that got no answer counts as refused: putting it again is safe.
+
+    `advance` is called with the number of lines settled since the last call.
+    """
     found, failed = parse_lines(lines)
-    outcome = Import(failed=failed)
+    account = Account[Schedule](refused=failed)
     advance(len(failed))
     waiting = {id(schedule): line for line, schedule in found}
 
     def settle(result: Put) -> None:
         line = waiting.pop(id(result.asked))
         if isinstance(result, Stored):
-            outcome.stored.append(StoredLine(line, result.schedule))
+            account.accepted.append(Accepted(line, result.schedule))
         else:
-            outcome.failed.append(Failed(line, result.error))
+            account.refused.append(Failed(line, result.error))
         advance(1)
 
     try:
         client.schedules.put_many([schedule for _, schedule in found], on_progress=settle)
     except KeyboardInterrupt:
-        outcome.is_interrupted = True
-        interrupted = TickwheelError("interrupted before its answer came")
-        outcome.failed += [Failed(line, interrupted) for line in waiting.values()]
-    outcome.stored.sort(key=lambda each: each.line.number)
-    outcome.failed.sort(key=lambda each: each.line.number)
-    return outcome
-
-
-def _parse(text: str) -> NewSchedule:
-    try:
-        body = json.loads(text)
-    except ValueError as error:
-        raise InvalidSchedule([FieldProblem("line", f"is not JSON: {error}")]) from None
-    return NewSchedule.from_json(body)
+        account.is_interrupted = True
+        account.refused += interrupted(waiting.values())
+    account.sort()
+    return account

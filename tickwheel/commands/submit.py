@@ -1,20 +1,33 @@
 """The command `tickwheel submit`: one job, or a file of them."""
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tickwheel.client import Client
 from tickwheel.client.fields import said
-from tickwheel.client.jobs import NewJob
+from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.job_options import JobOptions
-from tickwheel.commands.lines import Account, Failed, beside, read_lines, submit_lines, write_lines
+from tickwheel.commands.lines import (
+    Accepted,
+    Account,
+    Failed,
+    Line,
+    failed_json,
+    interrupted,
+    keep_failed,
+    parse_line,
+    read_lines,
+    show_account,
+)
 from tickwheel.commands.option_sets import Without
-from tickwheel.commands.options import duration_option, instant_option
+from tickwheel.commands.options import duration, instant
 from tickwheel.commands.registry import commands
-from tickwheel.commands.terminal import REFUSED, error_console, explain, progress_bar, show_failed_lines, usage
+from tickwheel.commands.terminal import REFUSED, progress_bar, usage
 from tickwheel.errors import InvalidJob
 
 
@@ -25,12 +38,8 @@ def submit(
     ] = None,
     *,
     tenant: Annotated[str | None, typer.Option(help="Owner of the job.", show_default=False)] = None,
-    run_at: Annotated[
-        datetime | None, typer.Option(parser=instant_option, help="RFC 3339 with an offset: 2030-01-31T09:00:00Z.")
-    ] = None,
-    delay: Annotated[
-        timedelta | None, typer.Option(parser=duration_option, help="90, 90s, 5m, 2h, 1d or PT1M30S.")
-    ] = None,
+    run_at: Annotated[datetime | None, instant("RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
+    delay: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.")] = None,
     idempotency_key: Annotated[str | None, typer.Option(help="The same key answers with the same job.")] = None,
     job: Annotated[JobOptions, Without(("target",))],
     traceparent: Annotated[
@@ -62,52 +71,68 @@ def _submit_file(file: Path, api: Api, *, traceparent: str | None) -> None:
     client = api.client
     with progress_bar(disable=api.as_json) as progress:
         task = progress.add_task("submitting", total=len(lines))
-        account, interrupted = submit_lines(
+        account = submit_lines(
             client, lines, advance=lambda count: progress.advance(task, count), traceparent=traceparent
         )
-    kept = {
-        word: beside(file, word)
-        for word, failed in (("refused", account.refused), ("unanswered", account.unanswered))
-        if failed
-    }
-    for word, path in kept.items():
-        write_lines(path, account.refused if word == "refused" else account.unanswered)
+    kept = keep_failed(file, account)
     if api.as_json:
         api.print(_account_json(account, kept))
     else:
-        _show_account(account, kept, interrupted=interrupted)
+        show_account(account, kept, done="accepted", verb="submit")
     if not account.is_complete:
         raise typer.Exit(REFUSED)
 
 
-def _account_json(account: Account, kept: dict[str, Path]) -> dict[str, Any]:
-    def listed(failed: list[Failed]) -> list[dict[str, Any]]:
-        return [{"line": each.line.number, **explain(each.error)} for each in failed]
+def submit_lines(
+    client: Client, lines: Sequence[Line], *, advance: Callable[[int], None], traceparent: str | None
+) -> Account[Submitted]:
+    """Submits every line that is a job; lines that were never sent count as unanswered.
 
+    `advance` is called with the number of lines settled since the last call. traceparent: of the trace they belong to.
+    """
+    account = Account[Submitted]()
+    jobs: list[tuple[Line, NewJob]] = []
+    for line in lines:
+        try:
+            jobs.append((line, parse_line(line, NewJob.from_json, InvalidJob)))
+        except InvalidJob as invalid:
+            account.refused.append(Failed(line, invalid))
+    advance(len(account.refused))
+    settled = 0
+
+    def settle(results: Sequence[Submission]) -> None:
+        nonlocal settled
+        for result in results:
+            _enter(account, jobs[settled][0], result)
+            settled += 1
+        advance(len(results))
+
+    try:
+        client.submit_many((job for _, job in jobs), traceparent=traceparent, on_progress=settle)
+    except KeyboardInterrupt:
+        account.is_interrupted = True
+        account.unanswered += interrupted(line for line, _ in jobs[settled:])
+    account.sort()
+    return account
+
+
+def _enter(account: Account[Submitted], line: Line, result: Submission) -> None:
+    match result:
+        case Submitted():
+            account.accepted.append(Accepted(line, result))
+        case Refused():
+            account.refused.append(Failed(line, result.problem))
+        case Unanswered():
+            account.unanswered.append(Failed(line, result.error))
+
+
+def _account_json(account: Account[Submitted], kept: Mapping[str, Path]) -> dict[str, Any]:
     return {
         "accepted": len(account.accepted),
         "refused": len(account.refused),
         "unanswered": len(account.unanswered),
-        "jobs": [{"line": each.line.number, **fields_of(each.job)} for each in account.accepted],
-        "problems": listed(account.refused),
-        "unknown": listed(account.unanswered),
+        "jobs": [{"line": each.line.number, **fields_of(each.answer)} for each in account.accepted],
+        "problems": failed_json(account.refused),
+        "unknown": failed_json(account.unanswered),
         "files": {word: str(path) for word, path in kept.items()},
     }
-
-
-def _show_account(account: Account, kept: dict[str, Path], *, interrupted: bool) -> None:
-    errors = error_console()
-    for failed in (account.refused, account.unanswered):
-        show_failed_lines([(each.line.number, each.error) for each in failed])
-    if interrupted:
-        errors.print("interrupted")
-    summary = f"accepted {len(account.accepted)}, refused {len(account.refused)}"
-    typer.echo(summary + (f", unanswered {len(account.unanswered)}" if account.unanswered else ""))
-    if "refused" in kept:
-        errors.print(f"refused lines are in {kept['refused']}: mend and submit that file", soft_wrap=True)
-    if "unanswered" in kept:
-        errors.print(
-            f"lines without an answer are in {kept['unanswered']}: they may have been taken, so submit that file "
-            "again only if its jobs carry an idempotency_key",
-            soft_wrap=True,
-        )

@@ -61,6 +61,15 @@ def _number(text: str) -> float:
 rate_option = option_of(parse_rate)
 limit_option = option_of(parse_limit)
 
+
+def _rate(about: str) -> Any:
+    return typer.Option(parser=rate_option, metavar="RATE", help=about)
+
+
+def _count(about: str) -> Any:
+    return typer.Option(parser=limit_option, metavar="COUNT", help=about)
+
+
 TenantArgument = Annotated[str, typer.Argument(metavar="ID")]
 NoteOption = Annotated[str, typer.Option(help="Why, for people.")]
 VersionOption = Annotated[int | None, typer.Option(help="Only if it still has this version.")]
@@ -71,33 +80,15 @@ class LimitOptions(OptionSet):
     """Limits of a tenant that are not its plan's."""
 
     weight: Annotated[float | None, typer.Option(help="Its share where more is due than may go out.")] = None
-    submission_rate: Annotated[
-        Amount | None, typer.Option(parser=rate_option, metavar="RATE", help="Submissions: 100/s, 30/m or unlimited.")
-    ] = None
+    submission_rate: Annotated[Amount | None, _rate("Submissions: 100/s, 30/m or unlimited.")] = None
     submission_burst: Annotated[int | None, typer.Option(help="Jobs that it may submit at once.")] = None
-    max_pending: Annotated[
-        Amount | None, typer.Option(parser=limit_option, metavar="COUNT", help="Jobs that wait, about; or unlimited.")
-    ] = None
-    execution_rate: Annotated[
-        Amount | None, typer.Option(parser=rate_option, metavar="RATE", help="Jobs that run: 100/s, 30/m or unlimited.")
-    ] = None
-    max_concurrency: Annotated[
-        Amount | None,
-        typer.Option(parser=limit_option, metavar="COUNT", help="Jobs that run at the same time; or unlimited."),
-    ] = None
+    max_pending: Annotated[Amount | None, _count("Jobs that wait, about; or unlimited.")] = None
+    execution_rate: Annotated[Amount | None, _rate("Jobs that run: 100/s, 30/m or unlimited.")] = None
+    max_concurrency: Annotated[Amount | None, _count("Jobs that run at the same time; or unlimited.")] = None
     subshards: Annotated[int | None, typer.Option(help="Over how many shards its jobs are spread.")] = None
-    read_rate: Annotated[
-        Amount | None,
-        typer.Option(parser=rate_option, metavar="RATE", help="Reads of each caller: 100/s, 300/m or unlimited."),
-    ] = None
-    max_schedules: Annotated[
-        Amount | None,
-        typer.Option(parser=limit_option, metavar="COUNT", help="Schedules that there are; or unlimited."),
-    ] = None
-    max_fires_per_minute: Annotated[
-        Amount | None,
-        typer.Option(parser=limit_option, metavar="COUNT", help="Fires of all its schedules, about; or unlimited."),
-    ] = None
+    read_rate: Annotated[Amount | None, _rate("Reads of each caller: 100/s, 300/m or unlimited.")] = None
+    max_schedules: Annotated[Amount | None, _count("Schedules that there are; or unlimited.")] = None
+    max_fires_per_minute: Annotated[Amount | None, _count("Fires of all its schedules, about; or unlimited.")] = None
     top_priority: Annotated[str | None, typer.Option(help="The highest class that its jobs may have.")] = None
 
     def as_json(self) -> dict[str, Any]:
@@ -197,9 +188,7 @@ def shard(
     tenant: TenantArgument,
     *,
     subshards: Annotated[int | None, typer.Option(help="Over how many shards its jobs are spread.")] = None,
-    cap: Annotated[
-        Amount | None, typer.Option(parser=rate_option, metavar="RATE", help="Jobs that run: 2000/s or unlimited.")
-    ] = None,
+    cap: Annotated[Amount | None, _rate("Jobs that run: 2000/s or unlimited.")] = None,
     api: Api,
 ) -> None:
     """Spread a large tenant over shards, and cap how fast its jobs run."""

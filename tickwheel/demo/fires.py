@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tickwheel.client.schedules import NewSchedule
-from tickwheel.demo.judge import named
+from tickwheel.demo.judge import counted, named
 from tickwheel.demo.schedules import Import
 from tickwheel.demo.sink import Arrival
 from tickwheel.screens.herd import Load
@@ -130,7 +130,7 @@ def _judged(schedule: NewSchedule, watched: Watched, arrivals: Sequence[Arrival]
 def _faults(imported: Import, judged: Sequence[JudgedSchedule], *, strangers: Sequence[str]) -> Iterable[str]:
     if imported.failed:
         reasons = [f"{name} ({reason})" for name, reason in imported.failed.items()]
-        yield f"{_count(len(reasons), 'schedule')} not imported as it should be: {named(reasons)}"
+        yield f"{counted(len(reasons), 'schedule')} not imported as it should be: {named(reasons)}"
     for fires_of, words in (
         (lambda each: each.lost, "never arrived"),
         (lambda each: each.extra, "arrived that no schedule has"),
@@ -139,9 +139,9 @@ def _faults(imported: Import, judged: Sequence[JudgedSchedule], *, strangers: Se
     ):
         fires = [f"{each.schedule.id} at {at:%H:%M:%S}" for each in judged for at in fires_of(each)]
         if fires:
-            yield f"{_count(len(fires), 'fire')} {words}: {named(fires)}"
+            yield f"{counted(len(fires), 'fire')} {words}: {named(fires)}"
     if strangers:
-        yield f"{_count(len(strangers), 'schedule')} fired without having been imported: {named(strangers)}"
+        yield f"{counted(len(strangers), 'schedule')} fired without having been imported: {named(strangers)}"
 
 
 def _by_name(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
@@ -159,7 +159,3 @@ def _minutes_of(arrivals: Iterable[Arrival], watched: Watched) -> Counter[dateti
 
 def _minute_of(instant: datetime) -> datetime:
     return _EPOCH + (instant - _EPOCH) // _MINUTE * _MINUTE
-
-
-def _count(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"

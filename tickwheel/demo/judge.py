@@ -126,6 +126,11 @@ def named(names: Sequence[str]) -> str:
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED:,} more"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 job`, or `2,000 jobs`."""
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Case:
     """All that is known of one job. arrivals: in the order of time."""
@@ -200,28 +205,19 @@ def _settled_at(state: Job | None) -> datetime | None:
 
 
 def _faults(cases: Sequence[_Case], *, strangers: int) -> Iterable[str]:
-    not_taken = [case.job.name for case in cases if case.submitted is None]
-    if not_taken:
-        yield f"{_jobs(not_taken)} not taken by the scheduler: {named(not_taken)}"
-    lost = [case.standing for case in cases if case.outcome is Outcome.LOST]
-    if lost:
-        yield f"{_jobs(lost)} lost, with neither an effect nor a dead letter at the end: {named(lost)}"
-    duplicated = [case.standing for case in cases if case.effects > 1]
-    if duplicated:
-        yield f"{_jobs(duplicated)} had more than one effect: {named(duplicated)}"
-    early = [case.job.name for case in cases if case.is_early]
-    if early:
-        yield f"{_jobs(early)} fired early: {named(early)}"
-    missing = [case.job.name for case in cases if case.job.fate is Fate.DOOMED and not case.is_dead]
-    if missing:
-        yield f"{_jobs(missing)} failed every time but left no dead letter: {named(missing)}"
-    unexpected = [case.job.name for case in cases if case.job.fate is not Fate.DOOMED and case.is_dead]
-    if unexpected:
-        yield f"{_jobs(unexpected)} became a dead letter although its target recovers: {named(unexpected)}"
+    doomed = [case for case in cases if case.job.fate is Fate.DOOMED]
+    recovering = [case for case in cases if case.job.fate is not Fate.DOOMED]
+    lost = "lost, with neither an effect nor a dead letter at the end"
+    for names, words in (
+        ([case.job.name for case in cases if case.submitted is None], "not taken by the scheduler"),
+        ([case.standing for case in cases if case.outcome is Outcome.LOST], lost),
+        ([case.standing for case in cases if case.effects > 1], "had more than one effect"),
+        ([case.job.name for case in cases if case.is_early], "fired early"),
+        ([case.job.name for case in doomed if not case.is_dead], "failed every time but left no dead letter"),
+        ([case.job.name for case in recovering if case.is_dead], "became a dead letter although its target recovers"),
+    ):
+        if names:
+            yield f"{counted(len(names), 'job')} {words}: {named(names)}"
     if strangers:
         belong = "dead letter belongs" if strangers == 1 else "dead letters belong"
         yield f"{strangers} {belong} to no job that was submitted"
-
-
-def _jobs(names: Sequence[str]) -> str:
-    return "1 job" if len(names) == 1 else f"{len(names):,} jobs"

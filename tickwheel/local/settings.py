@@ -1,6 +1,6 @@
 """How the local cloud is spoken to: nothing here is a secret, and none of it means anything to AWS."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 LOCAL_REGION = "us-east-1"
 LOCAL_ACCOUNT = "000000000000"
@@ -19,12 +19,7 @@ class AwsSettings:
 
     def as_kwargs(self) -> dict[str, str]:
         """The same as keyword arguments."""
-        return {
-            "endpoint_url": self.endpoint_url,
-            "region_name": self.region_name,
-            "aws_access_key_id": self.aws_access_key_id,
-            "aws_secret_access_key": self.aws_secret_access_key,
-        }
+        return asdict(self)
 
     def as_environment(self) -> dict[str, str]:
         """The same as environment variables, for a child process that must reach nothing but this cloud."""
