@@ -57,7 +57,7 @@ def test_what_is_not_there_has_its_default_or_its_former_name_and_what_is_new_is
     whole = Whole.from_json(body)
 
     assert (whole.note, whole.by_code, whole.ended_at, whole.remedy) == ("none", {}, None, "nothing")
-    assert whole.body is body
+    assert whole.body == body
 
 
 @pytest.mark.parametrize(
