@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
 from bench.printed import printed_by
-from bench.results import write_result
+from bench.results import print_table, write_result
 from functions.domain.wheel import Ring
 from functions.ports.targets import Failed, Succeeded
 from functions.runtime.observability import PowertoolsJournal
@@ -25,12 +23,8 @@ from testkit.scheduler import World
 def run(console: Console) -> list[str]:
     """Count, print, write metrics.json; nothing is held to a budget."""
     found = measure()
-    table = Table(title="Metrics that get values", box=SIMPLE)
-    table.add_column("by")
-    table.add_column("count", justify="right")
-    for cause, names in found.items():
-        table.add_row(cause, f"{len(names)}")
-    console.print(table)
+    counts = {cause: f"{len(names)}" for cause, names in found.items()}
+    print_table(console, "Metrics that get values", of="by", figure="count", rows=counts)
     write_result("metrics.json", {"emitted": found})
     return []
 

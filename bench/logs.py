@@ -11,12 +11,10 @@ from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
 from bench.printed import printed_by
-from bench.results import write_result
+from bench.results import print_table, write_result
 from functions.runtime.observability import PowertoolsJournal, logger
 from testkit.builders import NOON, a_submission
 from testkit.events import Context
@@ -30,12 +28,8 @@ _FUNCTION = "Tickwheel-prod-Scheduler-WorkerFunctionF9ECBA95-0123456789ab"
 def run(console: Console) -> list[str]:
     """Measure, print, write logs.json; nothing is held to a budget."""
     found = measure()
-    table = Table(title="Bytes of log", box=SIMPLE)
-    table.add_column("of")
-    table.add_column("bytes", justify="right")
-    for what, count in found.items():
-        table.add_row(what, f"{count:,.0f}")
-    console.print(table)
+    sizes = {what: f"{count:,.0f}" for what, count in found.items()}
+    print_table(console, "Bytes of log", of="of", figure="bytes", rows=sizes)
     write_result(
         "logs.json", {"jobs": BATCHES * BATCH, "batch": BATCH, "bytes": {k: round(v) for k, v in found.items()}}
     )

@@ -13,6 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
 FOLDER = Path(__file__).with_name("results")
 NEWEST = FOLDER.parent.parent / ".build" / "bench"
 
@@ -28,6 +32,16 @@ def write_result(name: str, result: Mapping[str, Any]) -> None:
         "machine": {"cpus": os.cpu_count(), "architecture": platform.machine(), "system": platform.system()},
     }
     (NEWEST / name).write_text(json.dumps({**facts, **result}, indent=2) + "\n")
+
+
+def print_table(console: Console, title: str, *, of: str, figure: str, rows: Mapping[str, str]) -> None:
+    """A figure a row. of, figure: the headings."""
+    table = Table(title=title, box=SIMPLE)
+    table.add_column(of)
+    table.add_column(figure, justify="right")
+    for row in rows.items():
+        table.add_row(*row)
+    console.print(table)
 
 
 def forget() -> None:

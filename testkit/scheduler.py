@@ -134,11 +134,18 @@ class World:
     def given(self) -> dict[str, Any]:
         """What its parts are given, by the names of their fields."""
         return {
-            "audit": self.trail,
+            **self._ports(),
             "breakers": self.breakers,
             "classes": self.conditions,
-            "clock": self.clock,
             "conditions": self.conditions,
+            "limiter": self.limiter,
+            "pacer": self.pacer,
+        }
+
+    def _ports(self) -> dict[str, Any]:
+        return {
+            "audit": self.trail,
+            "clock": self.clock,
             "dead_letters": self.letters,
             "exports": self.exports,
             "id_secret": lambda: ID_SECRET,
@@ -148,7 +155,6 @@ class World:
             "ledger": self.ledger,
             "marked_since": lambda: EPOCH,
             "operations": self.operations,
-            "pacer": self.pacer,
             "payloads": self.payloads,
             "pending": self.tally,
             "pending_store": self.waiting,
@@ -164,7 +170,6 @@ class World:
             "timers": self.timers,
             "token": self.token,
             "usage": self.tally,
-            "limiter": self.limiter,
             "wheel": self.wheel,
         }
 
@@ -176,43 +181,25 @@ class World:
     @cached_property
     def pacer(self) -> Pacer:
         """Of one process, however many batches it runs."""
-        return Pacer(
-            wheel=self.wheel,
-            clock=self.clock,
-            plans=self.plans,
-            rates=self.rates,
-            classes=self.conditions,
-            journal=self.journal,
-        )
+        return self._of_one_process(Pacer, classes=self.conditions)
 
     @cached_property
     def conditions(self) -> KnownConditions:
         """Of one process."""
-        return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
+        return self._of_one_process(KnownConditions)
 
     @cached_property
     def breakers(self) -> Breakers:
         """Of one process, however many batches it runs."""
-        return Breakers(
-            clock=self.clock,
-            store=self.breaker_store,
-            journal=self.journal,
-            token=self.token,
-            jitter=lambda: self.jitter,
-            skew=self.wheel.skew,
-        )
+        return self._of_one_process(Breakers, store=self.breaker_store)
 
     @cached_property
     def limiter(self) -> ConcurrencyLimiter:
         """Of one process, however many batches it runs."""
-        return ConcurrencyLimiter(
-            wheel=self.wheel,
-            clock=self.clock,
-            permits=self.permits,
-            journal=self.journal,
-            token=self.token,
-            jitter=lambda: self.jitter,
-        )
+        return self._of_one_process(ConcurrencyLimiter, permits=self.permits)
+
+    def _of_one_process(self, wanted: type[Built], **given: Any) -> Built:
+        return Container({**self._ports(), **given}).build(wanted)
 
     @cached_property
     def gate(self) -> Gate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 
 from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
+
+Responder = Callable[[BaseHTTPRequestHandler], None]
 
 
 @dataclass
@@ -26,17 +29,17 @@ class HttpSink:
     """respond: answers a request, 200 at first. released: set when the test is over, for answers that hang until then."""
 
     url: str
-    respond: Callable[[BaseHTTPRequestHandler], None]
+    respond: Responder
     requests: list[Received] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
 
-def answering(status: int, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+def answering(status: int, **headers: str) -> Responder:
     """An empty answer with this status and these headers."""
     return saying(b"", status, **headers)
 
 
-def saying(body: bytes, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+def saying(body: bytes, status: int = 200, **headers: str) -> Responder:
     """An answer with this body."""
 
     def respond(request: BaseHTTPRequestHandler) -> None:
@@ -48,6 +51,24 @@ def saying(body: bytes, status: int = 200, **headers: str) -> Callable[[BaseHTTP
         request.wfile.write(body)
 
     return respond
+
+
+def half_of(body: bytes, then: Callable[[BaseHTTPRequestHandler], object], status: int = 200) -> Responder:
+    """An answer of ten bytes of which these are sent, and what happens then."""
+
+    def respond(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        request.send_header("Content-Length", "10")
+        request.end_headers()
+        request.wfile.write(body)
+        then(request)
+
+    return respond
+
+
+def cut_off(request: BaseHTTPRequestHandler) -> None:
+    """The connection breaks."""
+    request.connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What every ledger keeps: the fake, the adapter on moto, and the adapter on AWS's own engine."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -325,14 +326,6 @@ def test_a_released_attempt_is_not_claimed_by_an_earlier_one(ledger: Ledger):
     assert row_of(ledger, timer.job).state is State.SCHEDULED
 
 
-def test_a_release_whose_answer_was_lost_recognises_itself(ledger: Ledger):
-    timer = a_timer()
-    claim(ledger, timer, owner="me")
-    settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me")
-
-    assert isinstance(settle(ledger, timer.job, Event.RELEASE, fence=1, owner="me"), Applied)
-
-
 def test_a_released_attempt_cannot_be_settled_by_the_worker_that_gave_it_back(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="me")
@@ -454,12 +447,13 @@ def test_a_row_keeps_the_first_400_characters_of_a_result_and_of_an_error(ledger
     assert (row.result, row.error) == ("é" * 400, "x" * 400)
 
 
-def test_a_settle_whose_answer_was_lost_recognises_itself(ledger: Ledger):
+@pytest.mark.parametrize("event", [Event.RELEASE, Event.SUCCEED], ids=["release", "settle"])
+def test_an_end_of_an_attempt_whose_answer_was_lost_recognises_itself(ledger: Ledger, event: Event):
     timer = a_timer()
     claim(ledger, timer, owner="me")
-    settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me")
+    settle(ledger, timer.job, event, fence=1, owner="me")
 
-    assert isinstance(settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me"), Applied)
+    assert isinstance(settle(ledger, timer.job, event, fence=1, owner="me"), Applied)
 
 
 def test_a_zombie_s_settle_is_refused_by_the_fence(ledger: Ledger):
@@ -648,35 +642,31 @@ def test_a_cancel_that_is_requested_again_finds_itself(ledger: Ledger):
     assert isinstance(request_cancel(ledger, timer.job, row=seen), Applied)
 
 
-def test_a_cancel_is_not_requested_of_a_registered_row_that_was_claimed_since(ledger: Ledger):
+@pytest.mark.parametrize(
+    ("begin", "change"),
+    [
+        (
+            lambda ledger, timer: register(ledger, timer.job, owner="api"),
+            lambda ledger, timer: claim(ledger, timer, owner="me"),
+        ),
+        (
+            lambda ledger, timer: claim(ledger, timer, owner="me"),
+            lambda ledger, timer: settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me"),
+        ),
+        (
+            lambda ledger, timer: claim(ledger, timer, owner="dead"),
+            lambda ledger, timer: rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1)),
+        ),
+    ],
+    ids=["registered row that was claimed", "running row that was settled", "running row that was rescued"],
+)
+def test_a_cancel_is_not_requested_of_a_row_that_has_changed_since(
+    ledger: Ledger, begin: Callable[[Ledger, Timer], Any], change: Callable[[Ledger, Timer], Any]
+):
     timer = a_timer()
-    register(ledger, timer.job, owner="api")
+    begin(ledger, timer)
     seen = row_of(ledger, timer.job)
-    claim(ledger, timer, owner="me")
-
-    answer = request_cancel(ledger, timer.job, row=seen)
-
-    assert answer == Refused(ledger.get(timer.job.key))
-    assert not row_of(ledger, timer.job).cancel_requested
-
-
-def test_a_cancel_is_not_requested_of_a_running_row_that_was_settled_since(ledger: Ledger):
-    timer = a_timer()
-    claim(ledger, timer, owner="me")
-    seen = row_of(ledger, timer.job)
-    settle(ledger, timer.job, Event.SUCCEED, fence=1, owner="me")
-
-    answer = request_cancel(ledger, timer.job, row=seen)
-
-    assert answer == Refused(ledger.get(timer.job.key))
-    assert not row_of(ledger, timer.job).cancel_requested
-
-
-def test_a_cancel_is_not_requested_of_a_running_row_that_was_rescued_since(ledger: Ledger):
-    timer = a_timer()
-    claim(ledger, timer, owner="dead")
-    seen = row_of(ledger, timer.job)
-    rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
+    change(ledger, timer)
 
     answer = request_cancel(ledger, timer.job, row=seen)
 
@@ -1008,9 +998,8 @@ def test_a_burial_is_refused_when_a_worker_has_claimed_the_registered_job_since(
 
 
 def test_a_burial_is_refused_when_the_attempt_was_rescued_since(ledger_subject: LedgerSubject):
-    ledger, timer = ledger_subject.ledger, a_timer()
-    claim(ledger, timer, owner="dead")
-    seen = row_of(ledger, timer.job)
+    ledger = ledger_subject.ledger
+    timer, seen = a_job_whose_worker_died(ledger)
     rescue(ledger, timer, owner="rescuer", now=NOON + timedelta(hours=1))
 
     answer = bury(ledger, a_dead_letter(timer), timer.job, row=seen, owner="me")
@@ -1029,9 +1018,8 @@ def test_a_burial_of_a_row_that_is_gone_is_refused_and_leaves_no_dead_letter(led
 
 
 def test_a_burial_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubject):
-    ledger, timer = ledger_subject.ledger, a_timer()
-    claim(ledger, timer, owner="dead")
-    seen = row_of(ledger, timer.job)
+    ledger = ledger_subject.ledger
+    timer, seen = a_job_whose_worker_died(ledger)
     letter = a_dead_letter(timer)
     bury(ledger, letter, timer.job, row=seen, owner="me")
     buried = row_of(ledger, timer.job)
@@ -1042,9 +1030,8 @@ def test_a_burial_whose_answer_was_lost_applies_once(ledger_subject: LedgerSubje
 
 
 def test_two_burials_of_the_same_row_leave_the_dead_letter_of_the_first(ledger_subject: LedgerSubject):
-    ledger, timer = ledger_subject.ledger, a_timer()
-    claim(ledger, timer, owner="dead")
-    seen = row_of(ledger, timer.job)
+    ledger = ledger_subject.ledger
+    timer, seen = a_job_whose_worker_died(ledger)
     first = a_dead_letter(timer)
     bury(ledger, first, timer.job, row=seen, owner="first")
 
@@ -1229,6 +1216,13 @@ def request_cancel(
 
 def give_up(ledger: Ledger, job: Job, *, row: LedgerRow, owner: str, now: datetime = NOON) -> Cancelled | Refused:
     return ledger.give_up(job_id_of(job), row=row, reason="abandoned", owner=owner, now=now)
+
+
+def a_job_whose_worker_died(ledger: Ledger) -> tuple[Timer, LedgerRow]:
+    """And its row."""
+    timer = a_timer()
+    claim(ledger, timer, owner="dead")
+    return timer, row_of(ledger, timer.job)
 
 
 def skip(ledger: Ledger, timer: Timer, *, owner: str, reason: str = "", now: datetime = NOON) -> Applied | Refused:

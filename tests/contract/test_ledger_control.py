@@ -11,9 +11,8 @@ from functions.domain.jobs.claims import LEDGER_LIFE, MOVED_LIFE, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of, moved_identity
 from functions.domain.lifecycle import Event, State
-from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied, Claimed, Ledger, Refused
-from testkit.builders import NOON, a_timer
+from testkit.builders import NOON, a_dead_letter, a_timer
 from tests.contract.conftest import LedgerSubject
 
 HOUR = timedelta(hours=1)
@@ -345,9 +344,7 @@ def parked(ledger: Ledger, timer: Timer) -> None:
 
 def dead(ledger: Ledger, timer: Timer) -> None:
     claim(ledger, timer)
-    job = timer.job
-    letter = DeadLetter(tenant=job.tenant, identity=job.identity, dead_at=NOON, error="it hurts", timer=timer)
-    ledger.fail(letter, job, fence=1, owner="me", now=NOON)
+    ledger.fail(a_dead_letter(timer), timer.job, fence=1, owner="me", now=NOON)
 
 
 def a_claimed(ledger: Ledger) -> Timer:

@@ -15,6 +15,7 @@ from functions.domain.lifecycle import Event, State
 from functions.ports.ledger import Applied, Claimed, Ledger, Refused
 from testkit.builders import NOON, a_dead_letter, a_timer
 from tests.contract.conftest import LedgerSubject
+from tests.contract.test_ledger_control import a_claimed
 
 LEASE = NOON + 15 * SECOND
 HOUR = timedelta(hours=1)
@@ -29,7 +30,7 @@ def test_a_held_attempt_has_a_longer_lease_and_the_record_of_its_timer(ledger: L
 
 
 def test_only_the_worker_that_has_an_attempt_holds_it(ledger: Ledger):
-    timer = a_claimed_timer(ledger)
+    timer = a_claimed(ledger)
 
     assert isinstance(hold(ledger, timer, owner="other"), Refused)
     assert isinstance(hold(ledger, timer, fence=2), Refused)
@@ -47,7 +48,7 @@ def test_a_hold_whose_answer_was_lost_recognises_itself(ledger: Ledger):
 
 
 def test_a_row_outlives_the_lease_of_a_held_attempt(ledger_subject: LedgerSubject):
-    timer = a_claimed_timer(ledger_subject.ledger)
+    timer = a_claimed(ledger_subject.ledger)
     far = NOON + timedelta(days=1)
 
     hold(ledger_subject.ledger, timer, lease_until=far)
@@ -190,7 +191,7 @@ def test_a_watchdog_is_parked_beside_the_attempt_that_it_watches(ledger: Ledger)
 
 
 def test_what_is_settled_or_superseded_is_not_parked(ledger: Ledger):
-    settled, retried, ahead = (a_claimed_timer(ledger) for _ in range(3))
+    settled, retried, ahead = (a_claimed(ledger) for _ in range(3))
     ledger.settle(settled.job, Event.SUCCEED, fence=1, owner="me", due_at=NOON, now=NOON)
     ledger.settle(retried.job, Event.RETRY, fence=1, owner="me", due_at=NOON + HOUR, now=NOON)
     ledger.settle(ahead.job, Event.RETRY, fence=1, owner="me", due_at=NOON + HOUR, now=NOON)
@@ -248,7 +249,7 @@ def test_a_replay_is_not_put_off_by_another_whose_message_may_never_come(ledger:
 
 
 def test_a_replay_of_what_has_not_failed_is_refused_with_the_row(ledger: Ledger):
-    timer = a_claimed_timer(ledger)
+    timer = a_claimed(ledger)
 
     answer = replay(ledger, timer.replayed(due_at=NOON))
 
@@ -266,7 +267,7 @@ def test_a_job_whose_row_has_expired_is_replayed_too(ledger: Ledger):
 
 
 def test_a_replay_forgets_a_cancel_that_came_too_late(ledger: Ledger):
-    timer = a_claimed_timer(ledger)
+    timer = a_claimed(ledger)
     ledger.request_cancel(job_id_of(timer.job), row=row_of(ledger, timer), now=NOON)
     fail(ledger, timer)
 
@@ -276,20 +277,14 @@ def test_a_replay_forgets_a_cancel_that_came_too_late(ledger: Ledger):
     assert claim(ledger, again) == Claimed(fence=2, rescue_count=0, cancel_requested=False)
 
 
-def a_claimed_timer(ledger: Ledger) -> Timer:
-    timer = a_timer()
-    assert isinstance(claim(ledger, timer), Claimed)
-    return timer
-
-
 def a_held_timer(ledger: Ledger) -> Timer:
-    timer = a_claimed_timer(ledger)
+    timer = a_claimed(ledger)
     assert hold(ledger, timer) == Applied()
     return timer
 
 
 def a_failed_timer(ledger: Ledger) -> Timer:
-    timer = a_claimed_timer(ledger)
+    timer = a_claimed(ledger)
     fail(ledger, timer)
     return timer
 

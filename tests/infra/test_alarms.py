@@ -8,12 +8,11 @@ that end in one, SQS's numbers from the queues.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import pytest
-from moto import mock_aws
 
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
@@ -34,8 +33,8 @@ from scripts.synthesis import FUNCTIONS, Templates
 from testkit.cloudwatch.alarms import Alarms, short_name
 from testkit.cloudwatch.datapoints import metric
 from testkit.events import Context, an_sqs_event
-from tests.infra.watched import MINUTE, Watched
-from tests.integration.stage import AUDIT_STREAM, QUEUES, Stage, TravellingClock
+from tests.infra.watched import MINUTE, Watched, watched_stage
+from tests.integration.stage import AUDIT_STREAM, QUEUES, TravellingClock
 from tests.integration.test_operation_turns import accept_cancel
 from tests.integration.test_whole_way import claim_and_die
 
@@ -53,12 +52,7 @@ def alarms(templates_of: Callable[[StageValue], Templates]) -> Alarms:
 
 @pytest.fixture
 def watched(alarms: Alarms, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
-    config: Any = {"core": {"reset_boto3_session": False}}
-    with mock_aws(config=config):
-        # It stands still but for what a test travels, or a slow machine would make jobs late.
-        begun_at = datetime.now(UTC)
-        monkeypatch.setattr(TravellingClock, "now", lambda _: begun_at + TravellingClock.ahead)
-        watched = Watched(Stage(monkeypatch), alarms, monkeypatch, capsys)
+    with watched_stage(alarms, monkeypatch, capsys) as watched:
         for _ in range(3):
             be_well(watched)
         watched.went_off.clear()  # before their first ticks, scanner and sweeper were silent
@@ -82,17 +76,36 @@ def submitted_far(watched: Watched, **job: Any) -> str:
     return watched.run("api", lambda: watched.stage.submit(delay=200, **job))["id"]
 
 
-def a_job_is_passed_over(watched: Watched) -> None:
-    """Its message is lost after its promotion."""
+def lose_a_promoted_job(watched: Watched) -> None:
     submitted_far(watched)
     watched.stage.travel(timedelta(seconds=201))
     watched.scan()
     watched.stage.sqs.purge_queue(QueueUrl=watched.stage.urls["normal"])
     watched.stage.travel(timedelta(minutes=7))
+
+
+def sweep_twice(watched: Watched) -> None:
     for _ in range(2):
         watched.next_minute()
         watched.scan()
         watched.handle("sweeper", {}, Context())
+
+
+def lose_a_setting(watched: Watched, functions: Iterable[str]) -> None:
+    """These do not start for two minutes."""
+    watched.stop_functions()
+    with watched.patch.context() as patched:
+        patched.delenv("LEDGER_TABLE")
+        for _ in range(2):
+            watched.next_minute()
+            for name in functions:
+                watched.handle(name, {"Records": []}, Context())
+
+
+def a_job_is_passed_over(watched: Watched) -> None:
+    """Its message is lost after its promotion."""
+    lose_a_promoted_job(watched)
+    sweep_twice(watched)
 
 
 def a_schedule_loses_its_time_zone(watched: Watched) -> None:
@@ -219,13 +232,7 @@ def messages_wait(watched: Watched) -> None:
 
 def a_deployment_forgets_a_setting(watched: Watched) -> None:
     """No function starts any more."""
-    watched.stop_functions()
-    with watched.patch.context() as patched:
-        patched.delenv("LEDGER_TABLE")
-        for _ in range(2):
-            watched.next_minute()
-            for name in FUNCTIONS:
-                watched.handle(name, {"Records": []}, Context())
+    lose_a_setting(watched, FUNCTIONS)
 
 
 def no_scanner_runs(watched: Watched) -> None:
@@ -356,17 +363,10 @@ def the_audit_stream_is_gone(watched: Watched) -> None:
 
 def a_straggler_cannot_be_sent(watched: Watched) -> None:
     """What was passed over is taken by no queue."""
-    submitted_far(watched)
-    watched.stage.travel(timedelta(seconds=201))
-    watched.scan()
-    watched.stage.sqs.purge_queue(QueueUrl=watched.stage.urls["normal"])
-    watched.stage.travel(timedelta(minutes=7))
+    lose_a_promoted_job(watched)
     with watched.patch.context() as patched:
         patched.setattr(SqsReadyQueue, "send", too_long)
-        for _ in range(2):
-            watched.next_minute()
-            watched.scan()
-            watched.handle("sweeper", {}, Context())
+        sweep_twice(watched)
 
 
 def the_audit_stream_does_not_deliver(watched: Watched) -> None:
@@ -481,12 +481,7 @@ def test_no_sweeper_is_noticed_by_its_silence(watched: Watched) -> None:
 
 
 def test_a_function_that_makes_jobs_late_pages_as_that_alone(watched: Watched) -> None:
-    watched.stop_functions()
-    with watched.patch.context() as patched:
-        patched.delenv("LEDGER_TABLE")
-        for _ in range(2):
-            watched.next_minute()
-            watched.handle("worker", {"Records": []}, Context())
+    lose_a_setting(watched, ["worker"])
     watched.next_minute()
     assert {"ErrorsWorker", "JobsAreLate"} <= watched.went_off
     assert "FunctionsFail" not in watched.went_off

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from bench.cost_inputs import every_metric, read_measured
 from bench.emitted import measure, name_of
 from scripts.synthesis import Templates
 from testkit.cloudwatch.alarms import Alarms
 from testkit.events import Context
-from tests.infra.watched import Watched
-from tests.integration.stage import Stage, TravellingClock
+from tests.infra.watched import Watched, watched_stage
 
 FUNCTIONS_WITH_TICKS = ("sweeper", "operations")
 
 
 @pytest.fixture
 def watched(dev: Templates, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
-    config: Any = {"core": {"reset_boto3_session": False}}
-    with mock_aws(config=config):
-        begun_at = datetime.now(UTC)
-        monkeypatch.setattr(TravellingClock, "now", lambda _: begun_at + TravellingClock.ahead)
-        yield Watched(Stage(monkeypatch), Alarms(dev.scheduler["Resources"]), monkeypatch, capsys)
+    with watched_stage(Alarms(dev.scheduler["Resources"]), monkeypatch, capsys) as watched:
+        yield watched
 
 
 def pass_a_minute(watched: Watched) -> None:

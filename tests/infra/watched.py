@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from functions.domain.instants import SECOND
 from functions.domain.metrics import DIMENSIONS
 from infra.metrics import EMITTED
 from testkit.cloudwatch.alarms import Alarms
 from testkit.cloudwatch.datapoints import Datapoints, Metric, metric
-from tests.integration.stage import QUEUES, Stage
+from tests.integration.stage import QUEUES, Stage, TravellingClock
 
 MINUTE = timedelta(minutes=1)
 
@@ -115,3 +116,13 @@ class Watched:
         sent = [int(message.get("Attributes", {})["SentTimestamp"]) / 1000 for message in peeked["Messages"]]
         age = self.now - min(sent)
         self.data.put(metric("AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName=name), age, at=self.now)
+
+
+@contextlib.contextmanager
+def watched_stage(alarms: Alarms, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
+    """A stage on moto. Its clock stands still but for what a test travels, or a slow machine would make jobs late."""
+    config: Any = {"core": {"reset_boto3_session": False}}
+    with mock_aws(config=config):
+        begun_at = datetime.now(UTC)
+        patch.setattr(TravellingClock, "now", lambda _: begun_at + TravellingClock.ahead)
+        yield Watched(Stage(patch), alarms, patch, capsys)

@@ -110,22 +110,19 @@ def test_a_fire_carries_the_large_payload_of_its_schedule(stage: Stage):
     assert told(stage)["last_outcome"] == "succeeded"
 
 
-def test_the_failure_of_a_run_pauses_its_schedule(stage: Stage):
+@pytest.mark.parametrize(
+    "end",
+    ["fails", "loses its workers"],
+)
+def test_a_run_pauses_its_schedule_when_it(stage: Stage, end: str):
     put(stage, **ONE_FAILURE_IS_ENOUGH, start=later(stage, seconds=200))
     stage.travel(timedelta(seconds=200))
     stage.scan()
 
-    stage.work(within_seconds=2)
-
-    assert told(stage)["status"] == "paused"
-
-
-def test_a_run_whose_workers_die_pauses_its_schedule(stage: Stage):
-    put(stage, **ONE_FAILURE_IS_ENOUGH, start=later(stage, seconds=200))
-    stage.travel(timedelta(seconds=200))
-    stage.scan()
-
-    bury(stage)
+    if end == "fails":
+        stage.work(within_seconds=2)
+    else:
+        bury(stage)
 
     assert told(stage)["status"] == "paused"
 

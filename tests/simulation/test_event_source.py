@@ -36,6 +36,10 @@ class Given:
     def send(self, count: int) -> None:
         self.queue.send([(Parcel(f"m{number}", "body", f"g{number % 50}"), 0) for number in range(count)], at=0.0)
 
+    def send_each_second(self, count: int) -> None:
+        for second in range(count):
+            self.queue.send([(Parcel(f"m{second}", "body", "acme"), second)], at=0.0)
+
 
 def test_it_begins_with_five() -> None:
     given = Given(Busy(100.0))
@@ -46,13 +50,16 @@ def test_it_begins_with_five() -> None:
     assert given.function.busy == 5
 
 
-def test_with_a_backlog_it_grows_by_300_a_minute() -> None:
-    given = Given(Busy(1_000.0))
-    given.send(20_000)
+@pytest.mark.parametrize(
+    ("share", "count", "within"), [(1.0, 20_000, 10), (0.1, 2_000, 2)], ids=["the whole", "a sample"]
+)
+def test_with_a_backlog_it_grows_by_its_share_of_300_a_minute(share: float, count: int, within: float) -> None:
+    given = Given(Busy(1_000.0), share=share)
+    given.send(count)
 
     given.world.run(until=61.0)
 
-    assert given.function.busy == pytest.approx(5 + 300, abs=10)
+    assert given.function.busy == pytest.approx(share * (5 + 300), abs=within)
 
 
 def test_it_never_grows_beyond_its_maximum() -> None:
@@ -66,8 +73,7 @@ def test_it_never_grows_beyond_its_maximum() -> None:
 
 def test_without_a_backlog_it_does_not_grow() -> None:
     given = Given(Busy(0.05))
-    for second in range(60):
-        given.queue.send([(Parcel(f"m{second}", "body", "acme"), second)], at=0.0)
+    given.send_each_second(60)
 
     given.world.run(until=60.0)
 
@@ -85,15 +91,6 @@ def test_it_falls_back_when_the_backlog_is_gone() -> None:
 
     assert grown > 50
     assert given.source.allowed <= 6
-
-
-def test_a_sample_has_its_share_of_the_growth() -> None:
-    given = Given(Busy(1_000.0), share=0.1)
-    given.send(2_000)
-
-    given.world.run(until=61.0)
-
-    assert given.function.busy == pytest.approx(0.1 * (5 + 300), abs=2)
 
 
 def test_batches_are_of_ten() -> None:
@@ -117,8 +114,7 @@ def test_what_is_returned_is_not_deleted() -> None:
 
 def test_an_idle_environment_is_used_again() -> None:
     given = Given(Busy(0.01))
-    for second in range(30):
-        given.queue.send([(Parcel(f"m{second}", "body", "acme"), second)], at=0.0)
+    given.send_each_second(30)
 
     given.world.run(until=60.0)
 

@@ -17,6 +17,11 @@ class Given:
         self.queue.send([(parcel, delay) for parcel in parcels], at=self.world.now)
         self.world.run(until=self.world.now)
 
+    def is_empty_until(self, at: float) -> None:
+        self.world.run(until=at - 0.1)
+        assert self.receive() == []
+        self.world.run(until=at)
+
     def receive(self, limit: int = 10) -> list[str]:
         return [parcel.message_id for parcel in self.queue.receive(limit)]
 
@@ -25,11 +30,8 @@ def test_a_message_is_seen_when_its_delay_is_over() -> None:
     given = Given()
     given.send(delay=5)
 
-    given.world.run(until=4.9)
-    before = given.receive()
-    given.world.run(until=5.0)
+    given.is_empty_until(5.0)
 
-    assert before == []
     assert given.receive() == ["acme-0"]
 
 
@@ -57,11 +59,8 @@ def test_a_message_that_is_not_deleted_comes_back() -> None:
     given.send()
     given.receive()
 
-    given.world.run(until=29.0)
-    before = given.receive()
-    given.world.run(until=30.0)
+    given.is_empty_until(30.0)
 
-    assert before == []
     (parcel,) = given.queue.receive(10)
     assert parcel.receive_count == 2
 
@@ -81,11 +80,8 @@ def test_a_message_can_be_hidden_for_longer() -> None:
     given.send()
     given.queue.hide(given.receive()[0], until=50.0)
 
-    given.world.run(until=49.0)
-    before = given.receive()
-    given.world.run(until=50.0)
+    given.is_empty_until(50.0)
 
-    assert before == []
     assert given.receive() == ["acme-0"]
 
 

@@ -594,12 +594,8 @@ class TestRetries:
 
     def test_a_job_fails_as_often_as_its_policy_says_and_no_more(self, world: World):
         timer = a_timer()
-        world.placer.place([timer])
-        world.targets.answer = lambda *_: Failed("HTTP 500")
 
-        for _ in range(10):
-            world.receive_and_work()
-            world.clock.tick(timedelta(seconds=11))
+        fail_each_time(world, timer)
 
         assert [call.attempt for call in world.calls] == [1, 2, 3]
         assert [call.fence for call in world.calls] == [1, 2, 3]
@@ -817,12 +813,8 @@ class TestDeliveries:
 
     def test_an_at_least_once_job_is_retried_and_buried_like_any_other(self, world: World):
         timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
-        world.placer.place([timer])
-        world.targets.answer = lambda *_: Failed("HTTP 500")
 
-        for _ in range(5):
-            world.receive_and_work()
-            world.clock.tick(timedelta(seconds=11))
+        fail_each_time(world, timer)
 
         assert [call.attempt for call in world.calls] == [1, 2, 3]
         assert len(world.buried) == 1
@@ -1365,3 +1357,12 @@ def _raise() -> Succeeded:
 
 def _die() -> Succeeded:
     raise DeathError
+
+
+def fail_each_time(world: World, timer: Timer) -> None:
+    """For longer than its policy goes on."""
+    world.placer.place([timer])
+    world.targets.answer = lambda *_: Failed("HTTP 500")
+    for _ in range(10):
+        world.receive_and_work()
+        world.clock.tick(timedelta(seconds=11))

@@ -138,25 +138,23 @@ class TestPaused:
         (retry,) = world.ready.sent
         assert retry.age_at(retry.due_at) == 11 * SECOND
 
-    def test_what_came_due_before_it_was_promoted_counts_no_age_for_the_pause_either(self):
+    @pytest.mark.parametrize(
+        ("active_since", "state"),
+        [(NOON - 10 * SECOND, State.RETRYING), (NOON - 2 * HOUR, State.FAILED)],
+        ids=[
+            "came due during the pause and counts no age for it",
+            "came due after the pause and counts its age as ever",
+        ],
+    )
+    def test_what_came_due_before_it_was_promoted(self, active_since: datetime, state: State):
         world = World()
         timer = a_timer(due_at=NOON - HOUR, retry=RetryPolicy(attempts=2, base=SECOND, max_age=MINUTE))
-        put(world, TenantStatus.ACTIVE, since=NOON - 10 * SECOND)
+        put(world, TenantStatus.ACTIVE, since=active_since)
         world.targets.answer = lambda *_: Failed("503")
 
         world.work(a_message(timer))
 
-        assert world.row(timer.job).state is State.RETRYING
-
-    def test_a_job_that_came_due_after_the_pause_counts_its_age_as_ever(self):
-        world = World()
-        timer = a_timer(due_at=NOON - HOUR, retry=RetryPolicy(attempts=2, base=SECOND, max_age=MINUTE))
-        put(world, TenantStatus.ACTIVE, since=NOON - 2 * HOUR)
-        world.targets.answer = lambda *_: Failed("503")
-
-        world.work(a_message(timer))
-
-        assert world.row(timer.job).state is State.FAILED
+        assert world.row(timer.job).state is state
 
     def test_a_job_that_has_expired_meanwhile_expires_when_it_would_run(self, world: World):
         timer = a_timer(expires_at=NOON + SECOND)

@@ -24,6 +24,7 @@ HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 LATER = NOON + HOUR
 FAR = a_timer(due_at=LATER)
+HELD_BACK = ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)})
 NEAR = a_timer(due_at=NOON + MINUTE)
 DUE = a_timer(due_at=NOON - MINUTE)
 FIRE = an_occurrence_timer(fire_at=NOON + MINUTE)
@@ -130,25 +131,13 @@ TABLE = [
     ),
     (
         Reason.TENANT_PAUSED,
-        facts(
-            FAR.job,
-            timer=FAR,
-            behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)}),
-            now=LATER,
-            plan=PAUSED,
-        ),
+        facts(FAR.job, timer=FAR, behind=HELD_BACK, now=LATER, plan=PAUSED),
         None,
         "paused",
     ),
     (
         Reason.OVER_CAP,
-        facts(
-            FAR.job,
-            timer=FAR,
-            behind=ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)}),
-            now=LATER,
-            plan=TenantPlan(execution_rate=0.5),
-        ),
+        facts(FAR.job, timer=FAR, behind=HELD_BACK, now=LATER, plan=TenantPlan(execution_rate=0.5)),
         from_seconds(60),
         "more due than the 0.5 jobs a second of its execution_rate",
     ),

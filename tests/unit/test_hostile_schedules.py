@@ -46,12 +46,15 @@ def world() -> World:
     return world
 
 
-class TestThoseThatBurn:
-    @pytest.fixture(autouse=True)
-    def _burns(self, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        with computed_by(monkeypatch, lambda: world.clock.burn(timedelta(hours=1))):
-            yield
+@pytest.fixture
+def burns(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """To compute a fire of those that are hostile takes an hour."""
+    with computed_by(monkeypatch, lambda: world.clock.burn(timedelta(hours=1))):
+        yield
 
+
+@pytest.mark.usefixtures("burns")
+class TestThoseThatBurn:
     def test_all_timers_and_all_other_schedules_go_out_in_the_same_tick(self, world: World):
         stage = a_shard(world, hostile=12)
 
@@ -311,13 +314,9 @@ class TestThoseThatKill:
         assert [world.state(schedule).fire_count > 0 for schedule in [*stage.others, *broken]] == [True] * 15
 
 
+@pytest.mark.usefixtures("burns")
 class TestOverTime:
     """What was set aside, after its rows have expired."""
-
-    @pytest.fixture(autouse=True)
-    def _burns(self, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        with computed_by(monkeypatch, lambda: world.clock.burn(timedelta(hours=1))):
-            yield
 
     def test_a_paused_one_stays_paused_for_a_year_and_may_be_resumed(self, world: World):
         stage = a_shard(world, hostile=1)

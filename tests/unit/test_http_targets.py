@@ -17,7 +17,7 @@ from functions.domain.targets.webhooks import WebhookKey, keys_of, signed_header
 from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.fakes import FakeClock, GivenWebhookKeys
 from testkit.fakes.webhook_keys import MASTER
-from tests.http_sink import HttpSink, answering, http_sink, saying
+from tests.http_sink import HttpSink, answering, cut_off, half_of, http_sink, saying
 from tests.unit.calling import NO_ANSWER, SHORT, a_caller, call, failure_of, wait_for_calls
 
 
@@ -255,14 +255,7 @@ def test_json_of_the_most_bytes_that_are_read_is_whole_and_a_byte_more_is_not(si
 
 
 def test_an_answer_whose_body_stalls_is_told_by_its_status_after_a_moment(sink: HttpSink):
-    def stall(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(200)
-        request.send_header("Content-Length", "10")
-        request.end_headers()
-        request.wfile.write(b"half")
-        sink.released.wait(60)
-
-    sink.respond = stall
+    sink.respond = half_of(b"half", lambda _: sink.released.wait(60))
     started_at = time.monotonic()
 
     outcome = call(sink.url, timeout=timedelta(seconds=60))
@@ -272,14 +265,7 @@ def test_an_answer_whose_body_stalls_is_told_by_its_status_after_a_moment(sink: 
 
 
 def test_an_answer_whose_body_breaks_off_is_told_by_its_status(sink: HttpSink):
-    def break_off(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(503)
-        request.send_header("Content-Length", "10")
-        request.end_headers()
-        request.wfile.write(b"half")
-        request.connection.shutdown(socket.SHUT_RDWR)
-
-    sink.respond = break_off
+    sink.respond = half_of(b"half", cut_off, 503)
 
     assert call(sink.url) == Failed("the target answered 503", error_class="http_503")
 

@@ -21,7 +21,7 @@ from functions.domain.instants import SECOND
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON, an_invocation
-from tests.http_sink import HttpSink, answering, http_sink, saying
+from tests.http_sink import HttpSink, answering, cut_off, half_of, http_sink, saying
 from tests.unit.calling import wait_for_calls
 
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
@@ -227,26 +227,13 @@ def test_a_thread_ends_soon_after_its_call(aws: HttpSink):
 
 
 def test_an_answer_whose_body_breaks_off_has_succeeded_all_the_same(aws: HttpSink):
-    def break_off(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(200)
-        request.send_header("Content-Length", "10")
-        request.end_headers()
-        request.wfile.write(b'"half')
-        request.connection.shutdown(socket.SHUT_RDWR)
-
-    aws.respond = break_off
+    aws.respond = half_of(b'"half', cut_off)
 
     assert call(FUNCTION) == Succeeded('{"status":200,"truncated":true}')
 
 
 def test_an_answer_whose_body_stalls_has_succeeded_all_the_same(aws: HttpSink):
-    def stall(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(200)
-        request.send_header("Content-Length", "10")
-        request.end_headers()
-        aws.released.wait(60)
-
-    aws.respond = stall
+    aws.respond = half_of(b"", lambda _: aws.released.wait(60))
     started_at = time.monotonic()
 
     assert call(FUNCTION, timeout=timedelta(seconds=60)) == Succeeded('{"status":200,"truncated":true}')

@@ -20,6 +20,7 @@ from functions.services.schedules.materialiser import Carried, Chain
 from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
 from testkit.observed import CrashError, DeathError, Watched
 from testkit.scheduler import World
+from tests.unit.test_occurrences import heard_of
 
 ON, REFUSED, BROKEN = Carried.ON, Carried.REFUSED, Carried.BROKEN
 MINUTE = timedelta(minutes=1)
@@ -621,14 +622,7 @@ class TestEndToStart:
         world.ledger.claim(run, owner="dead", lease_until=NOON + MINUTE, now=NOON)
         world.clock.tick(2 * MESSAGE_LIFE)
 
-        class HeardOf(type(world.ledger)):
-            def give_up(self, job_id: Any, **options: Any) -> Any:
-                self.extend(run.job.key, fence=1, lease_until=world.clock.now() + HOUR, now=world.clock.now())
-                return super().give_up(job_id, **options)
-
-        ledger = HeardOf(skew=world.wheel.skew)
-        ledger.rows = world.ledger.rows
-        world.ledger = ledger
+        world.ledger = heard_of(world, run)
         world.materialiser.materialise([chain])
 
         assert (world.state(WAITING).link, world.trail.endings) == (chain.link, [])

@@ -20,7 +20,7 @@ from functions.domain.schedules.state import Cut, SkipReason, Status
 from functions.ports.ready_queue import Rejected
 from functions.services.jobs.occurrences import Admission
 from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
-from testkit.fakes import InMemoryScheduleStore
+from testkit.fakes import InMemoryLedger, InMemoryScheduleStore
 from testkit.scheduler import World
 
 MINUTE = timedelta(minutes=1)
@@ -290,13 +290,7 @@ class TestSlots:
     def test_a_run_that_nobody_carries_on_is_brought_to_its_end_and_its_slot_taken(
         self, world: World, schedule: Schedule, row: LedgerRow
     ):
-        world.store(schedule)
-        other = an_other(schedule)
-        holds_slot(world, schedule, other, row=row)
-        fire = a_fire(schedule)
-        world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
-
-        assert admit(world, fire) is Admission.MAY_RUN
+        other, fire = takes_the_slot_of_a_silent_run(world, schedule, row=row)
 
         assert world.state(schedule).holder == name(fire)
         met = world.row(other.job)
@@ -312,17 +306,10 @@ class TestSlots:
         holds_slot(world, schedule, other, row=LedgerRow(state=State.RUNNING, attempt=1, fence=1, lease_until=NOON))
         world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
 
-        class HeardOf(type(world.ledger)):
-            def give_up(self, job_id: Any, **options: Any) -> Any:
-                self.extend(other.job.key, fence=1, lease_until=world.clock.now() + HOUR, now=world.clock.now())
-                return super().give_up(job_id, **options)
-
-        ledger = HeardOf(skew=world.wheel.skew)
-        ledger.rows = world.ledger.rows
         fire = a_fire(schedule)
         assert fire.job.occurrence is not None
 
-        assert world.occurrences(ledger=ledger).admit(fire, fire.job.occurrence) is Admission.IS_OVER
+        assert world.occurrences(ledger=heard_of(world, other)).admit(fire, fire.job.occurrence) is Admission.IS_OVER
         assert (world.state(schedule).holder, world.row(other.job).state) == (name(other), State.RUNNING)
         assert (world.events("run_abandoned"), world.trail.endings[:-1]) == ([], [])
 
@@ -330,13 +317,7 @@ class TestSlots:
     def test_the_slot_of_a_run_whose_row_is_gone_is_free_and_nothing_is_written_of_it(
         self, world: World, schedule: Schedule
     ):
-        world.store(schedule)
-        other = an_other(schedule)
-        holds_slot(world, schedule, other, row=None)
-        fire = a_fire(schedule)
-        world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
-
-        assert admit(world, fire) is Admission.MAY_RUN
+        _, fire = takes_the_slot_of_a_silent_run(world, schedule, row=None)
 
         assert (world.state(schedule).holder, world.ledger.rows) == (name(fire), {})
         assert (world.events("run_abandoned"), world.trail.endings) == ([], [])
@@ -850,3 +831,26 @@ def a_run_in_the_way(world: World, schedule: Schedule) -> Timer:
 
 def a_running_row(world: World) -> LedgerRow:
     return LedgerRow(state=State.RUNNING, attempt=1, fence=1, owner="w", lease_until=world.clock.now() + MINUTE)
+
+
+def heard_of(world: World, run: Timer) -> InMemoryLedger:
+    """The same ledger, in which the target of a run is heard of right before the run is given up."""
+
+    class HeardOf(InMemoryLedger):
+        def give_up(self, job_id: Any, **options: Any) -> Any:
+            self.extend(run.job.key, fence=1, lease_until=world.clock.now() + HOUR, now=world.clock.now())
+            return super().give_up(job_id, **options)
+
+    ledger = HeardOf(skew=world.wheel.skew)
+    ledger.rows = world.ledger.rows
+    return ledger
+
+
+def takes_the_slot_of_a_silent_run(world: World, schedule: Schedule, *, row: LedgerRow | None) -> tuple[Timer, Timer]:
+    """The run of which nothing was heard for long, and the fire that may run."""
+    world.store(schedule)
+    other, fire = an_other(schedule), a_fire(schedule)
+    holds_slot(world, schedule, other, row=row)
+    world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
+    assert admit(world, fire) is Admission.MAY_RUN
+    return other, fire

@@ -93,27 +93,16 @@ def test_every_security_requirement_is_defined():
     assert {name for requirement in document()["security"] for name in requirement} == set(schemes)
 
 
-def test_every_field_of_a_job_is_described():
-    described = document()["components"]["schemas"]["JobBody"]
+@pytest.mark.parametrize(
+    ("model", "required"),
+    [(JobBody, ["target", "tenant"]), (ScheduleBody, ["job"]), (OperationBody, ["tenant", "action"])],
+    ids=["a job", "a schedule", "an operation"],
+)
+def test_every_field_is_described(model: type[BaseModel], required: list[str]):
+    described = document()["components"]["schemas"][model.__name__]
 
-    assert set(described["properties"]) == set(JobBody.model_fields)
-    assert described["required"] == ["target", "tenant"]
-    assert described["additionalProperties"] is False
-
-
-def test_every_field_of_a_schedule_is_described():
-    described = document()["components"]["schemas"]["ScheduleBody"]
-
-    assert set(described["properties"]) == set(ScheduleBody.model_fields)
-    assert described["required"] == ["job"]
-    assert described["additionalProperties"] is False
-
-
-def test_every_field_of_an_operation_is_described():
-    described = document()["components"]["schemas"]["OperationBody"]
-
-    assert set(described["properties"]) == set(OperationBody.model_fields)
-    assert described["required"] == ["tenant", "action"]
+    assert set(described["properties"]) == set(model.model_fields)
+    assert described["required"] == required
     assert described["additionalProperties"] is False
 
 

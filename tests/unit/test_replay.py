@@ -113,6 +113,15 @@ class Operator(World):
 
         return self.replayer(watch=lambda name, port: Watched(port, name, die("before"), die("after")))
 
+    def failing(self, step: str) -> Replayer:
+        """Whose store fails at a step."""
+
+        def fail(call: str) -> None:
+            if call == step:
+                raise TimeoutError
+
+        return self.replayer(watch=lambda name, port: Watched(port, name, fail, lambda _: None))
+
     def fail(self, *jobs: Job) -> list[DeadLetter]:
         """Submit jobs, and run them until each is a dead letter; in the order of the jobs."""
         known = set(self.letters.letters)
@@ -423,11 +432,7 @@ def test_an_at_least_once_job_whose_dead_letter_another_operator_has_replayed_is
 
 @pytest.mark.parametrize(("step", "when"), ALL_DEATHS)
 def test_whenever_a_replay_dies_it_can_be_repeated_and_the_job_runs_once_more(world: Operator, step: str, when: str):
-    job = a_job(retry=ONCE)
-    [letter] = world.fail(job)
-    world.is_mended = True
-    with pytest.raises(DeathError):
-        world.dying(step, when).replay(letter.letter_id, caller="ann")
+    job, letter = dies_while_it_replays(world, step, when)
     world.clock.tick(SECOND)
 
     world.replay(letter)
@@ -439,11 +444,7 @@ def test_whenever_a_replay_dies_it_can_be_repeated_and_the_job_runs_once_more(wo
 
 @pytest.mark.parametrize(("step", "when"), ALL_DEATHS)
 def test_whenever_a_replay_dies_the_job_may_have_run_before_it_is_repeated(world: Operator, step: str, when: str):
-    job = a_job(retry=ONCE)
-    [letter] = world.fail(job)
-    world.is_mended = True
-    with pytest.raises(DeathError):
-        world.dying(step, when).replay(letter.letter_id, caller="ann")
+    job, letter = dies_while_it_replays(world, step, when)
     world.run()
 
     outcome = world.replay(letter)
@@ -753,9 +754,7 @@ def test_a_job_that_is_under_way_by_another_submission_is_left_alone(world: Oper
 
 
 def test_a_job_whose_payload_is_gone_is_refused_and_nothing_changes(world: Operator):
-    job = a_job(retry=ONCE, payload=Payload(pointer="acme/x"))
-    world.payloads.objects["acme/x"] = '"large"'
-    [letter] = world.fail(job)
+    job, letter = a_failed_job_with_a_large_payload(world)
     world.payloads.delete("acme/x")
     row = world.row(job)
 
@@ -766,9 +765,7 @@ def test_a_job_whose_payload_is_gone_is_refused_and_nothing_changes(world: Opera
 
 
 def test_a_job_that_has_succeeded_since_misses_no_payload(world: Operator):
-    job = a_job(retry=ONCE, payload=Payload(pointer="acme/x"))
-    world.payloads.objects["acme/x"] = '"large"'
-    [letter] = world.fail(job)
+    _, letter = a_failed_job_with_a_large_payload(world)
     world.is_mended = True
     world.replay(letter)
     world.run()
@@ -779,9 +776,7 @@ def test_a_job_that_has_succeeded_since_misses_no_payload(world: Operator):
 
 
 def test_a_job_with_a_large_payload_is_replayed_with_it(world: Operator):
-    job = a_job(retry=ONCE, payload=Payload(pointer="acme/x"))
-    world.payloads.objects["acme/x"] = '"large"'
-    [letter] = world.fail(job)
+    _, letter = a_failed_job_with_a_large_payload(world)
     world.is_mended = True
 
     world.replay(letter)
@@ -1010,11 +1005,7 @@ def test_a_store_that_fails_is_told_of_the_dead_letter_that_it_failed_for(world:
     letter = a_dead_letter(a_timer())
     world.letters.put(letter)
 
-    def fail(call: str) -> None:
-        if call == "ledger.replay":
-            raise TimeoutError
-
-    replayer = world.replayer(watch=lambda name, port: Watched(port, name, fail, lambda _: None))
+    replayer = world.failing("ledger.replay")
     part = replayer.replay_part(ACME, after="", rate=None, caller="ann")
 
     [outcome] = part.outcomes
@@ -1027,11 +1018,7 @@ def test_a_dead_letter_that_could_not_be_forgotten_has_been_replayed_all_the_sam
     [letter] = world.fail(a_job(retry=ONCE))
     world.is_mended = True
 
-    def fail(call: str) -> None:
-        if call == "letters.delete":
-            raise TimeoutError
-
-    replayer = world.replayer(watch=lambda name, port: Watched(port, name, fail, lambda _: None))
+    replayer = world.failing("letters.delete")
     assert isinstance(replayer.replay(letter.letter_id, caller="ann"), Replayed)
     world.run()
 
@@ -1146,3 +1133,20 @@ def rows_of(world: World) -> list[datetime]:
 
 def _newest_first(letter: DeadLetter) -> Any:
     return letter.dead_at, letter.identity
+
+
+def dies_while_it_replays(world: Operator, step: str, when: str) -> tuple[Job, DeadLetter]:
+    """A job that would succeed by now, and its dead letter, whose replay died."""
+    job = a_job(retry=ONCE)
+    [letter] = world.fail(job)
+    world.is_mended = True
+    with pytest.raises(DeathError):
+        world.dying(step, when).replay(letter.letter_id, caller="ann")
+    return job, letter
+
+
+def a_failed_job_with_a_large_payload(world: Operator) -> tuple[Job, DeadLetter]:
+    job = a_job(retry=ONCE, payload=Payload(pointer="acme/x"))
+    world.payloads.objects["acme/x"] = '"large"'
+    [letter] = world.fail(job)
+    return job, letter

@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -22,6 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PINS = ("requirements.txt", "functions/requirements.txt", "scripts/uv.txt")
 LOCK = ROOT / "scripts" / "npm" / "package-lock.json"
 HASH = f"--hash=sha256:{'0' * 64}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is asked about a file of pins, by its URL."""
+
+    file: str
+    ask: Callable[..., vulnerabilities.Audit]
 
 
 @pytest.mark.parametrize("file", PINS)
@@ -126,24 +135,6 @@ def test_a_known_vulnerability_is_found(pinned: Path) -> None:
     assert told.line == "known vulnerabilities in pins.txt: 1 in 1 packages"
 
 
-def test_a_database_that_knows_nothing_bad_is_told(pinned: Path) -> None:
-    with database(dict) as url:
-        told = vulnerabilities.audit(pinned, database=url, seconds=60)
-    assert (told.found, told.line) == ((), "known vulnerabilities in pins.txt: 0 in 1 packages")
-
-
-def test_a_database_that_cannot_be_reached_is_told_and_finds_nothing(pinned: Path) -> None:
-    told = vulnerabilities.audit(pinned, database="http://127.0.0.1:1/", seconds=60)
-    assert told.found is None
-    assert told.line.startswith("known vulnerabilities in pins.txt: NOT CHECKED: ")
-
-
-def test_a_database_that_does_not_answer_in_time_is_told(pinned: Path) -> None:
-    told = vulnerabilities.audit(pinned, seconds=0.01)
-    assert told.found is None
-    assert told.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
-
-
 def test_a_known_vulnerability_of_npm_is_found(locked: Path) -> None:
     advisory = {"id": 1, "url": "https://github.com/advisories/GHSA-1", "title": "it is bad", "severity": "high"}
     with database(lambda: {"it": [{**advisory, "vulnerable_versions": "<1.1.0"}]}) as url:
@@ -153,20 +144,20 @@ def test_a_known_vulnerability_of_npm_is_found(locked: Path) -> None:
     assert told.line == "known vulnerabilities in package-lock.json: 1 in 1 packages"
 
 
-def test_a_registry_that_knows_nothing_bad_is_told(locked: Path) -> None:
+def test_who_knows_nothing_bad_is_told(asked: Asked) -> None:
     with database(dict) as url:
-        told = vulnerabilities.audit_npm(locked, registry=url, seconds=60)
-    assert (told.found, told.line) == ((), "known vulnerabilities in package-lock.json: 0 in 1 packages")
+        told = asked.ask(url, seconds=60)
+    assert (told.found, told.line) == ((), f"known vulnerabilities in {asked.file}: 0 in 1 packages")
 
 
-def test_a_registry_that_cannot_be_reached_is_told_and_finds_nothing(locked: Path) -> None:
-    told = vulnerabilities.audit_npm(locked, registry="http://127.0.0.1:1/", seconds=60)
+def test_who_cannot_be_reached_is_told_and_finds_nothing(asked: Asked) -> None:
+    told = asked.ask("http://127.0.0.1:1/", seconds=60)
     assert told.found is None
-    assert told.line.startswith("known vulnerabilities in package-lock.json: NOT CHECKED: ")
+    assert told.line.startswith(f"known vulnerabilities in {asked.file}: NOT CHECKED: ")
 
 
-def test_a_registry_that_does_not_answer_in_time_is_told(locked: Path) -> None:
-    told = vulnerabilities.audit_npm(locked, registry="http://127.0.0.1:1/", seconds=0.01)
+def test_who_does_not_answer_in_time_is_told(asked: Asked) -> None:
+    told = asked.ask("http://127.0.0.1:1/", seconds=0.01)
     assert told.found is None
     assert told.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
 
@@ -213,6 +204,15 @@ def pinned(tmp_path: Path) -> Path:
     file = tmp_path / "pins.txt"
     file.write_text(f"it==1.0 {HASH}\n")
     return file
+
+
+@pytest.fixture(params=["database", "registry"])
+def asked(request: pytest.FixtureRequest, pinned: Path, locked: Path) -> Asked:
+    if request.param == "database":
+        return Asked("pins.txt", lambda url, seconds: vulnerabilities.audit(pinned, database=url, seconds=seconds))
+    return Asked(
+        "package-lock.json", lambda url, seconds: vulnerabilities.audit_npm(locked, registry=url, seconds=seconds)
+    )
 
 
 @contextmanager

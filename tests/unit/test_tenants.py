@@ -30,23 +30,12 @@ from testkit.fakes import (
     RecordingJournal,
 )
 from testkit.fakes.webhook_keys import GivenWebhookKeys
+from tests.unit.test_client_tenants import UNLIMITED
 
 PLANS: dict[str, dict[str, Any]] = {"default": {"max_pending": 100}, "gold": {"weight": 5}}
 ROLE = "arn:aws:iam::123456789012:role/billing"
 OPERATOR = "arn:aws:sts::123456789012:assumed-role/ops/ann"
-BUILT_IN = {
-    "weight": 1.0,
-    "submission_rate": "unlimited",
-    "submission_burst": "unlimited",
-    "max_pending": 100,
-    "execution_rate": "unlimited",
-    "max_concurrency": "unlimited",
-    "subshards": 1,
-    "read_rate": 100,
-    "max_schedules": 10_000,
-    "max_fires_per_minute": 600,
-    "top_priority": "critical",
-}
+BUILT_IN = {**UNLIMITED, "max_pending": 100}
 
 NO_SCHEDULES = {"count": 0, "max_schedules": 10_000, "fires_per_minute": 0, "max_fires_per_minute": 600}
 
