@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from simulation.limits import Latency, Limits
@@ -78,63 +78,58 @@ class Function:
         return self._make(), started_at + cold
 
 
+@dataclass(eq=False)
 class EventSource:
     """Polls one queue for a function. most: concurrent invocations, MaximumConcurrency; of the stage, not the sample.
+
+    growth, start: in place of what is published.
 
     It begins with a few, grows at a fixed rate while there is a backlog, and falls back at the same rate when there is
     none (only the growth is published).
     """
 
-    def __init__(
-        self,
-        world: World,
-        limits: Limits,
-        dice: Dice,
-        queue: Queue,
-        function: Function,
-        *,
-        share: float,
-        most: float,
-        growth: float | None = None,
-        start: float | None = None,
-    ) -> None:
-        self._world = world
-        self._limits = limits
-        self._dice = dice
-        self._queue = queue
-        self._function = function
-        self._share = share
-        self._most = most
-        self._growth = limits.source_growth if growth is None else growth
-        self._start = limits.source_start if start is None else start
-        self._allowed = self._start
-        self._seen_at = 0.0
-        self._busy = 0
-        self._polls = 0
-        self._is_waiting = False
-        self._least_waiting = 0
-        self._most_busy = 0
-        queue.wakes = self.poke
+    world: World
+    limits: Limits
+    dice: Dice
+    queue: Queue
+    function: Function
+    _: KW_ONLY
+    share: float
+    most: float
+    growth: float | None = None
+    start: float | None = None
+    _seen_at: float = field(default=0.0, init=False)
+    _busy: int = field(default=0, init=False)
+    _polls: int = field(default=0, init=False)
+    _is_waiting: bool = field(default=False, init=False)
+    _least_waiting: int = field(default=0, init=False)
+    _most_busy: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._growth = self.limits.source_growth if self.growth is None else self.growth
+        self._least = self.limits.source_start if self.start is None else self.start
+        self._allowed = self._least
+        self.queue.wakes = self.poke
 
     @property
     def allowed(self) -> int:
         """Invocations of the sample that may run at once: at least one."""
-        return max(1, round(self._allowed * self._share))
+        return max(1, round(self._allowed * self.share))
 
     def poke(self) -> None:
         """Something has become visible, or a place has become free."""
         self._scale()
-        batch = int(self._limits.batch_messages)
-        while self._queue.visible_count > self._polls * batch and self._busy + self._polls < self.allowed:
+        batch = int(self.limits.batch_messages)
+        while self.queue.visible_count > self._polls * batch and self._busy + self._polls < self.allowed:
             self._polls += 1
-            latency = self._dice.duration(Latency(self._limits.delivery_p50, self._limits.delivery_p99))
-            self._world.at(self._world.now + latency, self._invoke)
-        waiting = max(0, self._queue.visible_count - self._polls * batch)
+            latency = self.dice.duration(Latency(self.limits.delivery_p50, self.limits.delivery_p99))
+            self.world.at(self.world.now + latency, self._invoke)
+        waiting = max(0, self.queue.visible_count - self._polls * batch)
         self._least_waiting = min(self._least_waiting, waiting)
         self._most_busy = max(self._most_busy, self._busy + self._polls)
         if waiting and not self._is_waiting:
             self._is_waiting = True
-            self._world.at(self._world.now + _LOOK, self._look_again)
+            self.world.at(self.world.now + _LOOK, self._look_again)
 
     def _look_again(self) -> None:
         self._is_waiting = False
@@ -142,7 +137,7 @@ class EventSource:
 
     def _invoke(self) -> None:
         self._polls -= 1
-        parcels = self._queue.receive(int(self._limits.batch_messages))
+        parcels = self.queue.receive(int(self.limits.batch_messages))
         if not parcels:
             return
         self._busy += 1
@@ -150,25 +145,25 @@ class EventSource:
         def done(returned: Sequence[str]) -> None:
             self._busy -= 1
             back = set(returned)
-            self._queue.delete([parcel.message_id for parcel in parcels if parcel.message_id not in back])
+            self.queue.delete([parcel.message_id for parcel in parcels if parcel.message_id not in back])
             self.poke()
 
-        self._function.invoke(parcels, done)
+        self.function.invoke(parcels, done)
         self.poke()
 
     def _scale(self) -> None:
         """Once a second: what waited all that time is a backlog."""
-        passed = self._world.now - self._seen_at
+        passed = self.world.now - self._seen_at
         if passed < _LOOK:
             return
-        self._seen_at = self._world.now
+        self._seen_at = self.world.now
         if self._least_waiting:
-            self._allowed = min(self._most, self._allowed + self._growth * min(passed, 2 * _LOOK))
+            self._allowed = min(self.most, self._allowed + self._growth * min(passed, 2 * _LOOK))
         else:
-            floor = max(self._start, self._most_busy / self._share)
+            floor = max(self._least, self._most_busy / self.share)
             self._allowed = max(floor, self._allowed - self._growth * passed)
-        self._least_waiting, self._most_busy = self._queue.visible_count, self._busy
-        self._allowed = min(self._most, self._allowed)
+        self._least_waiting, self._most_busy = self.queue.visible_count, self._busy
+        self._allowed = min(self.most, self._allowed)
 
 
 _LOOK = 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from simulation.limits import Latency, Limits
 from simulation.partitions import Sample, ShardedTable, SpreadTable
@@ -48,36 +48,37 @@ class Tables:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+@dataclass(eq=False)
 class Line:
     """The network of one environment. slowness: how many times longer than usual its calls take. is_ticked: a scanner's."""
 
-    def __init__(
-        self, clock: InvocationClock, dice: Dice, limits: Limits, *, slowness: float = 1.0, is_ticked: bool = False
-    ) -> None:
-        self.is_ticked = is_ticked
-        self.clock = clock
-        self._dice = dice
-        self._limits = limits
-        self._slowness = slowness
-        self._store = Latency(limits.store_p50, limits.store_p99)
-        self._send = Latency(limits.send_p50, limits.send_p99)
+    clock: InvocationClock
+    dice: Dice
+    limits: Limits
+    _: KW_ONLY
+    slowness: float = 1.0
+    is_ticked: bool = False
+
+    def __post_init__(self) -> None:
+        self._store = Latency(self.limits.store_p50, self.limits.store_p99)
+        self._send = Latency(self.limits.send_p50, self.limits.send_p99)
 
     def store_call(self, *, rows: int = 0) -> None:
         """A call of DynamoDB takes its time. rows: that it brings, to be decoded."""
-        limits = self._limits
+        limits = self.limits
         cpu = limits.store_call_cpu + rows * limits.page_row_cpu
-        self.clock.spend(self._dice.duration(self._store) * self._slowness, cpu=cpu)
+        self.clock.spend(self.dice.duration(self._store) * self.slowness, cpu=cpu)
 
     def send_call(self) -> None:
         """A call of SQS takes its time."""
-        self.clock.spend(self._dice.duration(self._send) * self._slowness, cpu=self._limits.send_call_cpu)
+        self.clock.spend(self.dice.duration(self._send) * self.slowness, cpu=self.limits.send_call_cpu)
 
     def insist(self, take: Callable[[], bool], *, rows: int = 0) -> None:
         """Call until the table grants the units. Raises Throttled."""
-        for attempt in range(int(self._limits.store_tries)):
+        for attempt in range(int(self.limits.store_tries)):
             if attempt:
-                pause = self._limits.store_pause * 2 ** (attempt - 1)
-                self.clock.spend(pause * self._dice.random.random())
+                pause = self.limits.store_pause * 2 ** (attempt - 1)
+                self.clock.spend(pause * self.dice.random.random())
             self.store_call(rows=rows)
             if take():
                 return

@@ -51,7 +51,7 @@ class Minute:
     oldest_bucket_age: float
 
 
-class SimulatedStage:
+class SimulatedStage(Surroundings):
     """A sample of the shards of a stage, with the same sample of everything that they share.
 
     slowness: of the scanner of a shard, how many times longer its calls take. sent_of: jobs and alarms by shard.
@@ -70,6 +70,7 @@ class SimulatedStage:
     ) -> None:
         self.size = size
         self.sample = sample
+        self.target = target
         self.limits = limits
         self.world = World()
         self.dice = Dice(seed)
@@ -89,28 +90,11 @@ class SimulatedStage:
         self.queues = {
             priority: Queue(self.world, limits, share=sample.share, visibility=visibility) for priority in Priority
         }
-        self._around = Surroundings(
-            size=size,
-            wheel=self.wheel,
-            share=sample.share,
-            limits=limits,
-            dice=self.dice,
-            tables=self.tables,
-            kept=self.kept,
-            queues=self.queues,
-            plans=self.plans,
-            target=target,
-            calls=self.calls,
-            counts=self.counts,
-            promoted=self._note_promoted,
-        )
         self.functions = {priority: self._function(priority) for priority in Priority}
         self.sources = {priority: self._source(priority) for priority in Priority}
-        self._api = ApiEnvironment(self._around, wheel=self._old_wheel())
-        self._resharded_api = ApiEnvironment(self._around, wheel=self.wheel)
-        self._scanners = {
-            shard: ScannerEnvironment(self._around, shard, slowness=slowness(shard)) for shard in sample.sampled
-        }
+        self._api = ApiEnvironment(self, wheel=self._old_wheel())
+        self._resharded_api = ApiEnvironment(self, wheel=self.wheel)
+        self._scanners = {shard: ScannerEnvironment(self, shard, slowness=slowness(shard)) for shard in sample.sampled}
 
     def writing_wheel(self, at: float) -> Wheel:
         """The constants by which jobs are written then."""
@@ -135,7 +119,8 @@ class SimulatedStage:
             minute += MINUTE
             advance(min(minute, until))
 
-    def _note_promoted(self, tenant: str, *, at: float) -> None:
+    def promoted(self, tenant: str, *, at: float) -> None:
+        """A scanner sends a job of a tenant."""
         self.promoted_of[int(at // MINUTE), tenant] += 1
 
     def _empty_stores(self) -> Kept:
@@ -154,7 +139,7 @@ class SimulatedStage:
         return kept
 
     def _function(self, priority: Priority) -> Function:
-        make = partial(WorkerEnvironment, self._around, priority)
+        make = partial(WorkerEnvironment, self, priority)
         return Function(self.world, self.limits, self.dice, make, share=self.sample.share)
 
     def _source(self, priority: Priority) -> EventSource:
@@ -190,7 +175,7 @@ class SimulatedStage:
     def _publish(self) -> None:
         if self.is_down(self.world.now):
             return
-        PublisherEnvironment(self._around).publish(at=self.world.now)
+        PublisherEnvironment(self).publish(at=self.world.now)
 
     def _note_minute(self) -> None:
         now, share = self.world.now, self.sample.share

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.wheel import Wheel
 from functions.ports.ready_queue import Receipt
-from functions.ports.tenants import TenantPlans
 from functions.runtime.container import Container
 from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.scanner.scan import Scanner
@@ -25,6 +24,7 @@ from functions.worker.parts import PARTS as WORKER_PARTS
 from simulation.calls import Calls
 from simulation.limits import Limits
 from simulation.network import Line, Tables
+from simulation.partitions import Sample
 from simulation.prices import (
     Price,
     Remote,
@@ -42,6 +42,7 @@ from simulation.virtual_time import Dice, InvocationClock
 from testkit.fakes import (
     DiscardingAudit,
     DiscardingCounter,
+    GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryLedger,
@@ -70,28 +71,30 @@ class Kept:
     permits: InMemoryPermitStore = field(default_factory=InMemoryPermitStore)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What all environments of a stage share. promoted: called with what a scanner sends, and when."""
+class Surroundings(Protocol):
+    """What all environments of a stage share."""
 
     size: StageSize
+    sample: Sample
     wheel: Wheel
-    share: float
     limits: Limits
     dice: Dice
     tables: Tables
     kept: Kept
     queues: dict[Priority, Queue]
-    plans: TenantPlans
+    plans: GivenPlans
     target: Target
     calls: Calls
     counts: Counts
-    promoted: Callable[..., None]
+
+    def promoted(self, tenant: str, *, at: float) -> None:
+        """A scanner sends a job of a tenant."""
+        ...
 
 
-def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Container:
+def _container(around: Surroundings, clock: InvocationClock, line: Line, *, wheel: Wheel | None = None) -> Container:
     """What an execution environment is made of: the stores behind its network, and the parts that every process has."""
-    kept, tables = around.kept, around.tables
+    kept, tables, wheel = around.kept, around.tables, wheel or around.wheel
     shards: Any = Remote(kept.shards, line, shard_prices(tables))
     conditions = KnownConditions(clock=clock, shards=shards, journal=around.counts)
     breaker_store: Any = Remote(kept.breakers, line, breaker_prices(tables))
@@ -99,13 +102,13 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
     given = {
         "capacity": around.size.ready_capacity,
         "clock": clock,
-        "wheel": around.wheel,
-        "skew": around.wheel.skew,
+        "wheel": wheel,
+        "skew": wheel.skew,
         "plans": around.plans,
         "journal": around.counts,
         "token": around.dice.token,
         "jitter": around.dice.random.random,
-        "ready": SimulatedReady(around.queues, line, share=around.share, promoted=around.promoted),
+        "ready": SimulatedReady(around.queues, line, share=around.sample.share, promoted=around.promoted),
         "timers": SimulatedTimers(kept.rows, line, around.limits),
         "ledger": Remote(kept.ledger, line, ledger_prices(tables)),
         "shards": shards,
@@ -126,7 +129,7 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line) -> Cont
             journal=around.counts,
             token=around.dice.token,
             jitter=around.dice.random.random,
-            skew=around.wheel.skew,
+            skew=wheel.skew,
         ),
         "conditions": conditions,
         "classes": conditions,
@@ -142,7 +145,7 @@ class ApiEnvironment:
     def __init__(self, around: Surroundings, *, wheel: Wheel) -> None:
         self._clock = InvocationClock()
         line = Line(self._clock, around.dice, around.limits)
-        self._placer = _container(replace(around, wheel=wheel), self._clock, line).build(Placer)
+        self._placer = _container(around, self._clock, line, wheel=wheel).build(Placer)
 
     def place(self, timer: Timer, *, at: float) -> Placement:
         """Place a job at an instant."""

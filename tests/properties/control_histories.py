@@ -93,10 +93,7 @@ def an_operation_cancels_a_job_that_is_promoted(world: World) -> None:
 
 def a_turn_of_a_cancel_dies(world: World) -> None:
     """Right before it writes the first tombstone."""
-    submit(world, due_in=600)
-    submit(world, due_in=700)
-    ask_for(world, Action.CANCEL)
-    operator = _turn_at(world, "ledger.cancel")
+    operator = _turn_at(world, "ledger.cancel", of=Action.CANCEL)
     operator.kill()
     world.time_passes(3 * MINUTE)
     world.operate()
@@ -113,10 +110,7 @@ def a_job_is_submitted_after_a_cancel_was_asked_for(world: World) -> None:
 
 def a_late_turn_of_an_export_comes_back(world: World) -> None:
     """Its lease is over, and another one has exported all; it has the first job, and time for a step."""
-    submit(world, due_in=1_200)
-    submit(world, due_in=1_300)
-    ask_for(world, Action.EXPORT)
-    late = _turn_at(world, "ledger.get_many")
+    late = _turn_at(world, "ledger.get_many", of=Action.EXPORT)
     late.ends_at += 10 * MINUTE
     world.time_passes(3 * MINUTE)
     world.operate()
@@ -144,8 +138,11 @@ def _first_of_two_attempts(world: World) -> Run:
     return first
 
 
-def _turn_at(world: World, call: str) -> Process:
-    """A turn of an operation, held before a call."""
+def _turn_at(world: World, call: str, *, of: Action) -> Process:
+    """A turn of an operation on two jobs, held before a call."""
+    submit(world, due_in=1_200)
+    submit(world, due_in=1_300)
+    ask_for(world, of)
     turn = world.operate(HELD)
     turn.go_to(call)
     return turn

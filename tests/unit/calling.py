@@ -17,6 +17,16 @@ LOOPBACK = parse_networks(["127.0.0.0/8", "::1/128"])
 SHORT = timedelta(milliseconds=200)
 NO_ANSWER = Failed("Timeout: no answer within 0.2 s", error_class="timeout")
 INVOCATION = an_invocation()
+TOLD = {
+    "job_id": "j1~acme~2e~a0~1~b0~x",
+    "tenant": "acme",
+    "idempotency_key": "acme#x",
+    "attempt": 2,
+    "fence": 7,
+    "scheduled_at": "2027-03-01T12:00:00.000Z",
+    "traceparent": INVOCATION.traceparent,
+}
+"""What targets are told of it."""
 
 
 def a_caller(handlers: dict[str, Handler] | None = None, **parts: Any) -> TargetCaller:

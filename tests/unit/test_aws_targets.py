@@ -14,21 +14,11 @@ from functions.domain.instants import SECOND
 from functions.domain.targets.kinds import SERVICES
 from functions.domain.targets.options import USUAL
 from functions.ports.targets import Failed, Outcome, Succeeded
-from testkit.builders import an_invocation
+from tests.unit.calling import INVOCATION, TOLD
 
 REGION = "eu-west-1"
 ACCOUNT = "123456789012"
 PAYLOAD = '{"n":"é","big":12345678901234567890}'
-INVOCATION = an_invocation()
-TOLD = {
-    "job_id": "j1~acme~2e~a0~1~b0~x",
-    "tenant": "acme",
-    "idempotency_key": "acme#x",
-    "attempt": 2,
-    "fence": 7,
-    "scheduled_at": "2027-03-01T12:00:00.000Z",
-    "traceparent": INVOCATION.traceparent,
-}
 IN_ATTRIBUTES = {
     name if name == "traceparent" else f"tickwheel-{name.replace('_', '-')}": str(value) for name, value in TOLD.items()
 }
@@ -50,12 +40,8 @@ def caller() -> AwsCaller:
 
 class TestQueues:
     def test_a_message_is_the_payload_with_all_that_it_takes_to_deduplicate(self, caller: AwsCaller):
-        arn, url = a_queue("orders")
+        outcome, message = arrived_whole(caller, *a_queue("orders"))
 
-        outcome = call(caller, arn)
-
-        (message,) = received(url)
-        assert (message["Body"], attributes_of(message)) == (PAYLOAD, IN_ATTRIBUTES)
         assert outcome == Succeeded(json.dumps({"message_id": message["MessageId"]}))
 
     def test_a_job_without_a_payload_sends_null(self, caller: AwsCaller):
@@ -113,12 +99,8 @@ class TestQueues:
 
 class TestTopics:
     def test_subscribers_get_the_payload_with_all_that_it_takes_to_deduplicate(self, caller: AwsCaller):
-        arn, url = a_topic("news")
+        outcome, _ = arrived_whole(caller, *a_topic("news"))
 
-        outcome = call(caller, arn)
-
-        (message,) = received(url)
-        assert (message["Body"], attributes_of(message)) == (PAYLOAD, IN_ATTRIBUTES)
         assert isinstance(outcome, Succeeded)
         assert set(json.loads(outcome.result)) == {"message_id"}
 
@@ -307,3 +289,12 @@ def received(url: str, *, region: str = REGION) -> list[dict[str, Any]]:
 
 def attributes_of(message: dict[str, Any]) -> dict[str, str]:
     return {name: value["StringValue"] for name, value in message.get("MessageAttributes", {}).items()}
+
+
+def arrived_whole(caller: AwsCaller, arn: str, url: str) -> tuple[Outcome, Any]:
+    """What comes of a call, and the message that it has sent: the payload with all that it takes to deduplicate."""
+    outcome = call(caller, arn)
+
+    (message,) = received(url)
+    assert (message["Body"], attributes_of(message)) == (PAYLOAD, IN_ATTRIBUTES)
+    return outcome, message

@@ -97,6 +97,23 @@ def opened_by(worker: Worker, *, failure: Failed = DOWN) -> None:
     assert worker.world.row is not None
 
 
+def one_that_waits(world: World) -> Worker:
+    """It has opened the breaker, and the time of a probe has come."""
+    worker = world.worker()
+    opened_by(worker)
+    world.clock.tick(OPEN_FOR)
+    return worker
+
+
+def two_that_wait(world: World) -> tuple[Worker, Worker]:
+    """The first has opened the breaker, both know it, and the time of a probe has come."""
+    first, second = world.worker(), world.worker()
+    opened_by(first)
+    second.call(DOWN)
+    world.clock.tick(OPEN_FOR)
+    return first, second
+
+
 def test_a_healthy_destination_costs_neither_reads_nor_writes_nor_memory():
     world = World()
     worker = world.worker()
@@ -260,10 +277,7 @@ def test_calls_that_were_under_way_when_it_opened_do_not_open_it_again():
 
 def test_from_its_time_on_one_worker_becomes_the_probe_and_the_others_wait_for_its_lease():
     world = World()
-    first, second = world.worker(), world.worker()
-    opened_by(first)
-    second.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    first, second = two_that_wait(world)
 
     probe = first.probe()
 
@@ -274,10 +288,7 @@ def test_from_its_time_on_one_worker_becomes_the_probe_and_the_others_wait_for_i
 
 def test_a_probe_that_succeeds_closes_it_for_all():
     world = World()
-    first, second = world.worker(), world.worker()
-    opened_by(first)
-    second.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    first, second = two_that_wait(world)
 
     first.answer(first.probe(), FINE)
 
@@ -289,9 +300,7 @@ def test_a_probe_that_succeeds_closes_it_for_all():
 @pytest.mark.parametrize("outcome", [Pending(), Failed("422", "http_422", is_its_own=True)])
 def test_a_probe_that_was_heard_closes_it_too(outcome: Outcome):
     world = World()
-    worker = world.worker()
-    opened_by(worker)
-    world.clock.tick(OPEN_FOR)
+    worker = one_that_waits(world)
 
     worker.answer(worker.probe(), outcome)
 
@@ -300,9 +309,7 @@ def test_a_probe_that_was_heard_closes_it_too(outcome: Outcome):
 
 def test_what_failed_before_it_was_closed_counts_no_more():
     world = World()
-    worker = world.worker()
-    opened_by(worker)
-    world.clock.tick(OPEN_FOR)
+    worker = one_that_waits(world)
     worker.answer(worker.probe(), FINE)
 
     worker.call(*[DOWN] * 4)
@@ -327,10 +334,7 @@ def test_a_probe_that_fails_opens_it_for_twice_as_long():
 
 def test_a_probe_that_was_not_used_is_given_back_at_once():
     world = World()
-    first, second = world.worker(), world.worker()
-    opened_by(first)
-    second.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    first, second = two_that_wait(world)
 
     first.release(first.probe())
 
@@ -339,9 +343,7 @@ def test_a_probe_that_was_not_used_is_given_back_at_once():
 
 def test_a_probe_that_says_nothing_about_the_destination_is_given_back():
     world = World()
-    worker = world.worker()
-    opened_by(worker)
-    world.clock.tick(OPEN_FOR)
+    worker = one_that_waits(world)
 
     worker.answer(worker.probe(), Failed("no", "not_allowed", is_permanent=True))
 
@@ -361,9 +363,7 @@ def test_giving_back_what_is_no_probe_asks_no_store():
 
 def test_giving_a_probe_back_after_it_has_answered_changes_nothing():
     world = World()
-    worker = world.worker()
-    opened_by(worker)
-    world.clock.tick(OPEN_FOR)
+    worker = one_that_waits(world)
     probe = worker.probe()
     worker.answer(probe, DOWN)
     row = world.row
@@ -376,10 +376,7 @@ def test_giving_a_probe_back_after_it_has_answered_changes_nothing():
 
 def test_a_probe_that_died_is_taken_over_when_its_lease_is_over_by_more_than_the_skew():
     world = World()
-    dead, other = world.worker(), world.worker()
-    opened_by(dead)
-    other.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    dead, other = two_that_wait(world)
     dead.probe()
 
     world.clock.tick(LEASE)
@@ -395,10 +392,7 @@ def test_a_probe_that_died_is_taken_over_when_its_lease_is_over_by_more_than_the
 @pytest.mark.parametrize("outcome", [FINE, DOWN])
 def test_a_zombie_probe_that_reports_after_it_was_taken_over_changes_nothing(outcome: Outcome):
     world = World()
-    zombie, other = world.worker(), world.worker()
-    opened_by(zombie)
-    other.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    zombie, other = two_that_wait(world)
     late = zombie.probe()
     world.clock.tick(LEASE + SKEW + MILLISECOND)
     probe = other.probe()
@@ -415,10 +409,7 @@ def test_a_zombie_probe_that_reports_after_it_was_taken_over_changes_nothing(out
 
 def test_a_zombie_that_failed_after_another_closed_it_does_not_open_it():
     world = World()
-    zombie, other = world.worker(), world.worker()
-    opened_by(zombie)
-    other.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    zombie, other = two_that_wait(world)
     late = zombie.probe()
     world.clock.tick(LEASE + SKEW + MILLISECOND)
     other.answer(other.probe(), FINE)
@@ -443,9 +434,7 @@ def test_a_reset_lets_calls_go_within_five_seconds():
 
 def test_a_reset_under_a_probe_stands_whatever_the_probe_finds():
     world = World()
-    worker = world.worker()
-    opened_by(worker)
-    world.clock.tick(OPEN_FOR)
+    worker = one_that_waits(world)
     probe = worker.probe()
     world.store.reset("acme", HOST)
 
@@ -469,10 +458,7 @@ def test_an_open_breaker_is_read_at_most_once_in_five_seconds_however_many_jobs_
 
 def test_a_row_that_somebody_gave_back_meanwhile_is_probed_at_once():
     world = World()
-    first, second = world.worker(), world.worker()
-    opened_by(first)
-    second.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    first, second = two_that_wait(world)
     first.release(first.probe())
     world.clock.tick(SECOND)
 
@@ -552,10 +538,7 @@ def test_a_trip_whose_answer_was_lost_is_met_by_the_next():
 
 def test_a_probe_whose_grant_was_lost_keeps_its_lease_and_calls_as_if_the_breaker_were_closed():
     world = World()
-    worker, other = world.worker(), world.worker()
-    opened_by(worker)
-    other.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    worker, other = two_that_wait(world)
     world.store.fails = "after"
 
     assert worker.go() == Go(HOST)
@@ -570,10 +553,7 @@ def test_a_probe_whose_grant_was_lost_keeps_its_lease_and_calls_as_if_the_breake
 @pytest.mark.parametrize("outcome", [FINE, DOWN])
 def test_a_probe_whose_report_was_lost_is_followed_by_another(fails: str, outcome: Outcome):
     world = World()
-    worker, other = world.worker(), world.worker()
-    opened_by(worker)
-    other.call(DOWN)
-    world.clock.tick(OPEN_FOR)
+    worker, other = two_that_wait(world)
     probe = worker.probe()
     world.store.fails = fails
     worker.answer(probe, outcome)
@@ -587,9 +567,7 @@ def test_a_probe_whose_report_was_lost_is_followed_by_another(fails: str, outcom
 
 def test_a_probe_that_saw_the_destination_work_lets_its_own_worker_go_though_the_store_fails():
     world = World()
-    worker = world.worker()
-    opened_by(worker)
-    world.clock.tick(OPEN_FOR)
+    worker = one_that_waits(world)
     probe = worker.probe()
     world.store.fails = "before"
 
@@ -606,9 +584,7 @@ def test_the_threads_of_a_batch_give_one_probe():
         never.wait(0.05)
 
     world.store = Watched(world.store, "breakers", stall, lambda _: None)
-    worker = world.worker()
-    opened_by(worker)
-    world.clock.tick(OPEN_FOR)
+    worker = one_that_waits(world)
     ready = threading.Barrier(8)
 
     def admit(_: int) -> Go | Park:

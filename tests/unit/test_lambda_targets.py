@@ -20,12 +20,11 @@ from functions.adapters.targets.aws import AwsCaller
 from functions.domain.instants import SECOND
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
-from testkit.builders import NOON, an_invocation
+from testkit.builders import NOON
 from tests.http_sink import HttpSink, answering, cut_off, half_of, http_sink, saying
-from tests.unit.calling import wait_for_calls
+from tests.unit.calling import INVOCATION, TOLD, wait_for_calls
 
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
-INVOCATION = an_invocation()
 _WITHOUT_DOCKER: Any = {"core": {"reset_boto3_session": False}, "lambda": {"use_docker": False}}
 
 _client: Callable[..., Any] = boto3.client
@@ -48,16 +47,7 @@ def test_a_function_gets_the_payload_for_its_event_and_the_rest_in_its_client_co
     assert request.path == f"/2015-03-31/functions/{FUNCTION.replace(':', '%3A')}/invocations"
     assert (request.body, request.headers["x-amz-invocation-type"]) == ('{"n":"\u00e9"}', "RequestResponse")
     assert json.loads(base64.b64decode(request.headers["x-amz-client-context"])) == {
-        "custom": {
-            "job_id": "j1~acme~2e~a0~1~b0~x",
-            "tenant": "acme",
-            "idempotency_key": "acme#x",
-            "attempt": 2,
-            "fence": 7,
-            "scheduled_at": "2027-03-01T12:00:00.000Z",
-            "deadline": "2027-03-01T12:00:10.000Z",
-            "traceparent": INVOCATION.traceparent,
-        }
+        "custom": {**TOLD, "deadline": "2027-03-01T12:00:10.000Z"}
     }
 
 

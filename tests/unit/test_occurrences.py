@@ -404,9 +404,7 @@ class TestForbid:
 
 class TestBufferOne:
     def test_a_fire_that_meets_another_run_waits_for_its_end_and_is_not_claimed(self, world: World):
-        world.store(BUFFERING)
-        other = a_run_in_the_way(world, BUFFERING)
-        fire = a_fire(BUFFERING)
+        other, fire = meets_a_run(world, BUFFERING)
 
         assert admit(world, fire) is Admission.IS_OVER
 
@@ -416,9 +414,7 @@ class TestBufferOne:
         assert (state.skips, world.ledger.get(fire.job.key)) == ({}, None)
 
     def test_it_asks_again_after_a_quarter_of_what_it_has_waited(self, world: World):
-        world.store(BUFFERING)
-        a_run_in_the_way(world, BUFFERING)
-        fire = a_fire(BUFFERING)
+        _, fire = meets_a_run(world, BUFFERING)
         admit(world, fire)
         world.clock.tick(40 * SECOND)
 
@@ -441,9 +437,7 @@ class TestBufferOne:
         assert (state.waiting, state.skips) == (name(first), {SkipReason.BUFFER_FULL: 1})
 
     def test_the_fire_that_waits_runs_when_the_other_has_ended(self, world: World):
-        world.store(BUFFERING)
-        other = a_run_in_the_way(world, BUFFERING)
-        fire = a_fire(BUFFERING)
+        other, fire = meets_a_run(world, BUFFERING)
         admit(world, fire)
         world.ledger.rows[other.job.key] = LedgerRow(state=State.SUCCEEDED)
 
@@ -509,9 +503,7 @@ class TestBufferOne:
 
     def test_a_fire_that_has_expired_while_it_waited_is_left_to_its_claim(self, world: World):
         schedule = replace(BUFFERING, max_lateness=MINUTE)
-        world.store(schedule)
-        a_run_in_the_way(world, schedule)
-        fire = a_fire(schedule)
+        _, fire = meets_a_run(world, schedule)
         admit(world, fire)
         world.clock.tick(MINUTE)
 
@@ -564,9 +556,7 @@ class TestBufferOne:
 
 class TestReplace:
     def test_a_fire_takes_the_place_of_a_run_and_asks_it_to_end(self, world: World):
-        world.store(REPLACING)
-        other = a_run_in_the_way(world, REPLACING)
-        fire = a_fire(REPLACING)
+        other, fire = meets_a_run(world, REPLACING)
 
         assert admit(world, fire) is Admission.MAY_RUN
 
@@ -827,6 +817,12 @@ def a_run_in_the_way(world: World, schedule: Schedule) -> Timer:
     other = an_other(schedule)
     holds_slot(world, schedule, other, row=a_running_row(world))
     return other
+
+
+def meets_a_run(world: World, schedule: Schedule) -> tuple[Timer, Timer]:
+    """The fire before, which runs, and the one that meets it."""
+    world.store(schedule)
+    return a_run_in_the_way(world, schedule), a_fire(schedule)
 
 
 def a_running_row(world: World) -> LedgerRow:
