@@ -7,12 +7,13 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import httpx
 from botocore.config import Config
+
+from tickwheel.local.processes import Started
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient, DynamoDBServiceResource
@@ -31,7 +32,7 @@ def missing_because() -> str | None:
     return None
 
 
-class DynamoDBLocal:
+class DynamoDBLocal(Started):
     """The engine in memory on a free port, from `start` to `stop`; every region and key has tables of its own.
 
     It has no option for the address to listen on; it is spoken to over the loopback and holds test data only.
@@ -41,15 +42,6 @@ class DynamoDBLocal:
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def endpoint_url(self) -> str:

@@ -12,56 +12,39 @@ import pytest
 
 from functions.api.openapi import document
 from tickwheel import client
-from tickwheel.client import breakers, dead_letters, fires, health, jobs, operations, pulse, schedules, tenants
+from tickwheel.client import dead_letters, health, jobs, pulse, tenants
 from tickwheel.client.answers import Answer, wires_of
-from tickwheel.client.calls import jobs as job_calls
-from tickwheel.client.webhook_keys import WebhookKey
 
 SCHEMAS: Mapping[str, Any] = document()["components"]["schemas"]
 
-SHAPES: Mapping[type[Answer], tuple[str, ...]] = {
-    breakers.Breaker: ("Breaker",),
+
+def values_of_the_client() -> list[type[Answer]]:
+    for module in pkgutil.walk_packages(client.__path__, f"{client.__name__}."):
+        importlib.import_module(module.name)
+    found = kinds_below(Answer)
+    return sorted((kind for kind in found if kind.__module__.startswith("tickwheel.")), key=lambda kind: kind.__name__)
+
+
+def kinds_below(kind: type[Any]) -> Iterator[type[Any]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from kinds_below(each)
+
+
+NAMES: Mapping[type[Answer], tuple[str, ...]] = {
     dead_letters.DeadLetter: ("DeadLetter", "DeadLetterEntry"),
     dead_letters.NotDone: ("DeadLetterFailure",),
     dead_letters.Part: ("Replays", "Purges"),
-    dead_letters.Replay: ("Replay",),
-    fires.Backfill: ("Backfill",),
-    fires.Difference: ("Difference",),
-    fires.Fire: ("Fire",),
-    fires.FireCount: ("FireCount",),
-    fires.Mark: ("Mark",),
-    fires.Run: ("Run",),
-    health.ClassHealth: ("ClassHealth",),
-    health.Health: ("Health",),
     health.Listed: ("Names",),
-    health.ShardHealth: ("ShardHealth",),
     health.ShardsHealth: ("Shards",),
     health.SweeperHealth: ("Sweeper",),
-    health.UnservedTenant: ("UnservedTenant",),
-    job_calls.Ended: ("Ended",),
-    job_calls.Explanation: ("Explanation",),
-    job_calls.Heartbeat: ("Heartbeat",),
-    job_calls.Waiting: ("Waiting",),
     jobs.Cancellation: ("Cancelled",),
-    jobs.Job: ("Job",),
     jobs.Submitted: ("Accepted",),
-    operations.Example: ("Example",),
-    operations.Operation: ("Operation",),
-    pulse.Lag: ("Lag",),
-    pulse.Minute: ("Minute",),
-    pulse.Pulse: ("Pulse",),
     pulse.Standout: ("TenantCount",),
-    schedules.Schedule: ("Schedule",),
-    tenants.Cap: ("Cap",),
-    tenants.Deletion: ("Deletion",),
     tenants.Figures: ("UsageFigures", "UsedDay"),
     tenants.ScheduleLoad: ("Load",),
-    tenants.StageStatus: ("StageStatus",),
-    tenants.Tenant: ("Tenant",),
-    tenants.Usage: ("Usage",),
-    WebhookKey: ("WebhookKey",),
 }
-"""Each value, and the shapes that it is read from."""
+"""The shapes that a value is read from, where they have another name."""
 
 CALLS = {"Deleted", "FireCounts", "Fires", "Matches", "Purge", "Reset", "Results", "Triggered", "WebhookKeys"}
 """Answers that are no value: what a call returns of them is a list, an id, a count, or nothing."""
@@ -73,6 +56,8 @@ UNREAD: Mapping[str, set[str]] = {
     "UsedDay": {"day"},  # the key of the figures
 }
 """Fields that a value leaves out."""
+
+SHAPES = {value: NAMES.get(value, (value.__name__,)) for value in values_of_the_client()}
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "array": (tuple,),
@@ -117,13 +102,6 @@ def test_a_field_is_of_the_type_that_is_described(value: type[Answer]) -> None:
             assert set(get_args(given[0])) == set(resolved(schema)["enum"]), field.name
         else:
             assert issubclass(get_origin(given[0]) or given[0], kinds), field.name
-
-
-def test_every_value_is_held_to_a_shape() -> None:
-    for module in pkgutil.walk_packages(client.__path__, f"{client.__name__}."):
-        importlib.import_module(module.name)
-
-    assert {kind for kind in kinds_below(Answer) if kind.__module__.startswith("tickwheel.")} == set(SHAPES)
 
 
 def test_every_answer_is_a_value_of_the_client_or_a_page_of_them() -> None:
@@ -181,9 +159,3 @@ def answered() -> Iterator[str]:
                 for content in answer.get("content", {}).values() if status.startswith("2") else ():
                     for schema in content["schema"].get("oneOf", [content["schema"]]):
                         yield from [schema["$ref"].rpartition("/")[2]] if "$ref" in schema else []
-
-
-def kinds_below(kind: type[Any]) -> Iterator[type[Any]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from kinds_below(each)

@@ -12,19 +12,8 @@ from tickwheel.client.tenants import LIMITS, Deletion, StageStatus, Tenant
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
-UNLIMITED: dict[str, Any] = {
-    "weight": 1,
-    "submission_rate": "unlimited",
-    "submission_burst": "unlimited",
-    "max_pending": "unlimited",
-    "execution_rate": "unlimited",
-    "max_concurrency": "unlimited",
-    "subshards": 1,
-    "read_rate": 100,
-    "max_schedules": 10_000,
-    "max_fires_per_minute": 600,
-    "top_priority": "critical",
-}
+FEW = {"weight": 1, "subshards": 1, "read_rate": 100, "max_schedules": 10_000, "max_fires_per_minute": 600}
+UNLIMITED: dict[str, Any] = {**dict.fromkeys(LIMITS, "unlimited"), **FEW, "top_priority": "critical"}
 STAGE = {
     "status": "paused",
     "note": "why",

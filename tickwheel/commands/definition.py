@@ -1,5 +1,6 @@
 """The options that say what a schedule is: the same for creating one and for changing it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, get_args
@@ -130,8 +131,19 @@ class DefinitionOptions(OptionSet):
         return said({**self.rule.as_json(), **self.moves.as_json(), **self.runs.as_json(), "job": self.job})
 
 
-def unset(changes: dict[str, Any], path: str) -> None:
-    """Null in a merge patch removes a field; path: names with dots between."""
+def patch_of(changes: dict[str, Any], unset: Sequence[str] | None, *, example: str) -> dict[str, Any]:
+    """A merge patch: what options have said, and null for each field that is removed, by its path of names with dots between.
+
+    example: of an option, for whom said nothing.
+    """
+    for path in unset or ():
+        _unset(changes, path)
+    if not changes:
+        usage(f"nothing is to be changed: name an option such as {example}, or --unset FIELD")
+    return changes
+
+
+def _unset(changes: dict[str, Any], path: str) -> None:
     *outer, name = path.split(".")
     for part in outer:
         changes = changes.setdefault(part, {})

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tickwheel.commands.api import Api, fields_of
-from tickwheel.commands.definition import unset
+from tickwheel.commands.definition import patch_of
 from tickwheel.commands.job_options import JobOptions
 from tickwheel.commands.option_sets import Without
 from tickwheel.commands.options import duration, instant, read_json
@@ -64,12 +64,8 @@ def edit(
     api: Api,
 ) -> None:
     """Change what the options name of a job that waits, and leave the rest; it goes on under a new id."""
-    job = options.as_json()
-    for path in unset_fields or []:
-        unset(job, path)
-    if not job:
-        usage("nothing is to be changed: name an option such as --timeout 10s, or --unset FIELD")
-    api.print_fields(api.client.edit(job_id, job))
+    changes = patch_of(options.as_json(), unset_fields, example="--timeout 10s")
+    api.print_fields(api.client.edit(job_id, changes))
 
 
 @commands.add("explain")

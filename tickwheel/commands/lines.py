@@ -1,7 +1,7 @@
 """Files with one JSON object a line, each of whose lines ends in exactly one account of it."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -9,7 +9,9 @@ from typing import Any, Generic, TypeVar
 import typer
 from rich.markup import escape
 
-from tickwheel.commands.terminal import error_console, explain, show_failed_lines, usage
+from tickwheel.client import Client
+from tickwheel.commands.api import Api
+from tickwheel.commands.terminal import REFUSED, error_console, explain, progress_bar, show_failed_lines, usage
 from tickwheel.errors import FieldProblem, InvalidRequest, TickwheelError
 
 T = TypeVar("T")
@@ -83,11 +85,44 @@ def interrupted(lines: Iterable[Line]) -> list[Failed]:
     return [Failed(line, error) for line in lines]
 
 
-def keep_failed(file: Path, account: Account[Any]) -> Mapping[str, Path]:
-    """Writes the lines that failed as they were, so that they can be mended and sent again; their files, by words.
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What is being done to lines, what was done to those that were taken, and what to do with a file that is kept."""
 
-    `jobs.jsonl` becomes `jobs.refused.jsonl` and `jobs.unanswered.jsonl`.
-    """
+    doing: str
+    done: str
+    verb: str
+
+
+Send = Callable[[Client, Sequence[Line], Callable[[int], None]], Account[T]]
+"""Sends lines, and calls what it is given last with the number of them settled since the last call."""
+
+
+def send_file(
+    file: Path, api: Api, send: Send[T], as_json: Callable[[Account[T]], dict[str, Any]], words: Words
+) -> None:
+    """Sends the lines of a file with a bar, keeps those that failed beside it, and shows the account; exit code 1 for any."""
+    lines = read_lines(file)
+    client = api.client
+    with progress_bar(disable=api.as_json) as progress:
+        task = progress.add_task(words.doing, total=len(lines))
+        account = send(client, lines, lambda count: progress.advance(task, count))
+    kept = _keep_failed(file, account)
+    if api.as_json:
+        api.print({**as_json(account), "files": {word: str(path) for word, path in kept.items()}})
+    else:
+        _show_account(account, kept, words)
+    if not account.is_complete:
+        raise typer.Exit(REFUSED)
+
+
+def failed_json(failed: list[Failed]) -> list[dict[str, Any]]:
+    """For a script to read."""
+    return [{"line": each.line.number, **explain(each.error)} for each in failed]
+
+
+def _keep_failed(file: Path, account: Account[Any]) -> Mapping[str, Path]:
+    # As they were, so that they can be mended and sent again: in `jobs.refused.jsonl` beside `jobs.jsonl`.
     kept: dict[str, Path] = {}
     for word, failed in (("refused", account.refused), ("unanswered", account.unanswered)):
         if failed:
@@ -96,25 +131,21 @@ def keep_failed(file: Path, account: Account[Any]) -> Mapping[str, Path]:
     return kept
 
 
-def failed_json(failed: list[Failed]) -> list[dict[str, Any]]:
-    """For a script to read."""
-    return [{"line": each.line.number, **explain(each.error)} for each in failed]
-
-
-def show_account(account: Account[Any], kept: Mapping[str, Path], *, done: str, verb: str) -> None:
-    """For people. done: what was done to lines that were taken. verb: what to do with a file that was kept."""
+def _show_account(account: Account[Any], kept: Mapping[str, Path], words: Words) -> None:
     errors = error_console()
     for failed in (account.refused, account.unanswered):
         show_failed_lines([(each.line.number, each.error) for each in failed])
     if account.is_interrupted:
         errors.print("interrupted")
-    summary = f"{done} {len(account.accepted)}, refused {len(account.refused)}"
+    summary = f"{words.done} {len(account.accepted)}, refused {len(account.refused)}"
     typer.echo(summary + (f", unanswered {len(account.unanswered)}" if account.unanswered else ""))
     if "refused" in kept:
-        errors.print(f"refused lines are in {escape(str(kept['refused']))}: mend and {verb} that file", soft_wrap=True)
+        errors.print(
+            f"refused lines are in {escape(str(kept['refused']))}: mend and {words.verb} that file", soft_wrap=True
+        )
     if "unanswered" in kept:
         errors.print(
-            f"lines without an answer are in {escape(str(kept['unanswered']))}: they may have been taken, so {verb} that "
+            f"lines without an answer are in {escape(str(kept['unanswered']))}: they may have been taken, so {words.verb} that "
             "file again only if its jobs carry an idempotency_key",
             soft_wrap=True,
         )

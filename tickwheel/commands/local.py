@@ -1,6 +1,7 @@
 """`tickwheel local`: the cloud on this machine that runs until it is stopped."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -84,9 +85,5 @@ def _examples(running: Running) -> str:
 
 
 def _as_json(running: Running) -> dict[str, Any]:
-    return {
-        "endpoint": running.api_endpoint,
-        "port": running.port,
-        "pid": running.pid,
-        "log": running.log,
-    }
+    fields = asdict(running)
+    return {"endpoint": fields.pop("api_endpoint"), **fields}

@@ -1,7 +1,7 @@
 """The commands about schedules: `tickwheel schedule ...` and `tickwheel import`."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -13,12 +13,12 @@ from tickwheel.client.fires import Backfill, Difference, Fire
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
 from tickwheel.commands.api import Api, fields_of
-from tickwheel.commands.definition import DefinitionOptions, unset
-from tickwheel.commands.lines import Account, failed_json, keep_failed, read_lines, show_account
+from tickwheel.commands.definition import DefinitionOptions, patch_of
+from tickwheel.commands.lines import Account, Words, failed_json, send_file
 from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
 from tickwheel.commands.schedules_file import put_lines
-from tickwheel.commands.terminal import REFUSED, progress_bar, usage
+from tickwheel.commands.terminal import progress_bar, usage
 from tickwheel.errors import InvalidSchedule, TickwheelError
 from tickwheel.screens.schedules import (
     difference_table,
@@ -81,17 +81,13 @@ def update(
     api: Api,
 ) -> None:
     """Change what the options name, and leave the rest."""
-    definition = options.as_json()
-    for path in unset_fields or []:
-        unset(definition, path)
-    if not definition:
-        usage("nothing is to be changed: name an option such as --spread 5m, or --unset FIELD")
+    changes = patch_of(options.as_json(), unset_fields, example="--spread 5m")
     calls = api.client.schedules
     if dry_run:
-        difference = calls.compare_patch(schedule_id, tenant=tenant, changes=definition, count=count)
+        difference = calls.compare_patch(schedule_id, tenant=tenant, changes=changes, count=count)
         _show_difference(difference, api)
     else:
-        _show(calls.patch(schedule_id, tenant=tenant, changes=definition), api)
+        _show(calls.patch(schedule_id, tenant=tenant, changes=changes), api)
 
 
 @group.add("list")
@@ -220,21 +216,11 @@ def import_schedules(
     file: Annotated[Path, typer.Argument(help="JSON Lines: a tenant, an id and a definition each.")], *, api: Api
 ) -> None:
     """Create or replace a schedule per line of a file; the same file again changes nothing."""
-    lines = read_lines(file)
-    client = api.client
-    with progress_bar(disable=api.as_json) as progress:
-        task = progress.add_task("importing", total=len(lines))
-        account = put_lines(client, lines, advance=lambda count: progress.advance(task, count))
-    kept = keep_failed(file, account)
-    if api.as_json:
-        api.print(_import_json(account, kept))
-    else:
-        show_account(account, kept, done="stored", verb="import")
-    if not account.is_complete:
-        raise typer.Exit(REFUSED)
+    words = Words(doing="importing", done="stored", verb="import")
+    send_file(file, api, put_lines, _import_json, words)
 
 
-def _import_json(account: Account[Schedule], kept: Mapping[str, Path]) -> dict[str, Any]:
+def _import_json(account: Account[Schedule]) -> dict[str, Any]:
     stored = ((each.line.number, each.answer) for each in account.accepted)
     return {
         "stored": len(account.accepted),
@@ -244,7 +230,6 @@ def _import_json(account: Account[Schedule], kept: Mapping[str, Path]) -> dict[s
             for number, schedule in stored
         ],
         "problems": failed_json(account.refused),
-        "files": {word: str(path) for word, path in kept.items()},
     }
 
 

@@ -29,7 +29,7 @@ def parse_lines(lines: Sequence[Line]) -> tuple[list[tuple[Line, NewSchedule]], 
     return found, failed
 
 
-def put_lines(client: Client, lines: Sequence[Line], *, advance: Callable[[int], None]) -> Account[Schedule]:
+def put_lines(client: Client, lines: Sequence[Line], advance: Callable[[int], None]) -> Account[Schedule]:
     """Puts every line that is a schedule. One that got no answer counts as refused: putting it again is safe.
 
     `advance` is called with the number of lines settled since the last call.

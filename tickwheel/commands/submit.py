@@ -1,7 +1,8 @@
 """The command `tickwheel submit`: one job, or a file of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,17 +18,16 @@ from tickwheel.commands.lines import (
     Account,
     Failed,
     Line,
+    Words,
     failed_json,
     interrupted,
-    keep_failed,
     parse_line,
-    read_lines,
-    show_account,
+    send_file,
 )
 from tickwheel.commands.option_sets import Without
 from tickwheel.commands.options import duration, instant
 from tickwheel.commands.registry import commands
-from tickwheel.commands.terminal import REFUSED, progress_bar, usage
+from tickwheel.commands.terminal import usage
 from tickwheel.errors import InvalidJob
 
 
@@ -67,24 +67,17 @@ def submit(
 
 
 def _submit_file(file: Path, api: Api, *, traceparent: str | None) -> None:
-    lines = read_lines(file)
-    client = api.client
-    with progress_bar(disable=api.as_json) as progress:
-        task = progress.add_task("submitting", total=len(lines))
-        account = submit_lines(
-            client, lines, advance=lambda count: progress.advance(task, count), traceparent=traceparent
-        )
-    kept = keep_failed(file, account)
-    if api.as_json:
-        api.print(_account_json(account, kept))
-    else:
-        show_account(account, kept, done="accepted", verb="submit")
-    if not account.is_complete:
-        raise typer.Exit(REFUSED)
+    send_file(
+        file,
+        api,
+        partial(submit_lines, traceparent=traceparent),
+        _account_json,
+        Words(doing="submitting", done="accepted", verb="submit"),
+    )
 
 
 def submit_lines(
-    client: Client, lines: Sequence[Line], *, advance: Callable[[int], None], traceparent: str | None
+    client: Client, lines: Sequence[Line], advance: Callable[[int], None], *, traceparent: str | None
 ) -> Account[Submitted]:
     """Submits every line that is a job; lines that were never sent count as unanswered.
 
@@ -126,7 +119,7 @@ def _enter(account: Account[Submitted], line: Line, result: Submission) -> None:
             account.unanswered.append(Failed(line, result.error))
 
 
-def _account_json(account: Account[Submitted], kept: Mapping[str, Path]) -> dict[str, Any]:
+def _account_json(account: Account[Submitted]) -> dict[str, Any]:
     return {
         "accepted": len(account.accepted),
         "refused": len(account.refused),
@@ -134,5 +127,4 @@ def _account_json(account: Account[Submitted], kept: Mapping[str, Path]) -> dict
         "jobs": [{"line": each.line.number, **fields_of(each.answer)} for each in account.accepted],
         "problems": failed_json(account.refused),
         "unknown": failed_json(account.unanswered),
-        "files": {word: str(path) for word, path in kept.items()},
     }

@@ -7,14 +7,12 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import httpx
 
 from tickwheel.errors import CloudDidNotStart
 from tickwheel.local.checkout import Checkout
-from tickwheel.local.processes import end_group
+from tickwheel.local.processes import Started, end_group
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_SECRET_KEY, AwsSettings
 from tickwheel.local.state import GATEWAY_MODULE, is_local_cloud
 
@@ -26,7 +24,7 @@ _STOP_GRACE_SECONDS = 3.0
 _LOGS_KEPT = 10
 
 
-class LocalCloud:
+class LocalCloud(Started):
     """Starts on entry, or by `start`, and ends with every Lambda it runs, also when this process is killed.
 
     A `detached` one stays until `stop_group` is called with its pid, by whatever process.
@@ -37,15 +35,6 @@ class LocalCloud:
         self._detached = detached
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def pid(self) -> int:

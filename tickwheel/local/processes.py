@@ -1,11 +1,35 @@
-"""Process groups: ours to start, to recognise and to end, with everything they started."""
+"""Processes of ours: to start, to recognise and to end, with everything they started."""
 
 import contextlib
 import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class Started(ABC):
+    """Something that a `with` starts, and stops at its end."""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Returns when it answers."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """No error when it is not running."""
 
 
 def group_exists(group: int) -> bool:
