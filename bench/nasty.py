@@ -27,6 +27,7 @@ from functions.api.http.requests import Rules
 from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.fire_counts import FireCountsBody, count_given
 from functions.domain.errors import InvalidInput
+from functions.domain.instants import MINUTE
 from functions.domain.schedules.firing import check_fires, next_fire
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.targets.targets import AllowedTargets
@@ -38,7 +39,6 @@ SEED = 13
 REQUEST_BYTES = 10_000
 _TRIES = 3
 _MANY = 60
-_MINUTE = timedelta(minutes=1)
 HOLIDAY_SETS = [codes[1] for codes in COUNTRIES.values()]
 
 Definition = dict[str, Any]
@@ -199,7 +199,7 @@ def varied(definition: Definition, number: int) -> Definition:
     """A definition of the same kind: what a process remembers of the others with smaller numbers is of no use for it."""
     found = dict(definition)
     if "rrule" in found:
-        starts_at = datetime.fromisoformat(found["rrule"]["starts_at"]) + number * _MINUTE
+        starts_at = datetime.fromisoformat(found["rrule"]["starts_at"]) + number * MINUTE
         found["rrule"] = {**found["rrule"], "starts_at": starts_at.isoformat()}
     minute, _, fields = found.get("cron", "").partition(" ")
     if minute == "0":

@@ -16,6 +16,9 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
 MILLISECOND = timedelta(milliseconds=1)
 SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 
 # RFC 3339, section 5.6. Bounded repetitions only: the pattern runs in linear time.
 _RFC3339 = re.compile(

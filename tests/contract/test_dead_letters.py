@@ -9,15 +9,13 @@ import pytest
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE, DeadLetterId, parse_dead_letter_id
 from functions.domain.errors import InvalidDeadLetterId
 from functions.domain.far_ring.timer_key import NO_TENANT
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import HOUR, MILLISECOND
 from functions.domain.jobs.job import Payload
 from functions.domain.key_lengths import DEAD_LETTER_IDENTITY
 from functions.ports.dead_letters import DeadLetter
 from testkit import builders
 from testkit.builders import NOON, a_timer
 from tests.contract.conftest import ON_DYNAMODB, DeadLetterSubject
-
-HOUR = timedelta(hours=1)
 
 
 def test_a_dead_letter_is_kept_as_it_was_put(dead_letter_subject: DeadLetterSubject):

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from functions.domain.instants import MINUTE
 from functions.domain.tenants.deletion import Deletion, Part
 from functions.ports.tenants import DeletionStore
 from testkit.builders import NOON
 
-MINUTE = timedelta(minutes=1)
 SKEW = timedelta(seconds=5)
 BEGUN = Deletion(tenant="acme", since=NOON, keeps_ledger=True)
 

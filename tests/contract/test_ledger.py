@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -19,7 +19,6 @@ from functions.ports.ledger import Applied, Cancelled, Claimed, Ledger, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_dead_letter, a_job, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 
-SECOND = timedelta(seconds=1)
 LEASE = timedelta(seconds=15)
 SKEW = LOCAL_WHEEL.skew
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEDGER_LIFE, MOVED_LIFE, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of, moved_identity
@@ -15,7 +15,6 @@ from functions.ports.ledger import Applied, Claimed, Ledger, Refused
 from testkit.builders import NOON, a_dead_letter, a_timer
 from tests.contract.conftest import LedgerSubject
 
-HOUR = timedelta(hours=1)
 YEAR = timedelta(days=365)
 LEASE = NOON + 15 * SECOND
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.far_ring.timer_record import decode_timer
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEDGER_LIFE, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -18,7 +18,6 @@ from tests.contract.conftest import LedgerSubject
 from tests.contract.test_ledger_control import a_claimed
 
 LEASE = NOON + 15 * SECOND
-HOUR = timedelta(hours=1)
 
 
 def test_a_held_attempt_has_a_longer_lease_and_the_record_of_its_timer(ledger: Ledger):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import Undecodable
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import HOUR, MILLISECOND
 from functions.domain.operations.operation import (
     OPERATION_LIFE,
     Action,
@@ -25,7 +25,6 @@ from tests.contract.conftest import ON_DYNAMODB, OperationSubject
 
 SKEW = timedelta(seconds=5)
 LEASE = timedelta(minutes=2)
-HOUR = timedelta(hours=1)
 LATER = NOON + timedelta(minutes=1)
 
 

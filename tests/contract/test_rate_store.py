@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
+from functions.domain.instants import SECOND
 from functions.domain.tenants.rate_bookings import Timetable, reserve
 from functions.ports.ledger import Applied
 from functions.ports.tenants import Ahead, Booked, RateStore
 from testkit.builders import NOON
 
-SECOND = timedelta(seconds=1)
 FIRST = Timetable(1, 1_803_902_400, (3, 0, 100_000), 1)
 SECOND_ONE = Timetable(100, 18_039_024, (), 2)
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from botocore.exceptions import ClientError
 
+from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Payload, Timer
 from functions.domain.jobs.job_id import attempt_id, job_id_of
 from functions.domain.lifecycle import Event, State
@@ -14,7 +15,6 @@ from functions.ports.ledger import Applied, Cancelled, Claimed, Ledger, Refused
 from testkit.builders import LOCAL_WHEEL, NOON, a_dead_letter, a_timer
 from tests.contract.conftest import ON_DYNAMODB, LedgerSubject
 
-SECOND = timedelta(seconds=1)
 LATER = NOON + timedelta(hours=1)
 
 

@@ -1,14 +1,14 @@
 """What every store of schedules keeps: definition and state of one version, and a state that only its truth changes."""
 
 from dataclasses import MISSING, fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from functions.adapters.dynamodb.schedule_updates import DELETED_LIFE
 from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodable
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.job import Payload
 from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.planning import Plan
@@ -19,7 +19,6 @@ from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_templat
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject
 
 KEY = "acme#nightly"
-HOUR = timedelta(hours=1)
 
 
 class TestSums:

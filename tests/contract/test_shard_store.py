@@ -17,14 +17,13 @@ from functions.domain.far_ring.cursor import (
     first_cursors,
 )
 from functions.domain.far_ring.fairness import MAX_OWN
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import HOUR, MILLISECOND
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
 from functions.ports.shards import ShardLease, ShardStore
 from testkit.builders import NOON, a_wheel, worst_cursors
 
 LEASE = timedelta(seconds=30)
-HOUR = timedelta(hours=1)
 SKEW = timedelta(seconds=5)
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from functions.domain.instants import format_instant
+from functions.domain.instants import MINUTE, format_instant
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import Deployment, Identity
 from testkit.polling import eventually
 from tests.e2e.releases import Releases
-from tests.e2e.schedules import MINUTE, fires_of
+from tests.e2e.schedules import fires_of
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import Sent, Ticking, send
 from tickwheel.client import Client

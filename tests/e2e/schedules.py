@@ -16,6 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
+from functions.domain.instants import MINUTE, SECOND
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import Deployment
 from testkit.polling import eventually
@@ -29,8 +30,6 @@ from tickwheel.errors import ApiProblem
 
 T = TypeVar("T")
 
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 
 NAMES = ("each-minute", "overlapping", "from-its-end", "on-hold", "far-away")
 """Of the schedules, and of their tenants."""

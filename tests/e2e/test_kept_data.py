@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from functions.domain.instants import MINUTE
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import Deployment
 from tests.e2e.returning import Return, Rollback
-from tests.e2e.schedules import MINUTE, fires_of
+from tests.e2e.schedules import fires_of
 from tests.e2e.waiting import Ticking, reaches, runs_to_its_end
 from tickwheel.client import Client
 

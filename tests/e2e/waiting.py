@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from functions.domain.instants import MINUTE
 from testkit.deployment import Identity
 from testkit.polling import eventually
-from tests.e2e.schedules import MINUTE, fires_of
+from tests.e2e.schedules import fires_of
 from tests.e2e.sink import Target
 from tickwheel.client import Client
 from tickwheel.client.jobs import Job, Submitted

@@ -19,7 +19,7 @@ from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.adapters.sqs import SqsReadyQueue
 from functions.domain.errors import TooCostly
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position, first_cursors
-from functions.domain.instants import SECOND
+from functions.domain.instants import DAY, MINUTE, SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Conditions
 from functions.ports.ready_queue import Rejected
@@ -33,14 +33,13 @@ from scripts.synthesis import FUNCTIONS, Templates
 from testkit.cloudwatch.alarms import Alarms, short_name
 from testkit.cloudwatch.datapoints import metric
 from testkit.events import Context, an_sqs_event
-from tests.infra.watched import MINUTE, Watched, watched_stage
+from tests.infra.watched import Watched, watched_stage
 from tests.integration.stage import AUDIT_STREAM, QUEUES, TravellingClock
 from tests.integration.test_operation_turns import accept_cancel
 from tests.integration.test_whole_way import claim_and_die
 
 CAPACITY = 2_000
 A_JOB = {"tenant": "acme", "target": "handler:echo", "delay": 1}
-DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
@@ -20,8 +20,6 @@ from infra.metrics import EMITTED
 from testkit.cloudwatch.alarms import Alarms
 from testkit.cloudwatch.datapoints import Datapoints, Metric, metric
 from tests.integration.stage import QUEUES, Stage, TravellingClock
-
-MINUTE = timedelta(minutes=1)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.tables import DEAD_LETTERS, LEDGER, SCHEDULE_STATE, SCHEDULES, SHARDS, TENANTS, TIMERS
-from functions.domain.instants import EPOCH, SECOND, format_instant
+from functions.domain.instants import EPOCH, MINUTE, SECOND, format_instant
 from testkit.builders import LOCAL_WHEEL
 from testkit.dynamodb_local import DynamoDBLocal
 from tests.e2e.schedules import fires_of
@@ -18,7 +18,6 @@ from tests.integration.stage import QUEUES
 
 pytestmark = pytest.mark.dynamodb_local
 
-MINUTE = timedelta(minutes=1)
 INTERVAL = 10 * MINUTE
 FIRST = 200
 """Seconds from the submission: far, and due before the copies are taken."""

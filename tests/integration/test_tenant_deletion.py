@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
+from functions.domain.instants import MINUTE
 from functions.domain.targets.concurrency import Permit
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER
 from functions.services.tenants.plans import KNOWN_FOR
@@ -15,7 +16,6 @@ from testkit.builders import a_breaker, a_filter, an_operation
 from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage
 
-MINUTE = timedelta(minutes=1)
 WAIT = EFFECTIVE_AFTER + MINUTE + timedelta(seconds=6)
 DAILY: dict[str, Any] = {"cron": "0 3 * * *", "job": {"target": "handler:echo"}}
 LARGE = {"text": "".join(str(number * number) for number in range(9_000))}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from functions.api.operations.operator import Asked
-from functions.domain.instants import SECOND
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.operations.operation import Action, Shift
 from testkit.world.fires import Run
@@ -14,7 +14,6 @@ from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Proce
 from testkit.world.world import World
 from tests.properties.histories import AHEAD, only_id, scan_all, submit
 
-MINUTE = timedelta(minutes=1)
 LATER = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=timedelta(minutes=10))
 
 

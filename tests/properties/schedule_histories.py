@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.schedule import Misfire, Schedule
@@ -17,7 +17,6 @@ from tests.properties.histories import AHEAD, LEASE_IS_OVER, SOON, hold_a_worker
 
 KEY = "acme#nightly"
 SHARD = LOCAL_WHEEL.shard_of("acme", "nightly")
-MINUTE = timedelta(minutes=1)
 
 EVERY_MINUTE = every(minutes=1)
 """The next one or two are always near."""

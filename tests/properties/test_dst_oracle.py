@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim
 
+from functions.domain.instants import MINUTE
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.zones import zone_names, zone_of
 from tests.wall_clock import a_cron
 
 CHUNKS = 8
 AROUND = timedelta(hours=36)
-MINUTE = timedelta(minutes=1)
 YEARS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC))
 
 ELAPSED = (

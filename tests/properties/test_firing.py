@@ -11,7 +11,7 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from functions.domain.errors import InvalidSchedule, TooCostly
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import DAY, MILLISECOND, MINUTE
 from functions.domain.schedules import calendars, cron, poisson, rrules, windows
 from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import MOST_GATHERED, check_fires, fires, next_fire
@@ -42,8 +42,6 @@ from testkit.builders import a_schedule
 # Derandomized: what is drawn here costs much to shrink, and a push must not fail for what it did not change.
 EXAMPLES = settings(deadline=None, derandomize=True, max_examples=150)
 
-MINUTE = timedelta(minutes=1)
-DAY = timedelta(days=1)
 MOST_MOVED = 45 * DAY
 _PLENTY = 10_000_000
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.instants import MILLISECOND, SECOND, from_seconds
+from functions.domain.instants import DAY, MILLISECOND, SECOND, from_seconds
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.operations.operation import (
     MAX_RATE,
@@ -34,7 +34,6 @@ from testkit.builders import NOON, a_job, a_timer, a_wheel
 from testkit.fakes import InMemoryTimerStore
 from tests.properties.test_domain import identities, tags, tenants, whole_ms
 
-DAY = timedelta(days=1)
 MIDNIGHT = NOON.replace(hour=0)
 
 wheels = st.sampled_from([60, 61, 100, 295]).map(

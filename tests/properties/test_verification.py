@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from functions.domain.far_ring.timer_key import timer_key
-from functions.domain.instants import SECOND
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
@@ -31,7 +31,7 @@ from tests.properties import control_mutations, histories, mutations, schedule_h
 from tests.properties.histories import AHEAD, LEASE_IS_OVER, hold_a_worker, scan_all, submit
 from tests.properties.machine import LARGE
 from tests.properties.mutations import Lambdas
-from tests.properties.schedule_histories import MINUTE, kill_when_it_records
+from tests.properties.schedule_histories import kill_when_it_records
 from tickwheel.cli import app
 from verification.acts import Act
 from verification.checker import Invariant

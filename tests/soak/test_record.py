@@ -1,17 +1,15 @@
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import HOUR, SECOND
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 from soak.record import LATENESS, Record, Rhythm
 from testkit.builders import LOCAL_WHEEL, NOON
 from verification.checker import Invariant, judge
 from verification.history import History, Job, Row
-
-HOUR = timedelta(hours=1)
 
 
 def a_job(key: str = "acme#1", *, due_at: datetime = NOON) -> Job:

@@ -23,6 +23,7 @@ from bench.meter import Meter
 from bench.prices import price_of_a_million, read_prices
 from bench.queues import QUEUE_URLS, HeldQueues
 from bench.units import Measured
+from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Delivery, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.schedule import At, Rule
@@ -32,7 +33,6 @@ from tickwheel.demo.sink import Arrival
 
 FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
 ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK, mark=MARK, knowledge=KNOWLEDGE)
-SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(autouse=True)

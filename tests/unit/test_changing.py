@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.instants import MILLISECOND, SECOND, to_seconds
+from functions.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, to_seconds
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.schedules.changes import activated, stopped
 from functions.domain.schedules.firing import next_fire
@@ -13,9 +13,6 @@ from functions.domain.schedules.shifts import spread_of
 from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
 from testkit.builders import NOON, a_link, a_schedule, a_state, every
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 MINUTELY = a_schedule(rule=every(minutes=1))
 TEN_MINUTELY = a_schedule(rule=every(minutes=10))
 

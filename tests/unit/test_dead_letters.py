@@ -12,7 +12,7 @@ from functions.api.dead_letters.finder import MOST_QUERIES, Bookmark, DeadLetter
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE, DeadLetterId
 from functions.domain.errors import DeadLetterNotFound, InvalidInput
 from functions.domain.far_ring.timer_key import NO_TENANT
-from functions.domain.instants import EPOCH, MILLISECOND
+from functions.domain.instants import EPOCH, HOUR, MILLISECOND
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.occurrence import Occurrence
 from functions.ports.dead_letters import DeadLetter
@@ -20,7 +20,6 @@ from testkit.builders import LOCAL_WHEEL, NOON, a_dead_letter, a_schedule, a_tem
 from testkit.fakes import InMemoryDeadLetters
 from testkit.scheduler import World
 
-HOUR = timedelta(hours=1)
 ACME = DeadLetterFilter(tenant="acme")
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.instants import HOUR, SECOND
 from functions.domain.jobs.job import Delivery
 from functions.domain.operations.operation import OperationState
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, with_status
@@ -16,8 +17,6 @@ from testkit.builders import NOON, a_link, a_schedule, a_submission, a_timer, an
 from testkit.fakes import FakeClock, InMemoryTenantStore, RecordingJournal
 from testkit.scheduler import World
 
-SECOND = timedelta(seconds=1)
-HOUR = timedelta(hours=1)
 GONE = (TenantStatus.DELETING, TenantStatus.DELETED)
 
 

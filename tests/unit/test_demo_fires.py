@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
+from functions.domain.instants import MILLISECOND, MINUTE, SECOND
 from tickwheel.client.fires import FireCount
 from tickwheel.client.schedule_parts import Every
 from tickwheel.client.schedules import NewSchedule
@@ -20,9 +21,6 @@ COUNTED_AT = datetime(2027, 1, 31, 8, 58, tzinfo=UTC)
 IMPORTED_AT = datetime(2027, 1, 31, 8, 59, 30, tzinfo=UTC)
 NINE = datetime(2027, 1, 31, 9, tzinfo=UTC)
 ENDED_AT = NINE + timedelta(minutes=3, seconds=10)
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
-MILLISECOND = timedelta(milliseconds=1)
 
 EACH_MINUTE = NewSchedule("each-minute", tenant="demo", cron="* * * * *", target="http://sink/demo/each-minute")
 FROM_END = NewSchedule(

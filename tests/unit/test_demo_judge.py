@@ -2,6 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from functions.domain.instants import MILLISECOND
 from tickwheel.client.jobs import Job, Refused, Submission, Submitted
 from tickwheel.demo.judge import Outcome, Verdict, judge, percentile
 from tickwheel.demo.sink import Arrival
@@ -9,7 +10,6 @@ from tickwheel.demo.workload import Fate, PlannedJob
 from tickwheel.errors import ApiProblem
 
 DUE_AT = datetime(2027, 1, 31, 9, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
 
 
 def a_job(name: str = "nightly", **fields: Any) -> PlannedJob:

@@ -14,6 +14,7 @@ import pytest
 import functions
 from functions.domain.far_ring.cursor import AuditPosition
 from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.instants import HOUR
 from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
@@ -36,7 +37,6 @@ from tests.unit.test_execute import a_message
 from tests.unit.test_sweep import scanned as scanned_up_to
 
 FUNCTIONS = Path(functions.__file__).parent
-HOUR = timedelta(hours=1)
 ONCE = RetryPolicy(attempts=1)
 NO = Failed("no", "target_failed", is_permanent=True)
 LEDGERED = [Delivery.EXACTLY_ONCE, Delivery.AT_MOST_ONCE]

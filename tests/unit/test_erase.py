@@ -9,6 +9,7 @@ import pytest
 
 from functions.api.tenants.manager import TenantManager
 from functions.domain.errors import InvalidInput, TenantDeleted
+from functions.domain.instants import MINUTE
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER, TenantValues
 from functions.domain.tenants.deletion import Deletion, Part, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
@@ -28,7 +29,6 @@ from testkit.observed import DeathError, Watched
 
 LONGEST = timedelta(minutes=5)
 SKEW = timedelta(seconds=5)
-MINUTE = timedelta(minutes=1)
 WAIT = EFFECTIVE_AFTER + LONGEST + SKEW
 VALUES = TenantValues(plan="default", limits={}, principals=(), note="")
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import pytest
 
 from functions.domain.far_ring.timer_record import decode_envelope, encode_envelope
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Payload, Precision, Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -1212,9 +1212,6 @@ def test_a_retried_job_that_is_near_goes_near_and_its_ring_is_the_ready_queue(wo
     placements = world.placer.place([a_timer(due_at=NOON + SECOND)])
 
     assert [placement.ring for placement in placements] == [Ring.NEAR]
-
-
-HOUR = timedelta(hours=1)
 
 
 def work_until(world: World, timer: Timer, ends_at: datetime) -> list[str]:

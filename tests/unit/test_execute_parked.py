@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
@@ -17,8 +17,6 @@ from testkit.builders import NOON, a_timer
 from testkit.observed import CrashError
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
-
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import HOUR, MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -20,8 +20,6 @@ from testkit.observed import CrashError
 from testkit.scheduler import World, pass_time
 from tests.unit.test_execute import a_message
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 SCHEDULE = a_schedule(rule=every(minutes=1))
 
 

@@ -9,7 +9,7 @@ import pytest
 from functions.domain.errors import JobNotFound
 from functions.domain.explanation.facts import Explanation, Reason
 from functions.domain.far_ring.cursor import first_cursors
-from functions.domain.instants import SECOND
+from functions.domain.instants import HOUR, MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -34,8 +34,6 @@ from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_rescheduling import a_placed, change, run_now
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 LATER = NOON + HOUR
 
 

@@ -1,7 +1,6 @@
 """Each reason from the facts that it is told for, and each state with a reason."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from functions.domain.explanation.explain import explain
 from functions.domain.explanation.facts import Explanation, Facts, Reason
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position
-from functions.domain.instants import MILLISECOND, SECOND, from_seconds
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, from_seconds
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Job
 from functions.domain.jobs.job_id import job_id_of
@@ -20,8 +19,6 @@ from functions.domain.tenants.backlog import Backlog
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occurrence_timer
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 LATER = NOON + HOUR
 FAR = a_timer(due_at=LATER)
 HELD_BACK = ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)})

@@ -11,7 +11,7 @@ import pytest
 
 from functions.api.jobs.report_outcome import TARGET_FAILED, USUAL_LEASE
 from functions.domain.errors import AlreadySettled, JobBusy, JobNotFound, NotHeld, StaleFence, TickwheelError
-from functions.domain.instants import SECOND
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.claims import LEASE_MARGIN, LedgerRow
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
@@ -24,7 +24,6 @@ from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 
 TIMEOUT = timedelta(seconds=20)
-MINUTE = timedelta(minutes=1)
 ONCE = RetryPolicy(attempts=1)
 LATER = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=timedelta(minutes=10))
 

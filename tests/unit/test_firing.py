@@ -5,7 +5,7 @@ from time import perf_counter
 
 import pytest
 
-from functions.domain.instants import EPOCH, MILLISECOND, SECOND
+from functions.domain.instants import EPOCH, HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.rrules import last_of, parse_rrule
 from functions.domain.schedules.schedule import (
@@ -29,8 +29,6 @@ from testkit.builders import NOON, a_schedule, every
 from tests.chance import are_equally_frequent, is_uniform
 from tests.wall_clock import a_cron, fires_between, local, shown, utc
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 OFFICE = Window(
     start=time(9), end=time(17), days=frozenset({Weekday.MON, Weekday.TUE, Weekday.WED, Weekday.THU, Weekday.FRI})
 )

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import HOUR, MINUTE
 from functions.domain.schedules.firing import check_fires, next_fire
 from functions.domain.schedules.schedule import (
     At,
@@ -22,8 +23,6 @@ from functions.domain.schedules.validation import name_of, shortest_period
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 OFFICE = (Window(start=time(9), end=time(17), days=frozenset(day for day in Weekday if day < Weekday.SAT)),)
 WEEKEND = (Window(start=time(9), end=time(17), days=frozenset({Weekday.SAT, Weekday.SUN})),)
 DAILY = RecurrenceRule("FREQ=DAILY", local("2027-01-01 09:00"))

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from functions.domain.instants import HOUR
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
@@ -13,7 +14,6 @@ from testkit.builders import NOON, a_schedule, a_submission, a_timer, every
 from testkit.scheduler import World
 from tests.unit.test_materialising import begun, revive
 
-HOUR = timedelta(hours=1)
 SECRETS = Payload(text='{"card":"4111"}')
 
 

@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from functions.domain.instants import SECOND
 from functions.domain.tenants.gcra import interval_of, room_at, tolerance_of
 from testkit.builders import NOON
-
-SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(("ahead", "room"), [(-5, 3), (0, 3), (1, 2), (2, 1), (2.5, 0), (9, 0)])

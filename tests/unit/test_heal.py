@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position, SweepPosition, first_cursors
-from functions.domain.instants import MILLISECOND, SECOND, to_seconds
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, to_seconds
 from functions.domain.jobs.claims import REQUEST_LIMIT
 from functions.domain.jobs.job import Priority
 from functions.domain.schedules.load import Load, Share
@@ -19,8 +19,6 @@ from testkit.builders import NOON, a_link, a_schedule, every
 from testkit.observed import DeathError
 from testkit.scheduler import World
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 MINUTELY = a_schedule(rule=every(minutes=1))
 RANG_AT = NOON - 10 * MINUTE
 """When an alarm rang, or should have."""

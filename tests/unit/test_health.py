@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.far_ring.cursor import AuditPosition, ClassCursor, Cursors, OwnCursor, Position, ShardStanding
-from functions.domain.instants import SECOND, to_seconds
+from functions.domain.instants import MINUTE, SECOND, to_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import FRESH, Conditions
 from functions.domain.stage.health import (
@@ -24,7 +24,6 @@ from functions.domain.stage.health import (
 from functions.domain.tenants.plan import TenantPlan
 from testkit.builders import NOON
 
-MINUTE = timedelta(minutes=1)
 PAUSED = TenantPlan(is_stage_paused=True, note="the database moves", changed_at=NOON - MINUTE)
 
 

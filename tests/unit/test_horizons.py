@@ -10,7 +10,7 @@ import pytest
 
 from functions.api.dead_letters.replay import Replayed
 from functions.api.jobs.submit import Accepted
-from functions.domain.instants import EPOCH, format_instant, from_seconds, to_seconds
+from functions.domain.instants import DAY, EPOCH, HOUR, format_instant, from_seconds, to_seconds
 from functions.domain.jobs.claims import MESSAGE_LIFE, MOVED_LIFE, TIMER_LIFE
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.overlap import Overlap
@@ -27,9 +27,6 @@ from testkit.scheduler import pass_time
 from tests.unit.test_replay import Operator
 from tests.unit.test_rescheduling import editing
 
-SECOND = timedelta(seconds=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 COARSE = a_wheel(bucket=timedelta(minutes=12), guard=timedelta(minutes=15), write_shards=1, scan_shards=1)
 """As wide as buckets may be: a scanner that passes over months has fewer of them to read."""
 

@@ -14,7 +14,7 @@ import pytest
 
 from functions.domain.audit import Deeds
 from functions.domain.far_ring.cursor import first_cursors
-from functions.domain.instants import SECOND, from_seconds
+from functions.domain.instants import MINUTE, SECOND, from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.schedules import changes as changing
 from functions.domain.schedules import firing, planning
@@ -33,7 +33,6 @@ from testkit.builders import NOON, a_schedule, a_template, a_timer, an_alarm, ev
 from testkit.observed import DeathError
 from testkit.scheduler import World
 
-MINUTE = timedelta(minutes=1)
 FIRES_AT = NOON + 80 * SECOND
 HOSTILE = "hostile"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import job_id_of
@@ -23,8 +23,6 @@ from testkit.scheduler import World
 from tests.unit.test_occurrences import heard_of
 
 ON, REFUSED, BROKEN = Carried.ON, Carried.REFUSED, Carried.BROKEN
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 MINUTELY = a_schedule(rule=every(minutes=1))
 WAITING = a_schedule(rule=every(minutes=10, from_end=True))
 SOON_AFTER = a_schedule(rule=every(minutes=1, from_end=True))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.sqs import ring_of
-from functions.domain.instants import SECOND
+from functions.domain.instants import HOUR, SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.metrics import DIMENSIONS, VALUES, dimensions_of
@@ -21,7 +21,6 @@ from tests.unit.test_execute import a_message
 from tests.unit.test_materialising import begun, revive
 from tests.unit.test_publish import a_publisher
 
-HOUR = timedelta(hours=1)
 FROM_TWO_ON = Window(start=time(14), end=time(15), days=frozenset(Weekday))
 
 

@@ -1,12 +1,12 @@
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from functions.domain.errors import NotPlaced
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -23,8 +23,6 @@ from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence
 from testkit.fakes import InMemoryLedger, InMemoryScheduleStore
 from testkit.scheduler import World
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 ALLOWING = a_schedule(rule=every(minutes=1))
 HOURLY = a_schedule()
 FORBIDDING = a_schedule(rule=every(minutes=1), overlap=Overlap.FORBID)

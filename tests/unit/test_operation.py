@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidInput, Undecodable
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import DAY, HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.lifecycle import State
@@ -29,8 +29,6 @@ from functions.domain.operations.record import OperationRecord, decode_operation
 from functions.domain.operations.selection import has_more_rows, is_meant, next_attempt, waits
 from testkit.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_timer, a_wheel, an_occurrence_timer, an_operation
 
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 TODAY = (NOON.date() - datetime(1970, 1, 1).date()).days  # noqa: DTZ001
 EVERY_ACTION = list(Action)
 BEFORE = NOON - HOUR

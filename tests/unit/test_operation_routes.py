@@ -13,11 +13,12 @@ from functions.api.http.router import serve
 from functions.api.operations.operator import MOST_OPEN
 from functions.api.operations.routes import OperationServices, routes
 from functions.domain.errors import TickwheelError
+from functions.domain.instants import HOUR
 from functions.domain.operations.operation import Action, Example, JobFilter, OperationState, Shift
 from testkit.builders import NOON
 from testkit.events import Context, a_request
 from tests.unit.test_dead_letter_answers import assert_described
-from tests.unit.test_operations import ANN, HOUR, Office
+from tests.unit.test_operations import ANN, Office
 
 CANCEL = {"tenant": "acme", "action": "cancel", "tag": "eu"}
 MOVE = {"tenant": "acme", "action": "reschedule", "tag": "eu"}

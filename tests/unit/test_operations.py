@@ -8,7 +8,7 @@ import pytest
 
 from functions.api.operations.operator import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.operations.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
 from testkit.builders import DEPLOYED_WHEEL, NOON
 from testkit.fakes import (
@@ -17,7 +17,6 @@ from testkit.fakes import (
 from testkit.scheduler import World
 
 ANN = "arn:aws:iam::123456789012:user/ann"
-HOUR = timedelta(hours=1)
 
 
 class Office(World):

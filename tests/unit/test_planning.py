@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.domain.errors import TooCostly
-from functions.domain.instants import MILLISECOND, SECOND, from_ms, to_ms
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, from_ms, to_ms
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules import firing, planning
@@ -33,8 +33,6 @@ from testkit.builders import LOCAL_WHEEL, NOON, a_link, a_schedule, a_template, 
 from tests.wall_clock import local
 
 GUARD = LOCAL_WHEEL.guard
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 
 
 class TestNearFires:

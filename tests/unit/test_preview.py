@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from functions.domain.instants import MINUTE
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.preview import Place, Preview, explain, preview
 from functions.domain.schedules.schedule import (
@@ -25,7 +26,6 @@ from functions.domain.schedules.step_budget import Budget
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import a_cron, local, utc
 
-MINUTE = timedelta(minutes=1)
 OFFICE = Window(start=time(9), end=time(17), days=frozenset(day for day in Weekday if day < Weekday.SAT))
 DEFERRED: dict[str, Any] = {"windows": (OFFICE,), "window_mode": WindowMode.DEFER}
 BUSINESS = Calendar(holidays=("DE",), weekends=True, roll=Roll.AFTER)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder
 from functions.api.dead_letters.purge import Purger
 from functions.api.dead_letters.replay import MOST_DEAD_LETTERS
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
+from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.occurrence import Occurrence
@@ -24,7 +24,6 @@ from testkit.scheduler import World
 from tests.unit.test_execute import a_message
 from tests.unit.test_replay import a_dead_letter
 
-SECOND = timedelta(seconds=1)
 ACME = DeadLetterFilter(tenant="acme")
 POINTER = "jobs/acme/x"
 LARGE = Payload(pointer=POINTER)

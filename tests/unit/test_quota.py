@@ -12,6 +12,7 @@ from functions.api.http.problems import problem_of
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.submit import Accepted
 from functions.domain.errors import QuotaExceeded, TickwheelError
+from functions.domain.instants import DAY, HOUR
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.submission import Submission
@@ -26,8 +27,6 @@ from testkit.fakes import InMemoryPendingStore, InMemoryPulseStore
 from testkit.observed import Unreliable
 from testkit.scheduler import World
 
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
 LIMIT = 3
 
 

@@ -32,6 +32,7 @@ from functions.domain.errors import (
     RateExceeded,
 )
 from functions.domain.far_ring.timer_key import NO_TENANT
+from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -59,7 +60,6 @@ from testkit.observed import CrashError, DeathError, Watched
 from testkit.scheduler import World, pass_time
 from tests.unit.test_execute import a_message
 
-SECOND = timedelta(seconds=1)
 ONCE = RetryPolicy(strategy=Strategy.FIXED, attempts=1, base=timedelta(seconds=10))
 TWICE = replace(ONCE, attempts=2)
 ACME = DeadLetterFilter(tenant="acme")

@@ -20,7 +20,7 @@ from functions.domain.errors import (
     NotPlaced,
     TooLate,
 )
-from functions.domain.instants import MILLISECOND, SECOND, format_instant
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, format_instant
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
@@ -33,8 +33,6 @@ from testkit.builders import NOON, a_job, a_submission, a_timer, an_occurrence_t
 from testkit.observed import DeathError, Watched
 from testkit.scheduler import World, pass_time
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 YEAR = timedelta(days=365)
 LATER = NOON + HOUR
 LARGE = json.dumps({str(number): f"{number * 7919 % 104_729:x}" for number in range(5_000)}, separators=(",", ":"))

@@ -3,9 +3,8 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.errors import InvalidJob
+from functions.domain.instants import SECOND
 from functions.domain.jobs.retry import MAX_AGE, MIN_BACKOFF, RetryPolicy, Strategy
-
-SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(

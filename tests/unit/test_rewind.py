@@ -6,14 +6,12 @@ import pytest
 
 from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position, first_cursors, set_back
-from functions.domain.instants import SECOND
+from functions.domain.instants import HOUR, SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.scanner.leases import LEASE
 from functions.scanner.rewind import Rewinder, RewindReport
 from testkit.builders import NOON, a_timer
 from testkit.scheduler import World
-
-HOUR = timedelta(hours=1)
 
 
 @pytest.fixture

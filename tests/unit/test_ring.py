@@ -1,12 +1,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.domain.far_ring.alarm import Alarm
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.schedules.planning import ALARM_MARGIN
 from functions.domain.schedules.schedule import CronRule, Schedule
 from functions.domain.schedules.state import ScheduleState, Status
@@ -19,8 +18,6 @@ from testkit.observed import Watched
 from testkit.scheduler import World
 
 ON, REFUSED = Carried.ON, Carried.REFUSED
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 HOURLY = a_schedule()
 AHEAD = NOON + 80 * SECOND
 """When an alarm rings that the scanner meets at noon."""

@@ -12,7 +12,7 @@ import pytest
 from functions.domain.far_ring.cursor import OwnCursor, Position, first_cursors
 from functions.domain.far_ring.fairness import MIN_QUANTUM, ROUNDS_A_TICK
 from functions.domain.far_ring.timer_key import timer_key
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import DAY, MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEDGER_LIFE, RENEW_AFTER, TIMER_LIFE, LedgerRow
 from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -275,9 +275,6 @@ def test_a_capped_tenant_for_which_there_is_no_room_has_its_turn_in_the_stream(
     world.plans.plans = {"capped": TenantPlan(execution_rate=1)}
 
     assert world.scan().sent == 3
-
-
-DAY = timedelta(days=1)
 
 
 def test_a_pause_outlasts_the_life_of_a_row(world: World):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidSchedule, ScheduleBusy
-from functions.domain.instants import MILLISECOND, to_seconds
+from functions.domain.instants import HOUR, MILLISECOND, to_seconds
 from functions.domain.schedules.changes import activated, stopped
 from functions.domain.schedules.load import LoadLimits
 from functions.domain.schedules.schedule import Schedule
@@ -16,7 +16,6 @@ from testkit.builders import NOON, a_link, a_schedule, an_occurrence_timer, ever
 from testkit.fakes import InMemoryScheduleStore
 from testkit.scheduler import World
 
-HOUR = timedelta(hours=1)
 MINUTELY = a_schedule(rule=every(minutes=1))
 FIRST = to_seconds(NOON)
 """The version of a schedule that is created at noon."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.errors import Undecodable
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -34,8 +34,6 @@ from functions.domain.schedules.schedule import (
 )
 from functions.domain.targets.options import USUAL, Method, TargetOptions
 from testkit.builders import NOON, a_schedule, a_template, every
-
-HOUR = timedelta(hours=1)
 
 EVERYTHING = Schedule(
     tenant="acme",

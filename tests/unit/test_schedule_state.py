@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.instants import MILLISECOND, SECOND, to_seconds
+from functions.domain.instants import HOUR, MILLISECOND, SECOND, to_seconds
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.schedules.state import MOST_CUTS, Cut, ScheduleState, Status, changed
 from testkit.builders import NOON, a_link, a_state
 
-HOUR = timedelta(hours=1)
 STATE = a_state(version=3, cuts=(Cut(1, NOON - HOUR), Cut(2, NOON), Cut(3, NOON + HOUR)))
 
 

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.retry import MAX_BACKOFF, RetryPolicy, Strategy
 from testkit.builders import NOON, a_timer
-
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 
 
 def an_attempt(*, attempt: int = 1, spent: int = 0, **retry: Any) -> Timer:

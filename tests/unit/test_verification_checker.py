@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import State
@@ -16,8 +17,6 @@ from testkit.builders import NOON
 from verification.checker import Invariant, judge
 from verification.history import Answer, Call, Cancel, DeadLetterSeen, Fires, History, Job, Replay, Row
 
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 KEY = "acme#invoice"
 FIRE = f"acme#{identity_of('nightly', NOON)}"
 AT_LEAST, AT_MOST = Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE

@@ -1,14 +1,12 @@
 """The target of a run on the local stack: what it does with a call, and what it remembers."""
 
 import socket
-from datetime import timedelta
 from http import HTTPStatus
 
+from functions.domain.instants import SECOND
 from testkit.builders import NOON
 from verification.history import Answer
 from verification.sink import SLOW_TIMEOUT, Manner, Sink
-
-SECOND = timedelta(seconds=1)
 
 
 def headers(*, attempt: int = 1, fence: int = 1) -> dict[str, str]:

@@ -3,6 +3,7 @@ from datetime import date, datetime, time, timedelta
 import pytest
 
 from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import MINUTE
 from functions.domain.schedules.schedule import Calendar, CronRule, Poisson, Weekday, Window, WindowMode
 from functions.domain.schedules.windows import (
     LONGEST,
@@ -18,7 +19,6 @@ from testkit.builders import a_schedule
 from tests.wall_clock import on_the_wall, utc
 
 BERLIN = "Europe/Berlin"
-MINUTE = timedelta(minutes=1)
 WORKING_DAYS = frozenset(day for day in Weekday if day < Weekday.SAT)
 WEEKEND = frozenset(Weekday) - WORKING_DAYS
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import Undecodable
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Payload, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
@@ -39,8 +39,6 @@ from testkit.builders import (
 from testkit.observed import DeathError
 from testkit.scheduler import World, pass_time
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 LATER = NOON + HOUR
 END = LATER + 5 * MINUTE
 TAG = "team:billing"

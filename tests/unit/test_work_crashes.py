@@ -4,12 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 
 from functions.domain.far_ring.cursor import first_cursors
-from functions.domain.instants import SECOND
+from functions.domain.instants import HOUR, MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
@@ -20,8 +20,6 @@ from testkit.builders import NOON, a_filter, a_timer, an_operation
 from testkit.observed import DeathError
 from testkit.scheduler import World, pass_time
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 LATER = NOON + HOUR
 END = NOON + 4 * HOUR
 RETRIES = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=HOUR, cap=HOUR)

@@ -16,6 +16,7 @@ from typing import Any
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.far_ring.timer_record import decode_envelope
+from functions.domain.instants import MINUTE
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.targets.options import TargetOptions
 from functions.domain.wheel import Wheel
@@ -34,7 +35,6 @@ from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit import fakes
 from testkit.fakes.ready_queue import received
 
-MINUTE = timedelta(minutes=1)
 _KEPT_BUCKETS = timedelta(hours=1)
 
 
