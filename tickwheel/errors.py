@@ -139,13 +139,8 @@ class ApiProblem(TickwheelError):
 
     def as_json(self) -> dict[str, Any]:
         """The problem as the scheduler words it, for a script to read."""
-        return {
-            "status": self.status,
-            "code": self.code,
-            "title": self.title,
-            "detail": self.detail,
-            "errors": [error.as_json() for error in self.errors],
-        }
+        members = {name: getattr(self, name) for name in ("status", "code", "title", "detail")}
+        return {**members, "errors": [error.as_json() for error in self.errors]}
 
 
 class NoPicture(TickwheelError):

@@ -144,8 +144,8 @@ class NewSchedule(JobFields):
         if body.get("status") not in (None, "active"):
             message = "would be lost, and the schedule would go on: leave it out if that is meant"
             reader.problems.append(FieldProblem("status", message, body["status"]))
-        job = reader.take("job", _parse_job) or {}
         own = reader.take_all((name for name in names_of(cls) if name not in _JOB), _PARSERS)
+        job = reader.take("job", _parse_job) or {}
         reader.refuse_the_rest("a schedule")
         values = {"id": None, "tenant": None, "target": None, **own, **job}
         # A rule that could not be read is there all the same.

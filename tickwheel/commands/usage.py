@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from tickwheel.client.tenants import Cap, Figures, ScheduleLoad, Usage
 from tickwheel.commands.api import Api
 from tickwheel.commands.tenants import TenantArgument, group
+from tickwheel.screens.tables import plain_table
 
 _FIGURES = tuple(field.name for field in fields(Figures))
 
@@ -53,10 +54,9 @@ def _limit(limit: float | str) -> str:
 
 
 def _table(found: Usage) -> Table:
-    table = Table(box=None, pad_edge=False, show_footer=True)
-    table.add_column("day", footer=f"{found.first} to {found.last}")
-    for name in _FIGURES:
-        table.add_column(name, justify="right", footer=f"{getattr(found.total, name):,}")
+    totals = (Column(name, justify="right", footer=f"{getattr(found.total, name):,}") for name in _FIGURES)
+    table = plain_table(Column("day", footer=f"{found.first} to {found.last}"), *totals)
+    table.show_footer = True
     for day, figures in found.days.items():
         table.add_row(day.isoformat(), *(f"{getattr(figures, name):,}" for name in _FIGURES))
     return table

@@ -56,9 +56,8 @@ def operation_table(operation: Operation) -> Table:
 
 def examples_table(operation: Operation) -> Table:
     """The jobs that it shows, and why each was refused."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for _ in range(3):
-        table.add_column(overflow="fold")
+    table = plain_table(*folded("", "", ""))
+    table.show_header = False
     for example in operation.examples:
         table.add_row(escape(example.job_id), escape(example.code or ""), escape(example.detail or ""))
     return table

@@ -8,12 +8,13 @@ from datetime import timedelta
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tickwheel.client.health import ClassHealth, Health
 from tickwheel.client.pulse import FIGURES, Lag, Minute, Pulse, Standout
 from tickwheel.screens.status import duration
+from tickwheel.screens.tables import plain_table, right
 
 # Okabe and Ito's palette, which colour-blind people can distinguish; each comes with its mark.
 _STATUS = {
@@ -65,12 +66,13 @@ def _where(health: Health) -> str:
 
 def _rates(pulse: Pulse) -> Table:
     """A second of the last whole minute, beside what has come in the minute that runs."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("a second", min_width=11)
-    table.add_column(f"at {pulse.last.at:%H:%M}", justify="right", min_width=9)
-    table.add_column("peak", justify="right", min_width=9, style=_QUIET)
-    table.add_column(f"{len(pulse.minutes) - 1} minutes and this", no_wrap=True)
-    table.add_column("so far in this", justify="right")
+    table = plain_table(
+        Column("a second", min_width=11),
+        Column(f"at {pulse.last.at:%H:%M}", justify="right", min_width=9),
+        Column("peak", justify="right", min_width=9, style=_QUIET),
+        Column(f"{len(pulse.minutes) - 1} minutes and this", no_wrap=True),
+        *right("so far in this"),
+    )
     for figure in FIGURES:
         rates = [minute.rate(figure) for minute in pulse.minutes]
         is_trouble = figure in _TROUBLE and bool(getattr(pulse.last, figure))
@@ -93,11 +95,9 @@ def _rates(pulse: Pulse) -> Table:
 
 
 def _classes(health: Health) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("class", style="bold")
-    for heading in ("depth", "waiting", "behind", "attempts", "p50", "p95", "p99", "p99.9"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
+    headings = ("depth", "waiting", "behind", "attempts", "p50", "p95", "p99", "p99.9")
+    counts = (Column(heading, justify="right", no_wrap=True) for heading in headings)
+    table = plain_table(Column("class", style="bold"), *counts, Column())
     for each in health.classes:
         lag = health.pulse.lags.get(each.priority)
         table.add_row(
@@ -119,8 +119,8 @@ def _lag_cells(lag: Lag | None) -> tuple[str, ...]:
 
 def _tenants(pulse: Pulse) -> Table:
     """Those with the most, side by side."""
-    table = Table(box=None, pad_edge=False)
     ranks = {"attempts": pulse.executions, "failures": pulse.failures, "refused": pulse.refusals}
+    table = plain_table()
     for heading in ranks:
         table.add_column(f"most {heading}", max_width=17, no_wrap=True, overflow="ellipsis")
         table.add_column("", justify="right", min_width=5)
