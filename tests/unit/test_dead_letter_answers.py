@@ -25,7 +25,7 @@ from functions.domain.errors import PayloadGone
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import Precision, Priority
 from functions.domain.jobs.occurrence import Occurrence
-from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
 from functions.domain.targets.options import Method, TargetOptions
 from functions.ports.dead_letters import DeadLetter
@@ -77,7 +77,7 @@ def test_a_job_is_told_as_it_was_asked_for_but_for_the_values_of_its_headers():
         options=options,
         tags=("eu",),
         occurrence=fire,
-        retry=RetryPolicy(attempts=2, max_age=timedelta(hours=2)),
+        retry=RetryPolicy(strategy=Strategy.DECORRELATED_JITTER, attempts=2, max_age=timedelta(hours=2)),
     )
 
     told = inspected_body(Inspected(letter=a_dead_letter(timer)))["job"]

@@ -26,6 +26,7 @@ from functions.domain.jobs.job import Payload, Priority, Timer
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.state import Link
 from functions.domain.targets.options import USUAL as USUAL_OPTIONS
 from functions.domain.targets.options import Method, TargetOptions
@@ -36,7 +37,7 @@ def a_packed(raw: bytes) -> str:
     return base64.b85encode(zlib.compress(raw)).decode()
 
 
-USUAL = {"retry": RetryPolicy(), "timeout": timedelta(seconds=30)}
+USUAL = {"retry": STORED.retry, "timeout": timedelta(seconds=30)}
 
 
 def test_a_record_leaves_out_what_is_usual():
@@ -280,7 +281,7 @@ class TestOptions:
 
         timer = decode_timer(json.dumps(record), tenant="acme")
 
-        assert (timer.job.options, timer.job.tags, timer.job.retry) == (USUAL_OPTIONS, (), RetryPolicy())
+        assert (timer.job.options, timer.job.tags, timer.job.retry) == (USUAL_OPTIONS, (), STORED.retry)
         assert (timer.spent, timer.counted_from) == (0, None)
 
     def test_what_the_headers_of_a_spoiled_record_hold_is_not_repeated(self):

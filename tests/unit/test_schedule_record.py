@@ -145,9 +145,8 @@ def test_a_schedule_with_everything_is_read_as_it_was_written():
 
 
 def test_what_is_usual_is_left_out():
-    schedule = Schedule(
-        tenant="acme", schedule_id="nightly", rule=CronRule("0 2 * * *"), job=JobTemplate(target="handler:report")
-    )
+    job = JobTemplate(target="handler:report", retry=STORED.retry)
+    schedule = Schedule(tenant="acme", schedule_id="nightly", rule=CronRule("0 2 * * *"), job=job)
 
     assert encode_schedule(schedule) == {"cron": "0 2 * * *", "job": {"target": "handler:report"}}
     assert round_trip(schedule) == schedule
