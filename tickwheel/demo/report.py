@@ -8,12 +8,13 @@ from typing import Any
 
 from rich import box
 from rich.console import Group
-from rich.table import Table
+from rich.table import Column, Table
 
 from tickwheel.demo.fires import FiresVerdict, JudgedSchedule
 from tickwheel.demo.judge import JudgedJob, Outcome, Verdict, percentile
 from tickwheel.demo.schedules import OWN_TENANT
 
+_LAGS = ("lag p50", "p99 ms")
 _TENANTS_SHOWN = 15
 _MILLISECOND = timedelta(milliseconds=1)
 _LAG_PERCENTS = (50, 95, 99)
@@ -45,13 +46,15 @@ def as_json(verdict: Verdict, fires: FiresVerdict, *, wall: timedelta) -> str:
     )
 
 
+def _table(first: str, *counts: str, lags: Sequence[str] = ()) -> Table:
+    """The first column is the one that gives way on a narrow terminal."""
+    numbers = [Column(heading, justify="right", no_wrap=True) for heading in counts]
+    numbers += [Column(heading, justify="right", no_wrap=True, style="cyan") for heading in lags]
+    return Table(Column(first, overflow="ellipsis"), *numbers, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+
+
 def _by_tenant_and_ring(jobs: Sequence[JudgedJob]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("tenant", overflow="ellipsis")  # the one that gives way on a narrow terminal
-    for heading in ("jobs", "delivered", "retries", "dead", "lost"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("lag p50", "p99 ms"):
-        table.add_column(heading, justify="right", no_wrap=True, style="cyan")
+    table = _table("tenant", "jobs", "delivered", "retries", "dead", "lost", lags=_LAGS)
     groups: dict[str, list[JudgedJob]] = {}
     for each in jobs:
         groups.setdefault(each.job.tenant, []).append(each)
@@ -73,10 +76,7 @@ def _by_tenant_and_ring(jobs: Sequence[JudgedJob]) -> Table:
 
 
 def _by_outcome(jobs: Sequence[JudgedJob]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("outcome", no_wrap=True)
-    for heading in ("jobs", "to the sink", "to the handler"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _table("outcome", "jobs", "to the sink", "to the handler")
     for outcome in Outcome:
         those = [each for each in jobs if each.outcome is outcome]
         if those:
@@ -86,12 +86,7 @@ def _by_outcome(jobs: Sequence[JudgedJob]) -> Table:
 
 
 def _by_schedule(schedules: Sequence[JudgedSchedule]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("schedules", overflow="ellipsis")
-    for heading in ("imported", "fires due", "arrived", "lost"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("lag p50", "p99 ms"):
-        table.add_column(heading, justify="right", no_wrap=True, style="cyan")
+    table = _table("schedules", "imported", "fires due", "arrived", "lost", lags=_LAGS)
     own = [each for each in schedules if each.schedule.tenant == OWN_TENANT]
     _add_schedules(table, "of the example", [each for each in schedules if each not in own])
     for each in own:
