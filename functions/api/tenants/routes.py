@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler import Response
 from functions.api.http.access import OPERATORS, TENANT_ID
 from functions.api.http.answers import answer
 from functions.api.http.reading import Request
-from functions.api.http.route import Routes
+from functions.api.http.route import Declaration, Routes
 from functions.api.tenants.answers import status_body, tenant_body, tenants_body, usage_body, webhook_keys_body
 from functions.api.tenants.manager import TenantManager
 from functions.api.tenants.requests import (
@@ -31,6 +31,14 @@ routes = Routes("a tenant")
 
 
 _OF_CHANGES = (InvalidJob, TenantDeleted, TenantChanged, TenantBusy)
+_TURN: Declaration = {
+    "access": OPERATORS,
+    "body": TurnBody,
+    "is_body_required": False,
+    "refuses": (*_OF_CHANGES, TenantClosed),
+    "answers": {200: "Tenant"},
+}
+_TURN_OF_STAGE: Declaration = {**_TURN, "refuses": (TenantChanged, TenantBusy), "answers": {200: "StageStatus"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,40 +97,19 @@ def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Re
     return answer(HTTPStatus.ACCEPTED, tenant_body(standing))
 
 
-@routes.route(
-    "POST /v1/tenants/{id}:pause",
-    access=OPERATORS,
-    body=TurnBody,
-    is_body_required=False,
-    refuses=(*_OF_CHANGES, TenantClosed),
-    answers={200: "Tenant"},
-)
+@routes.route("POST /v1/tenants/{id}:pause", **_TURN)
 def pause_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Let nothing of a tenant be promoted or called."""
     return _turn(services, request, tenant, TenantStatus.PAUSED)
 
 
-@routes.route(
-    "POST /v1/tenants/{id}:resume",
-    access=OPERATORS,
-    body=TurnBody,
-    is_body_required=False,
-    refuses=(*_OF_CHANGES, TenantClosed),
-    answers={200: "Tenant"},
-)
+@routes.route("POST /v1/tenants/{id}:resume", **_TURN)
 def resume_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Let a tenant that is paused, or drained, go on."""
     return _turn(services, request, tenant, TenantStatus.ACTIVE)
 
 
-@routes.route(
-    "POST /v1/tenants/{id}:drain",
-    access=OPERATORS,
-    body=TurnBody,
-    is_body_required=False,
-    refuses=(*_OF_CHANGES, TenantClosed),
-    answers={200: "Tenant"},
-)
+@routes.route("POST /v1/tenants/{id}:drain", **_TURN)
 def drain_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Take nothing in for a tenant any more; what it has runs."""
     return _turn(services, request, tenant, TenantStatus.DRAINING)
@@ -152,27 +139,13 @@ def get_usage(services: TenantServices, request: Request, tenant: str) -> Respon
     return answer(HTTPStatus.OK, usage_body(services.manager.used(tenant, first=query.first, last=query.last)))
 
 
-@routes.route(
-    "POST /v1/pause",
-    access=OPERATORS,
-    body=TurnBody,
-    is_body_required=False,
-    refuses=(TenantChanged, TenantBusy),
-    answers={200: "StageStatus"},
-)
+@routes.route("POST /v1/pause", **_TURN_OF_STAGE)
 def pause_stage(services: TenantServices, request: Request) -> Response[str]:
     """Let nothing of any tenant be promoted or called."""
     return _turn_stage(services, request, TenantStatus.PAUSED)
 
 
-@routes.route(
-    "POST /v1/resume",
-    access=OPERATORS,
-    body=TurnBody,
-    is_body_required=False,
-    refuses=(TenantChanged, TenantBusy),
-    answers={200: "StageStatus"},
-)
+@routes.route("POST /v1/resume", **_TURN_OF_STAGE)
 def resume_stage(services: TenantServices, request: Request) -> Response[str]:
     """End the pause of all tenants."""
     return _turn_stage(services, request, TenantStatus.ACTIVE)
