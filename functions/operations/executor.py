@@ -263,7 +263,7 @@ class _Turn:
         # A page at a time: a turn lasts minutes, and the next one after a crash finds these jobs done and reports nothing about them.
         operator.audit.flush()
         if done:
-            operator.journal.event("operation_acted", **self._name(), jobs=done)
+            operator.journal.event("operation_acted", **self.operation.log_keys, jobs=done)
         refused = [answer for answer in answers if isinstance(answer, Example)]
         unplaced = [answer for answer in refused if answer.code == NOT_PLACED]
         faults = [_told(answer) for answer in answers if isinstance(answer, Exception)]
@@ -330,7 +330,7 @@ class _Turn:
         self.has_ended = True
         self.operator.journal.event(
             "operation_ended",
-            **self._name(),
+            **self.operation.log_keys,
             state=state.value,
             matched=progress.matched,
             done=progress.done,
@@ -362,18 +362,8 @@ class _Turn:
             self.operator.operations.save(self.operation, lease_until=None)
 
     def _tell_failure(self, error: str) -> None:
-        self.operator.journal.event("operation_failed", **self._name(), error=error)
+        self.operator.journal.event("operation_failed", **self.operation.log_keys, error=error)
         self.operator.journal.count("operation_failures")
-
-    def _name(self) -> dict[str, object]:
-        operation = self.operation
-        return {
-            "operation": operation.operation_id,
-            "tenant": operation.tenant,
-            "action": operation.action.value,
-            "caller": operation.caller,
-            "dry_run": operation.dry_run,
-        }
 
 
 def _told(error: Exception) -> str:

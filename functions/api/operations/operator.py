@@ -119,7 +119,7 @@ class OperationManager:
         if met is not None and met.created_at != operation.created_at:
             return self._accepted_before(_same(met, asked), caller=caller)
         self._note(Deeds.OPERATION_ACCEPT, operation, caller=caller, before=None)
-        self.journal.event("operation_accepted", **_name(operation), **_described(operation))
+        self.journal.event("operation_accepted", **operation.log_keys, **_described(operation))
         self._wake(operation)
         return operation
 
@@ -149,7 +149,7 @@ class OperationManager:
             raise OperationNotFound(tenant, operation_id)
         self._note(Deeds.OPERATION_STOP, operation, caller=caller, before=None)
         if not operation.state.is_over:
-            self.journal.event("operation_stop_requested", **_name(operation) | {"caller": caller})
+            self.journal.event("operation_stop_requested", **operation.log_keys | {"caller": caller})
             self._wake(operation)
         return operation
 
@@ -159,7 +159,7 @@ class OperationManager:
         return operation
 
     def _note(self, action: Deeds, operation: Operation, *, caller: str, before: Mapping[str, object] | None) -> None:
-        after = {**_name(operation), **_described(operation), **_standing(operation)}
+        after = {**operation.log_keys, **_described(operation), **_standing(operation)}
         self.audit.note(
             Deed(
                 action=action,
@@ -210,7 +210,7 @@ class OperationManager:
         try:
             self.waker.wake()
         except Exception as error:  # noqa: BLE001  nothing depends on it
-            self.journal.event("waking_failed", **_name(operation), error=fault_of(error))
+            self.journal.event("waking_failed", **operation.log_keys, error=fault_of(error))
 
 
 def _filter_of(asked: Asked, *, now: datetime) -> JobFilter:
@@ -246,16 +246,6 @@ def _checked(tenant: str, operation_id: str) -> tuple[str, str]:
 def _digest(tenant: str, key: str) -> str:
     """100 bits of it, so that two keys of a tenant do not meet."""
     return hashlib.blake2b(f"{tenant}#{key}".encode(), digest_size=13).hexdigest()
-
-
-def _name(operation: Operation) -> dict[str, object]:
-    return {
-        "operation": operation.operation_id,
-        "tenant": operation.tenant,
-        "action": operation.action.value,
-        "caller": operation.caller,
-        "dry_run": operation.dry_run,
-    }
 
 
 def _standing(operation: Operation) -> dict[str, object]:

@@ -274,6 +274,17 @@ class Operation:
         """Whose jobs are selected."""
         return self.wanted.tenant
 
+    @property
+    def log_keys(self) -> dict[str, object]:
+        """What each line of the log about it begins with."""
+        return {
+            "operation": self.operation_id,
+            "tenant": self.tenant,
+            "action": self.action.value,
+            "caller": self.caller,
+            "dry_run": self.dry_run,
+        }
+
     def has_moved(self, identity: str) -> bool:
         """Whether it gave a job that identity."""
         return self.operation_id in movers_of(identity)
