@@ -87,17 +87,7 @@ def a_job(*, due_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: A
 
 def with_check(job_id: JobId, *, secret: bytes = ID_SECRET) -> JobId:
     """The id whose identity ends with its check; `job_id` has the identity without it."""
-    check = check_of(
-        tenant=job_id.tenant,
-        priority=job_id.priority,
-        delivery=job_id.delivery,
-        bucket=job_id.bucket,
-        shard=job_id.shard,
-        due_at=job_id.due_at,
-        identity=job_id.identity,
-        secret=secret,
-    )
-    return replace(job_id, identity=job_id.identity + check)
+    return replace(job_id, identity=job_id.identity + check_of(job_id, secret=secret))
 
 
 def a_timer(*, due_at: datetime = NOON, attempt: int = 1, backoff: timedelta = timedelta(0), **overrides: Any) -> Timer:

@@ -19,35 +19,19 @@ from functions.ports.shards import ShardStore
 from functions.ports.targets import BreakerStore, PermitStore
 from functions.ports.tenants import PendingStore, RateStore, TenantStore, UsageStore
 from functions.ports.timers import TimerStore
-from testkit.fakes import (
-    FakeClock,
-    InMemoryBreakerStore,
-    InMemoryDeadLetters,
-    InMemoryLedger,
-    InMemoryOperationStore,
-    InMemoryPayloadStore,
-    InMemoryPendingStore,
-    InMemoryPermitStore,
-    InMemoryRateStore,
-    InMemoryReadyQueue,
-    InMemoryScheduleStore,
-    InMemoryShardStore,
-    InMemoryTenantStore,
-    InMemoryTimerStore,
-    InMemoryUsageStore,
-)
+from testkit import fakes
 from testkit.world.history import History
 
 
 class KeptByAll(Protocol):
     """What outlives every process of a world, and all that is promised is looked up in."""
 
-    clock: FakeClock
+    clock: fakes.FakeClock
     timers: SeenTimers
-    ready: InMemoryReadyQueue
+    ready: fakes.InMemoryReadyQueue
     ledger: SeenLedger
     shards: SeenShards
-    payloads: InMemoryPayloadStore
+    payloads: fakes.InMemoryPayloadStore
     history: History
 
     @property
@@ -162,15 +146,15 @@ class Stores:
     cut_short: Callable[[Make, Die], Any] = whole
 
 
-MakeStores = Callable[[Wheel, FakeClock], Stores]
+MakeStores = Callable[[Wheel, fakes.FakeClock], Stores]
 """Empty ones, for one world."""
 
 
-def in_memory(wheel: Wheel, clock: FakeClock) -> Stores:
+def in_memory(wheel: Wheel, clock: fakes.FakeClock) -> Stores:
     """The fakes."""
-    dead_letters = InMemoryDeadLetters()
-    ledger = InMemoryLedger(skew=wheel.skew, dead_letters=dead_letters)
-    timers = InMemoryTimerStore(wheel=wheel, ledger=ledger, clock=clock)
+    dead_letters = fakes.InMemoryDeadLetters()
+    ledger = fakes.InMemoryLedger(skew=wheel.skew, dead_letters=dead_letters)
+    timers = fakes.InMemoryTimerStore(wheel=wheel, ledger=ledger, clock=clock)
 
     def expire(now: datetime) -> None:
         ledger.expire(now)
@@ -180,14 +164,14 @@ def in_memory(wheel: Wheel, clock: FakeClock) -> Stores:
         ledger=ledger,
         dead_letters=dead_letters,
         timers=timers,
-        shards=InMemoryShardStore(),
-        schedules=InMemoryScheduleStore(),
-        operations=InMemoryOperationStore(),
-        breakers=InMemoryBreakerStore(),
-        rates=InMemoryRateStore(),
-        permits=InMemoryPermitStore(),
-        tenants=InMemoryTenantStore(),
-        usage=InMemoryUsageStore(),
-        pending=InMemoryPendingStore(),
+        shards=fakes.InMemoryShardStore(),
+        schedules=fakes.InMemoryScheduleStore(),
+        operations=fakes.InMemoryOperationStore(),
+        breakers=fakes.InMemoryBreakerStore(),
+        rates=fakes.InMemoryRateStore(),
+        permits=fakes.InMemoryPermitStore(),
+        tenants=fakes.InMemoryTenantStore(),
+        usage=fakes.InMemoryUsageStore(),
+        pending=fakes.InMemoryPendingStore(),
         expire=expire,
     )

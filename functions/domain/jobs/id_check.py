@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from datetime import datetime
+from dataclasses import replace
 
 from functions.domain.instants import to_ms
-from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.jobs.job_id import JobId
 
 SECRET_BYTES = 32
@@ -25,41 +24,19 @@ CHECK_LENGTH = 16
 _PERSON = b"tickwheel job id"
 
 
-def check_of(
-    *,
-    tenant: str,
-    priority: Priority,
-    delivery: Delivery,
-    bucket: int,
-    shard: int,
-    due_at: datetime,
-    identity: str,
-    secret: bytes,
-) -> str:
-    """What stands behind `identity` in the id of these parts. Raises ValueError for what is no secret."""
+def check_of(job_id: JobId, *, secret: bytes) -> str:
+    """What stands behind the identity of an id that has no check yet. Raises ValueError for what is no secret."""
     if len(secret) != SECRET_BYTES:
         raise ValueError(
             f"the secret of ids has {len(secret)} bytes, not {SECRET_BYTES}"
         )  # without it anybody makes ids
     # No part has a ~ in it, so no two ids have one text.
-    text = f"{tenant}~{priority:d}~{delivery}~{bucket}~{shard}~{to_ms(due_at)}~{identity}"
+    where = f"{job_id.bucket}~{job_id.shard}~{to_ms(job_id.due_at)}"
+    text = f"{job_id.tenant}~{job_id.priority:d}~{job_id.delivery}~{where}~{job_id.identity}"
     return hashlib.blake2b(text.encode(), digest_size=CHECK_BYTES, key=secret, person=_PERSON).hexdigest()
 
 
 def has_check(job_id: JobId, *, secret: bytes) -> bool:
     """Whether the identity of an id ends with its check, and so nothing of it was changed. It takes as long whatever differs."""
     identity, check = job_id.identity[:-CHECK_LENGTH], job_id.identity[-CHECK_LENGTH:]
-    return hmac.compare_digest(check.encode(), _check(job_id, identity, secret=secret).encode())
-
-
-def _check(job_id: JobId, identity: str, *, secret: bytes) -> str:
-    return check_of(
-        tenant=job_id.tenant,
-        priority=job_id.priority,
-        delivery=job_id.delivery,
-        bucket=job_id.bucket,
-        shard=job_id.shard,
-        due_at=job_id.due_at,
-        identity=identity,
-        secret=secret,
-    )
+    return hmac.compare_digest(check.encode(), check_of(replace(job_id, identity=identity), secret=secret).encode())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.domain.trace import Trace
@@ -52,18 +53,7 @@ def job_of(
     """
     due_at = from_ms(to_ms(submission.due_at))
     bucket, shard = wheel.bucket_of(due_at), wheel.shard_of(submission.tenant, identity, subshards=subshards)
-    if id_secret is not None:
-        identity += check_of(
-            tenant=submission.tenant,
-            priority=submission.priority,
-            delivery=submission.delivery,
-            bucket=bucket,
-            shard=shard,
-            due_at=due_at,
-            identity=identity,
-            secret=id_secret,
-        )
-    return Job(
+    job = Job(
         tenant=submission.tenant,
         identity=identity,
         bucket=bucket,
@@ -81,6 +71,7 @@ def job_of(
         tags=submission.tags,
         trace=submission.trace,
     )
+    return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
 
 
 def submission_of(job: Job, *, due_at: datetime) -> Submission:
