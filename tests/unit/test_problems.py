@@ -6,45 +6,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-import functions.domain.errors as tree
 from functions.api.http.problem_table import TABLE
 from functions.api.http.problems import Misshapen, problem, problem_of
 from functions.api.http.requests import Rules
 from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.schedules.requests import TenantQuery
-from functions.domain.errors import (
-    AlreadySettled,
-    Busy,
-    ClockSkewed,
-    DeadLetterNotFound,
-    Forbidden,
-    InvalidDeadLetterId,
-    InvalidInput,
-    InvalidJob,
-    InvalidJobId,
-    InvalidSchedule,
-    JobBusy,
-    JobNotFailed,
-    JobNotFound,
-    KeyReused,
-    NotPlaced,
-    NotReplayable,
-    OperationNotFound,
-    PayloadGone,
-    PriorityNotAllowed,
-    ScheduleBusy,
-    ScheduleNotFound,
-    TenantBusy,
-    TenantChanged,
-    TenantClosed,
-    TenantDeleted,
-    TickwheelError,
-    TooCostly,
-    TooLate,
-    TooManyOperations,
-    Undecodable,
-    WheelChanged,
-)
+from functions.domain import errors
 from functions.domain.instants import SECOND
 from testkit.builders import NOON
 
@@ -52,37 +19,37 @@ from testkit.builders import NOON
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (InvalidInput("is bad"), 422, "invalid_input"),
-        (KeyReused("j1~x"), 409, "key_reused"),
-        (KeyReused("o1", kind="operation"), 409, "key_reused"),
-        (InvalidJobId("x"), 404, "not_a_job_id"),
-        (JobNotFound("j1~x"), 404, "job_not_found"),
-        (ScheduleNotFound("acme", "nightly"), 404, "schedule_not_found"),
-        (InvalidDeadLetterId("x"), 404, "not_a_letter_id"),
-        (DeadLetterNotFound("d1~x"), 404, "letter_not_found"),
-        (OperationNotFound("acme", "o1"), 404, "operation_not_found"),
-        (TooManyOperations("acme", limit=10, retry_after=60 * SECOND), 429, "too_many_operations"),
-        (NotReplayable("d1~x", "it holds no job"), 409, "not_replayable"),
-        (PayloadGone("d1~x"), 409, "payload_gone"),
-        (JobNotFailed("d1~x", state="running"), 409, "job_not_failed"),
-        (ScheduleBusy("nightly"), 409, "schedule_busy"),
-        (JobBusy("j1~x"), 409, "job_busy"),
-        (Busy(), 409, "busy"),
-        (Forbidden("ann", tenant="acme", remedy="ask"), 403, "forbidden"),
-        (TenantBusy("tenant acme"), 409, "tenant_busy"),
-        (TenantChanged("tenant acme", seen=1, version=2), 409, "tenant_changed"),
-        (TenantDeleted("acme", is_over=True), 409, "tenant_deleted"),
-        (TenantClosed("acme", "draining"), 409, "tenant_closed"),
-        (PriorityNotAllowed("acme", priority="high", top="low"), 422, "priority_not_allowed"),
-        (AlreadySettled("j1~x", state="failed"), 409, "already_settled"),
-        (TooLate("j1~x"), 409, "too_late"),
-        (NotPlaced(["throttled"]), 503, "not_placed"),
-        (WheelChanged("BUCKET"), 500, "internal"),
-        (Undecodable("?"), 500, "internal"),
-        (ClockSkewed(offset=timedelta(seconds=40), limit=timedelta(seconds=30)), 500, "internal"),
+        (errors.InvalidInput("is bad"), 422, "invalid_input"),
+        (errors.KeyReused("j1~x"), 409, "key_reused"),
+        (errors.KeyReused("o1", kind="operation"), 409, "key_reused"),
+        (errors.InvalidJobId("x"), 404, "not_a_job_id"),
+        (errors.JobNotFound("j1~x"), 404, "job_not_found"),
+        (errors.ScheduleNotFound("acme", "nightly"), 404, "schedule_not_found"),
+        (errors.InvalidDeadLetterId("x"), 404, "not_a_letter_id"),
+        (errors.DeadLetterNotFound("d1~x"), 404, "letter_not_found"),
+        (errors.OperationNotFound("acme", "o1"), 404, "operation_not_found"),
+        (errors.TooManyOperations("acme", limit=10, retry_after=60 * SECOND), 429, "too_many_operations"),
+        (errors.NotReplayable("d1~x", "it holds no job"), 409, "not_replayable"),
+        (errors.PayloadGone("d1~x"), 409, "payload_gone"),
+        (errors.JobNotFailed("d1~x", state="running"), 409, "job_not_failed"),
+        (errors.ScheduleBusy("nightly"), 409, "schedule_busy"),
+        (errors.JobBusy("j1~x"), 409, "job_busy"),
+        (errors.Busy(), 409, "busy"),
+        (errors.Forbidden("ann", tenant="acme", remedy="ask"), 403, "forbidden"),
+        (errors.TenantBusy("tenant acme"), 409, "tenant_busy"),
+        (errors.TenantChanged("tenant acme", seen=1, version=2), 409, "tenant_changed"),
+        (errors.TenantDeleted("acme", is_over=True), 409, "tenant_deleted"),
+        (errors.TenantClosed("acme", "draining"), 409, "tenant_closed"),
+        (errors.PriorityNotAllowed("acme", priority="high", top="low"), 422, "priority_not_allowed"),
+        (errors.AlreadySettled("j1~x", state="failed"), 409, "already_settled"),
+        (errors.TooLate("j1~x"), 409, "too_late"),
+        (errors.NotPlaced(["throttled"]), 503, "not_placed"),
+        (errors.WheelChanged("BUCKET"), 500, "internal"),
+        (errors.Undecodable("?"), 500, "internal"),
+        (errors.ClockSkewed(offset=timedelta(seconds=40), limit=timedelta(seconds=30)), 500, "internal"),
     ],
 )
-def test_an_error_is_told_by_the_nearest_row_of_the_table(error: TickwheelError, status: int, code: str):
+def test_an_error_is_told_by_the_nearest_row_of_the_table(error: errors.TickwheelError, status: int, code: str):
     told = problem_of(error)
 
     assert (told["status"], told["code"], told["type"]) == (status, code, f"urn:tickwheel:problem:{code}")
@@ -91,34 +58,38 @@ def test_an_error_is_told_by_the_nearest_row_of_the_table(error: TickwheelError,
 
 
 def test_every_error_of_the_tree_has_a_status():
-    errors = [kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, TickwheelError)]
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TickwheelError)
+    ]
 
-    assert len(errors) > 10
-    for kind in errors:
+    assert len(kinds) > 10
+    for kind in kinds:
         assert any(base in TABLE for base in kind.__mro__)
 
 
 def test_every_error_stands_in_the_tree_under_its_base():
-    errors = [kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, TickwheelError)]
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TickwheelError)
+    ]
     above: list[str] = []
     bases: dict[str, str] = {}
-    for line in (tree.__doc__ or "").splitlines():
+    for line in (errors.__doc__ or "").splitlines():
         found = re.match(r"^((?:│   |    )*(?:├── |└── )?)([A-Z]\w+)(?:  |$)", line)
         if found is not None:
             depth = len(found[1]) // 4
             above = [*above[:depth], found[2]]
             bases[found[2]] = above[depth - 1] if depth else ""
 
-    assert bases == {kind.__name__: "" if kind is TickwheelError else kind.__mro__[1].__name__ for kind in errors}
+    assert bases == {kind.__name__: "" if kind is errors.TickwheelError else kind.__mro__[1].__name__ for kind in kinds}
 
 
-@pytest.mark.parametrize("error", [Busy(), JobBusy("j1~x"), ScheduleBusy("nightly")])
-def test_what_others_are_changing_may_be_asked_for_again_in_a_second(error: TickwheelError):
+@pytest.mark.parametrize("error", [errors.Busy(), errors.JobBusy("j1~x"), errors.ScheduleBusy("nightly")])
+def test_what_others_are_changing_may_be_asked_for_again_in_a_second(error: errors.TickwheelError):
     assert problem_of(error)["retry_after"] == 1
 
 
 def test_what_is_too_costly_names_its_rule():
-    told = problem_of(TooCostly(field="rrule"))
+    told = problem_of(errors.TooCostly(field="rrule"))
 
     assert (told["status"], told["code"], told["errors"][0]["field"]) == (422, "too_costly", "rrule")
 
@@ -127,27 +98,32 @@ def test_codes_are_told_apart():
     rows = {row[1]: row for row in TABLE.values()}
 
     # A job that breaks a rule is one problem, whether its shape or its meaning was refused.
-    assert [kind for kind, (_, code, _) in TABLE.items() if code == "invalid_job"] == [ValidationError, InvalidJob]
+    assert [kind for kind, (_, code, _) in TABLE.items() if code == "invalid_job"] == [
+        ValidationError,
+        errors.InvalidJob,
+    ]
     assert len(rows) == len(TABLE) - 1
     assert set(TABLE.values()) == set(rows.values())
 
 
 def test_a_job_that_the_domain_refuses_is_told_like_one_that_its_shape_refuses():
-    told = problem_of(InvalidJob("is in the past", field="run_at", value="2027-03-01T11:00:00.000Z"))
+    told = problem_of(errors.InvalidJob("is in the past", field="run_at", value="2027-03-01T11:00:00.000Z"))
 
     assert (told["status"], told["code"], told["detail"]) == (422, "invalid_job", "run_at is in the past")
     assert told["errors"] == [{"field": "run_at", "message": "is in the past", "value": "2027-03-01T11:00:00.000Z"}]
 
 
 def test_a_schedule_that_the_domain_refuses_is_told_like_one_that_its_shape_refuses():
-    told = problem_of(InvalidSchedule("must be after start", field="end", value="2027-03-01T11:00:00.000Z"))
+    told = problem_of(errors.InvalidSchedule("must be after start", field="end", value="2027-03-01T11:00:00.000Z"))
 
     assert (told["status"], told["code"], told["detail"]) == (422, "invalid_schedule", "end must be after start")
     assert told["errors"] == [{"field": "end", "message": "must be after start", "value": "2027-03-01T11:00:00.000Z"}]
 
 
-@pytest.mark.parametrize(("told_as", "code"), [(InvalidSchedule, "invalid_schedule"), (InvalidInput, "invalid_input")])
-def test_a_misshapen_request_is_told_as_what_it_is(told_as: type[InvalidInput], code: str):
+@pytest.mark.parametrize(
+    ("told_as", "code"), [(errors.InvalidSchedule, "invalid_schedule"), (errors.InvalidInput, "invalid_input")]
+)
+def test_a_misshapen_request_is_told_as_what_it_is(told_as: type[errors.InvalidInput], code: str):
     with pytest.raises(ValidationError) as error:
         TenantQuery.model_validate({"tenant": "a b"})
 
@@ -158,7 +134,7 @@ def test_a_misshapen_request_is_told_as_what_it_is(told_as: type[InvalidInput], 
 
 
 def test_a_used_key_is_told_with_the_id_of_its_job():
-    assert problem_of(KeyReused("j1~x"))["id"] == "j1~x"
+    assert problem_of(errors.KeyReused("j1~x"))["id"] == "j1~x"
 
 
 def test_a_problem_may_have_members_of_its_own():
@@ -223,7 +199,7 @@ def test_a_batch_of_too_many_jobs_is_not_shown():
 
 
 def test_a_password_in_a_target_stays_in_its_own_request():
-    error = InvalidJob("must not carry a user name or password", field="target", value="https://…@example.com")
+    error = errors.InvalidJob("must not carry a user name or password", field="target", value="https://…@example.com")
 
     assert "secret" not in json.dumps(problem_of(error))
 

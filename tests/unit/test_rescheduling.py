@@ -10,16 +10,7 @@ import pytest
 
 from functions.api.http.requests import Rules
 from functions.api.jobs.requests import patched
-from functions.domain.errors import (
-    AlreadySettled,
-    InvalidJob,
-    JobBusy,
-    JobNotFound,
-    Moved,
-    NotChangeable,
-    NotPlaced,
-    TooLate,
-)
+from functions.domain import errors
 from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, format_instant
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LEDGER_LIFE, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
@@ -99,32 +90,32 @@ class TestRunningNow:
     def test_a_job_in_the_ready_queue_is_too_late_and_told_when_it_is_due(self, world: World):
         timer = a_placed(world, due_at=NOON + MINUTE)
 
-        with pytest.raises(TooLate, match=r"due at 2027-03-01T12:01:00\.000Z, and is in the ready queue"):
+        with pytest.raises(errors.TooLate, match=r"due at 2027-03-01T12:01:00\.000Z, and is in the ready queue"):
             run_now(world, timer)
 
     def test_a_job_that_is_due_is_too_late(self, world: World):
         timer = a_placed(world)
         world.clock.tick(HOUR)
 
-        with pytest.raises(TooLate, match="as soon as a worker is free"):
+        with pytest.raises(errors.TooLate, match="as soon as a worker is free"):
             run_now(world, timer)
 
     def test_a_job_that_somebody_has_let_run_is_on_its_way(self, world: World):
         timer = a_placed(world)
         run_now(world, timer)
 
-        with pytest.raises(TooLate, match="somebody has let it run now"):
+        with pytest.raises(errors.TooLate, match="somebody has let it run now"):
             run_now(world, timer)
 
     def test_a_job_whose_row_would_have_expired_is_not_found(self, world: World):
-        with pytest.raises(JobNotFound):
+        with pytest.raises(errors.JobNotFound):
             run_now(world, a_timer(due_at=NOON - ABSENT_IS_OVER - MILLISECOND))
 
     def test_what_the_queue_does_not_take_stays_in_the_far_ring(self, world: World):
         timer = a_placed(world)
         world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
 
-        with pytest.raises(NotPlaced):
+        with pytest.raises(errors.NotPlaced):
             run_now(world, timer)
         assert world.rows.get(job_id_of(timer.job)) == timer
 
@@ -184,7 +175,7 @@ class TestRunningARetryNow:
     def test_a_retry_that_is_near_is_too_late(self, world: World):
         timer = a_failed(world, retry=replace(RETRIES, base=MINUTE, cap=MINUTE))
 
-        with pytest.raises(TooLate, match="and is in the ready queue"):
+        with pytest.raises(errors.TooLate, match="and is in the ready queue"):
             run_now(world, timer)
 
     def test_a_retry_that_begins_meanwhile_is_running(self, world: World):
@@ -195,7 +186,7 @@ class TestRunningARetryNow:
                 following = world.timers.puts[-1][0]
                 world.ledger.claim(following, owner="w", lease_until=LATER, now=NOON)
 
-        with pytest.raises(TooLate, match="attempt 2 of it is running"):
+        with pytest.raises(errors.TooLate, match="attempt 2 of it is running"):
             run_now(world, timer, rescheduler=watched(world, before=begin))
 
     def test_a_retry_that_was_changed_meanwhile_is_to_be_looked_at_again(self, world: World):
@@ -206,7 +197,7 @@ class TestRunningARetryNow:
                 row = world.row(timer.job)
                 world.ledger.rows[timer.job.key] = replace(row, due_at=NOON + 2 * HOUR)
 
-        with pytest.raises(TooLate, match="changed by somebody else"):
+        with pytest.raises(errors.TooLate, match="changed by somebody else"):
             run_now(world, timer, rescheduler=watched(world, before=change))
         assert len(world.ready.sent) == 0
 
@@ -271,7 +262,7 @@ class TestMoving:
         assert found.state is State.MOVED
         assert found.row.moved_to
         assert world.finder().find(parse_job_id(found.row.moved_to)).state is State.SCHEDULED
-        with pytest.raises(Moved):
+        with pytest.raises(errors.Moved):
             world.rescheduler().change(ids[1], editing(world, delay=7_200))
 
     def test_from_the_id_that_a_job_was_submitted_with_it_is_one_step_to_the_newest(self, world: World):
@@ -302,7 +293,7 @@ class TestMoving:
         timer = a_placed(world)
         moved = change(world, timer, delay=7_200)
 
-        with pytest.raises(Moved) as told:
+        with pytest.raises(errors.Moved) as told:
             world.canceller().cancel(job_id_of(timer.job))
         assert told.value.moved_to == str(moved.job_id)
         assert world.canceller().cancel(moved.job_id)
@@ -318,7 +309,7 @@ class TestMoving:
         world.ledger.expire(world.clock.now())
 
         assert world.finder().find(job_id_of(timer.job)).due_at == NOON + YEAR
-        with pytest.raises(Moved):
+        with pytest.raises(errors.Moved):
             world.canceller().cancel(job_id_of(timer.job))
 
     def test_a_used_idempotency_key_answers_with_the_job_that_it_is_now(self, world: World):
@@ -411,7 +402,7 @@ class TestMoving:
             if call == "ledger.move":
                 world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
 
-        with pytest.raises(TooLate, match="attempt 1 of it is running"):
+        with pytest.raises(errors.TooLate, match="attempt 1 of it is running"):
             change(world, timer, rescheduler=watched(world, before=claim), delay=7_200)
         assert sum(len(rows) for rows in world.rows.rows.values()) == 1
 
@@ -422,7 +413,7 @@ class TestMoving:
             if call == "ledger.move":
                 world.canceller().cancel(job_id_of(timer.job))
 
-        with pytest.raises(AlreadySettled) as refused:
+        with pytest.raises(errors.AlreadySettled) as refused:
             change(world, timer, rescheduler=watched(world, before=cancel), delay=7_200)
         assert refused.value.state == State.CANCELLED
         assert world.payloads.objects == {}
@@ -434,11 +425,11 @@ class TestMoving:
         timer = a_placed(world, due_at=NOON + reach)
         assert change(world, timer, delay=reach.total_seconds()).due_at == NOON + reach
 
-        with pytest.raises(InvalidJob, match="must be at least 190 s ahead") as refused:
+        with pytest.raises(errors.InvalidJob, match="must be at least 190 s ahead") as refused:
             change(world, timer, delay=reach.total_seconds() - 1)
         assert refused.value.field == "run_at"
         world.clock.tick(MILLISECOND)
-        with pytest.raises(TooLate, match="can be changed until 190 s before that"):
+        with pytest.raises(errors.TooLate, match="can be changed until 190 s before that"):
             change(world, timer, delay=7_200)
 
     def test_a_move_that_took_too_long_is_followed_by_a_near_send(self, world: World):
@@ -459,7 +450,7 @@ class TestMoving:
         timer = a_placed(world)
         world.clock.known_offset = world.wheel.skew
 
-        with pytest.raises(NotPlaced, match="keep a far write safe"):
+        with pytest.raises(errors.NotPlaced, match="keep a far write safe"):
             change(world, timer, delay=7_200)
         assert world.ledger.rows == {}
 
@@ -467,13 +458,13 @@ class TestMoving:
         timer = a_placed(world)
         world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
 
-        with pytest.raises(TooLate, match="is running"):
+        with pytest.raises(errors.TooLate, match="is running"):
             change(world, timer, delay=7_200)
 
     def test_a_job_that_has_failed_once_can_only_be_run_now_or_cancelled(self, world: World):
         timer = a_failed(world)
 
-        with pytest.raises(TooLate, match="attempt 1 of it has begun before: run it now, or cancel it"):
+        with pytest.raises(errors.TooLate, match="attempt 1 of it has begun before: run it now, or cancel it"):
             change(world, timer, delay=7_200)
 
     def test_a_released_job_keeps_its_identity(self, world: World):
@@ -481,7 +472,7 @@ class TestMoving:
         world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
         world.ledger.settle(timer.job, Event.RELEASE, fence=1, owner="w", due_at=LATER, now=NOON)
 
-        with pytest.raises(TooLate, match="attempt 1 of it has begun before"):
+        with pytest.raises(errors.TooLate, match="attempt 1 of it has begun before"):
             change(world, timer, delay=7_200)
 
     @pytest.mark.parametrize("state", [State.SUCCEEDED, State.CANCELLED, State.FAILED])
@@ -490,7 +481,7 @@ class TestMoving:
         world.ledger.rows[timer.job.key] = LedgerRow(state=state)
 
         for act in (lambda: change(world, timer, delay=7_200), lambda: run_now(world, timer)):
-            with pytest.raises(AlreadySettled):
+            with pytest.raises(errors.AlreadySettled):
                 act()
 
 
@@ -567,7 +558,7 @@ class TestEditing:
         timer = a_large(world)
         world.payloads.objects.clear()
 
-        with pytest.raises(TooLate, match="look at it again"):
+        with pytest.raises(errors.TooLate, match="look at it again"):
             change(world, timer, delay=7_200)
 
     def test_an_expiry_goes_with_the_time(self, world: World):
@@ -583,16 +574,18 @@ class TestKinds:
         timer = an_occurrence_timer(fire_at=LATER)
         world.rows.put([timer])
 
-        with pytest.raises(NotChangeable, match=r"fire of schedule nightly: run it with POST .*/nightly:trigger"):
+        with pytest.raises(
+            errors.NotChangeable, match=r"fire of schedule nightly: run it with POST .*/nightly:trigger"
+        ):
             run_now(world, timer)
-        with pytest.raises(NotChangeable, match=r"fire of schedule nightly: change it with PATCH .*/nightly$"):
+        with pytest.raises(errors.NotChangeable, match=r"fire of schedule nightly: change it with PATCH .*/nightly$"):
             change(world, timer, delay=7_200)
 
     def test_an_at_least_once_job_is_to_be_submitted_again(self, world: World):
         timer = a_placed(world, delivery=Delivery.AT_LEAST_ONCE)
 
         for act in (lambda: change(world, timer, delay=7_200), lambda: run_now(world, timer)):
-            with pytest.raises(NotChangeable, match="cancel it and submit it again"):
+            with pytest.raises(errors.NotChangeable, match="cancel it and submit it again"):
                 act()
         assert world.rows.get(job_id_of(timer.job)) == timer
 
@@ -616,7 +609,7 @@ def test_a_job_that_changes_whenever_it_is_changed_is_busy(world: World):
         elif call == "ledger.get":
             rows.pop(timer.job.key, None)
 
-    with pytest.raises(JobBusy):
+    with pytest.raises(errors.JobBusy):
         change(world, timer, rescheduler=watched(world, before=meet_others), payload=8)
 
 
