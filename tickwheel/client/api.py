@@ -257,7 +257,7 @@ class Client(JobCalls):
         body = self._call("GET", path, repeatable=True)
         return read_answer(lambda answer: [WebhookKey.from_json(key) for key in answer["keys"]], body, is_secret=True)
 
-    def _submit_batch(self, batch: "Sequence[Encoded]", headers: Mapping[str, str]) -> list[Submission]:
+    def _submit_batch(self, batch: Sequence[Encoded], headers: Mapping[str, str]) -> list[Submission]:
         results: dict[int, Submission] = {}
         waiting = dict(enumerate(batch))
         attempt = 1
@@ -270,7 +270,7 @@ class Client(JobCalls):
                 return [results[position] for position in range(len(batch))]
             attempt += 1
 
-    def _send_batch(self, batch: "Sequence[Encoded]", headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
+    def _send_batch(self, batch: Sequence[Encoded], headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
         """One result per job, and whether the scheduler gave each its own."""
         content = b'{"jobs":[' + b",".join(job.body for job in batch) + b"]}"
         repeatable = all(job.job.idempotency_key is not None for job in batch)

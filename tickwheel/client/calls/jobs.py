@@ -1,5 +1,6 @@
 """The calls about a job that was submitted: what its owner changes, and what its target reports."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -52,7 +53,7 @@ class Ended(Answer):
     state: str
 
 
-class JobCalls:
+class JobCalls(ABC):
     """A part of the client. Every call is retried when an answer was lost: twice is the same as once.
 
     Each raises Unreachable, and ApiProblem when the scheduler refuses: 409 says why, 404 that there is no such job.
@@ -113,11 +114,11 @@ class JobCalls:
     def _tell(self, job_id: str, verb: str, body: Mapping[str, Any]) -> Any:
         return self._call("POST", f"{path_of(job_id)}/{verb}", content=encode(body), repeatable=True)
 
+    @abstractmethod
     def _call(
         self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
     ) -> Any:
         """Sends a request and gives the JSON of its answer; see Client."""
-        raise NotImplementedError
 
 
 def path_of(job_id: str) -> str:
