@@ -11,6 +11,7 @@ from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import Watched, changed, told
 from functions.api.schedules.backfill import Backfill, extra_job, extra_jobs, range_of
 from functions.api.schedules.backfill_bookmark import Bookmark, parse_bookmark
+from functions.api.schedules.requests import BackfillBody
 from functions.api.schedules.standing import (
     Difference,
     Standing,
@@ -232,34 +233,21 @@ class ScheduleManager:
         self.audit.note(changed(Deeds.SCHEDULE_TRIGGER, stored.key, caller=caller, after={"job": job_id}))
         return job_id
 
-    def backfill(
-        self,
-        tenant: str,
-        schedule_id: str,
-        *,
-        start: datetime,
-        end: datetime,
-        overlap: Overlap | None,
-        per_minute: float,
-        token: str,
-        is_dry_run: bool,
-        after: str = "",
-        caller: str = "",
-    ) -> Backfill:
-        """Run the fires from `start` up to `end`, so many a minute from now on, oldest first: as many as may come in.
+    def backfill(self, tenant: str, schedule_id: str, body: BackfillBody, *, token: str, caller: str = "") -> Backfill:
+        """Run the fires of a time range, so many a minute from now on, oldest first: as many as may come in.
 
-        after: where the part before left off. The same token again is the same backfill. Raises InvalidSchedule for a
-        range that is not in the past, or holds more than MOST_BACKFILLED fires; InvalidInput; and what the gate does.
+        The same token again is the same backfill. Raises InvalidSchedule for a range that is not in the past, or holds more
+        than MOST_BACKFILLED fires; InvalidInput; and what the gate does.
         """
         stored = existing(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
-        first_at, first_index = now, 0
-        if after:
-            left_off = parse_bookmark(after)
+        start, first_at, first_index = body.start, now, 0
+        if body.after:
+            left_off = parse_bookmark(body.after)
             start, token, first_at = max(start, left_off.start), left_off.token, left_off.first_at(now=now)
             first_index = left_off.index
-        found = range_of(stored.schedule, start=start, end=end, now=now)
-        gap = timedelta(minutes=1) / per_minute
+        found = range_of(stored.schedule, start=start, end=body.end, now=now)
+        gap = timedelta(minutes=1) / body.per_minute
         jobs = extra_jobs(
             stored,
             found,
@@ -267,11 +255,11 @@ class ScheduleManager:
             gap=gap,
             first_index=first_index,
             token=token,
-            overlap=overlap,
+            overlap=body.overlap,
             wheel=self.wheel,
         )
         goes_on = None
-        if not is_dry_run:
+        if not body.dry_run:
             count = self.gate.admit(tenant, [job.scheduled_at for job in jobs])
             if count < len(jobs):
                 goes_on = Bookmark(
@@ -282,16 +270,20 @@ class ScheduleManager:
             jobs = [each.job for each in taken]
             self.gate.note(tenant, [each.job.scheduled_at for each in taken if each.is_new])
             self.journal.count("backfilled", len(jobs))
-            asked = {"start": format_instant(start), "end": format_instant(end)}
-            made = {"backfill": token, "count": len(jobs)}
-            self.audit.note(changed(Deeds.SCHEDULE_BACKFILL, stored.key, caller=caller, after=asked | made))
+            made = {
+                "start": format_instant(start),
+                "end": format_instant(body.end),
+                "backfill": token,
+                "count": len(jobs),
+            }
+            self.audit.note(changed(Deeds.SCHEDULE_BACKFILL, stored.key, caller=caller, after=made))
         return Backfill(
             backfill_id=token,
             count=len(jobs),
             first=found[0].at if found else None,
             last=found[-1].at if found else None,
             ends_at=jobs[-1].scheduled_at if jobs else None,
-            job_ids=() if is_dry_run else [str(job_id_of(job)) for job in jobs],
+            job_ids=() if body.dry_run else [str(job_id_of(job)) for job in jobs],
             goes_on=goes_on,
         )
 

@@ -274,18 +274,8 @@ def backfill_schedule(services: ScheduleServices, request: Request, schedule_id:
     body = request.body_as(BackfillBody)
     if not body.dry_run:
         services.admission.check_open(tenant)
-    backfill = services.manager.backfill(
-        tenant,
-        schedule_id,
-        start=body.start,
-        end=body.end,
-        overlap=body.overlap,
-        per_minute=body.per_minute,
-        token=_token(services, request),
-        is_dry_run=body.dry_run,
-        after=body.after,
-        caller=request.caller,
-    )
+    token = _token(services, request)
+    backfill = services.manager.backfill(tenant, schedule_id, body, token=token, caller=request.caller)
     return answer(HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED, backfill_body(backfill))
 
 
