@@ -304,7 +304,8 @@ def _lets_calls_go_while_a_probe_is_under_way(patch: pytest.MonkeyPatch) -> None
         (_writes_over_what_it_has_not_seen, "two live probes"),
         (_lets_any_probe_close, "another call than its probe"),
         (_waits_for_a_dead_probe, "never probed again"),
-        (_never_looks_again, "a closed breaker parks"),
+        # What it sees first depends on the history: after a failure of the store it does not look at an open one either.
+        (_never_looks_again, "a closed breaker parks|an open breaker lets a call go"),
         (_lets_calls_go_while_a_probe_is_under_way, "an open breaker lets a call go"),
     ],
 )
