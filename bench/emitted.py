@@ -110,8 +110,8 @@ def _execution(stage: _Stage, *, delay: timedelta) -> None:
 
 def _fire(stage: _Stage) -> None:
     schedule = a_schedule(rule=every(hours=1, phase=timedelta(minutes=10)))
-    alarm = an_alarm(schedule, rings_at=NOON + timedelta(minutes=10), shard=0)
-    stage.world.store(schedule, link=alarm.link, rings_at=alarm.rings_at)
+    alarm = an_alarm(schedule, alarm_at=NOON + timedelta(minutes=10), shard=0)
+    stage.world.store(schedule, link=alarm.link, alarm_at=alarm.alarm_at)
     stage.world.rows.put_alarms([alarm])
     stage.ring = Ring.FAR
     stage.pass_minutes(30)

@@ -6,7 +6,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.audit import BUFFER_SECONDS
+from infra.audit_trail import BUFFER_SECONDS
 from infra.metrics import AUDITED, emitted
 from infra.runbook import alarm
 from infra.stage import Stage

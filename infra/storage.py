@@ -14,7 +14,7 @@ from constructs import Construct
 
 from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from infra.acknowledge import acknowledge
-from infra.audit import Audit
+from infra.audit_trail import AuditTrail
 from infra.encryption import customer_key, encrypt
 from infra.private_bucket import private_bucket
 from infra.stage import Stage
@@ -47,7 +47,7 @@ class StorageStack(cdk.Stack):
         # By a name of its own, so that the one wildcard in a policy can be acknowledged by that name.
         self.payload_bucket_arn = self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))
         self.webhook_secret_arn = _webhook_secret(self, retained=stage.retained).attr_id
-        self.audit = Audit(self, "Audit", stage=stage)
+        self.audit = AuditTrail(self, "Audit", stage=stage)
         self._export_all()
         self.key = customer_key(self, stage=stage)
         encrypt(self, key=self.key)

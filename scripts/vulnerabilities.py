@@ -25,14 +25,14 @@ AUDIT_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class VulnerabilityReport:
     """What came of asking about one file of pins: found is None when there was no answer, and line then says why."""
 
     found: tuple[str, ...] | None
     line: str
 
 
-def audit(pins: Path, *, database: str = OSV, seconds: float) -> Audit:
+def audit(pins: Path, *, database: str = OSV, seconds: float) -> VulnerabilityReport:
     """Ask about every pin of a file, for at most so long."""
     name = pins.relative_to(root) if pins.is_relative_to(root) else pins.name
     with TemporaryDirectory() as folder:
@@ -58,10 +58,10 @@ def audit(pins: Path, *, database: str = OSV, seconds: float) -> Audit:
         for each in dependencies
         for vulnerability in each["vulns"]
     )
-    return Audit(found, f"known vulnerabilities in {name}: {len(found)} in {len(dependencies)} packages")
+    return VulnerabilityReport(found, f"known vulnerabilities in {name}: {len(found)} in {len(dependencies)} packages")
 
 
-def audit_npm(lock: Path, *, registry: str | None = None, seconds: float) -> Audit:
+def audit_npm(lock: Path, *, registry: str | None = None, seconds: float) -> VulnerabilityReport:
     """Ask about every package of a lock file, for at most so long. registry: None for the machine's own."""
     name = lock.relative_to(root) if lock.is_relative_to(root) else lock.name
     command = [str(NODE / "bin" / "node"), str(NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
@@ -98,11 +98,11 @@ def audit_npm(lock: Path, *, registry: str | None = None, seconds: float) -> Aud
         for advisory in each["via"]
         if isinstance(advisory, dict)
     )
-    return Audit(found, f"known vulnerabilities in {name}: {len(found)} in {len(versions)} packages")
+    return VulnerabilityReport(found, f"known vulnerabilities in {name}: {len(found)} in {len(versions)} packages")
 
 
-def _unknown(name: Path | str, reason: str) -> Audit:
-    return Audit(None, f"known vulnerabilities in {name}: NOT CHECKED: {reason}")
+def _unknown(name: Path | str, reason: str) -> VulnerabilityReport:
+    return VulnerabilityReport(None, f"known vulnerabilities in {name}: NOT CHECKED: {reason}")
 
 
 def _fixes(vulnerability: dict[str, list[str]]) -> str:
@@ -116,7 +116,7 @@ def main() -> int:
     return 1 if vulnerable else 0
 
 
-def audits(seconds: float) -> Iterator[Audit]:
+def audits(seconds: float) -> Iterator[VulnerabilityReport]:
     """One for each file of pins, within so long for all of them; one of npm's takes a moment."""
     ends_at = time.monotonic() + seconds
     yield audit_npm(LOCK, seconds=seconds / 3)
@@ -131,7 +131,7 @@ def audits(seconds: float) -> Iterator[Audit]:
         yield found
 
 
-def told(audit: Audit) -> bool:
+def told(audit: VulnerabilityReport) -> bool:
     """Print it; whether there is a vulnerability."""
     print("\n".join([audit.line, *(audit.found or ())]), flush=True)
     return bool(audit.found)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.schedules.due_fires import shard_of
 from functions.domain.schedules.firing import next_fire
-from functions.domain.schedules.planning import shard_of
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.wheel import Wheel
@@ -189,18 +189,18 @@ def put_schedules(stage: SimulatedStage, schedules: Sequence[Schedule], *, after
             born=1,
             cuts=(Cut(1, START - MILLISECOND),),
             link=link,
-            rings_at=link.at,
+            alarm_at=link.at,
         )
         is_written = stage.kept.schedules.change(stored, state, seen=None)
         assert is_written
         stage.kept.rows.keep(
-            Alarm(
+            ScheduleAlarm(
                 tenant=schedule.tenant,
                 schedule_id=schedule.schedule_id,
                 version=1,
                 shard=shard_of(schedule, stage.wheel),
                 priority=schedule.job.priority,
-                rings_at=link.at,
+                alarm_at=link.at,
                 link=link,
             )
         )

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from functions.domain.far_ring.alarm import Alarm
 from functions.domain.far_ring.delays import delay_seconds
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.jobs.job import Priority, Timer
@@ -29,7 +29,7 @@ from simulation.partitions import ShardedTable
 from simulation.queues import Parcel, Queue
 from simulation.virtual_time import Dice, seconds_of
 
-Entry = TypeVar("Entry", Timer, Alarm)
+Entry = TypeVar("Entry", Timer, ScheduleAlarm)
 
 SENDERS = 8
 """Calls that a Lambda makes at the same time, as the composition root has it."""
@@ -60,16 +60,18 @@ class TimerRows:
         self.row_bytes = row_bytes
         self.rows: dict[tuple[int, int], _Rows] = {}
 
-    def keep(self, entry: Timer | Alarm) -> None:
+    def keep(self, entry: Timer | ScheduleAlarm) -> None:
         """Put a row where it belongs."""
-        is_alarm = isinstance(entry, Alarm)
+        is_alarm = isinstance(entry, ScheduleAlarm)
         key = alarm_key(entry) if is_alarm else timer_key(entry.job, due_at=entry.wakes_at)
         row = StoredTimer(key, None, alarm=entry) if is_alarm else StoredTimer(key, entry)
         self.rows.setdefault(self.place_of(entry), _Rows()).by_key[key] = row
 
-    def place_of(self, entry: Timer | Alarm) -> tuple[int, int]:
+    def place_of(self, entry: Timer | ScheduleAlarm) -> tuple[int, int]:
         """Bucket and shard."""
-        return self.wheel.bucket_of(entry.wakes_at), entry.shard if isinstance(entry, Alarm) else entry.job.shard
+        return self.wheel.bucket_of(entry.wakes_at), entry.shard if isinstance(
+            entry, ScheduleAlarm
+        ) else entry.job.shard
 
     def page(self, bucket: int, shard: int, *, after: str, limit: int) -> Page:
         """Rows behind a key."""
@@ -98,7 +100,7 @@ class SimulatedTimers:
         """One write unit a timer."""
         return self._put(timers)
 
-    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+    def put_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[ScheduleAlarm]:
         """One write unit an alarm."""
         return self._put(alarms)
 

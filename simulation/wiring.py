@@ -184,7 +184,7 @@ class ScannerEnvironment:
         """One tick; the seconds that it took, and what it sent."""
         self._clock.start(at)
         report = self._scanner.scan(self._shard, time_limit=TICK_LIMIT)
-        return self._clock.at - at, report.sent + report.rung
+        return self._clock.at - at, report.sent + report.handled
 
 
 class WorkerEnvironment:

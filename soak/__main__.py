@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from soak.outcome import Outcome
+from soak.outcome import JobEnd
 from soak.picture import draw
 from soak.report import figures_of, write_json
-from soak.run import Plan, soak
+from soak.run import Workload, soak
 from tickwheel.local import local_stack
 
 FOLDER = Path(".build") / "soak"
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     if asked.minutes <= 0 or asked.rate <= 0:
         parser.error("--minutes and --rate are more than 0")
-    plan = Plan(
+    plan = Workload(
         minutes=asked.minutes, rate=asked.rate, seed=secrets.randbelow(2**32) if asked.seed is None else asked.seed
     )
     _tell(f"{plan.minutes:g} minutes of load at {plan.rate:g} jobs a second, seed {plan.seed}; deploying")
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if outcome.faults else 0
 
 
-def _report(outcome: Outcome) -> None:
+def _report(outcome: JobEnd) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     write_json(FOLDER / "report.json", outcome)
     draw(

@@ -10,7 +10,7 @@ from verification.checker import Judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class JobEnd:
     """jobs, fires, calls: how many there were. left: what should be gone after the end and is not, by its gauge.
 
     broken: sentences, of promises that the API did not keep. seconds: how long the load lasted; judged_from: since when

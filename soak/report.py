@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from soak.curves import Judged
-from soak.outcome import Outcome
+from soak.outcome import JobEnd
 from verification.checker import Invariant
 
 _PACKAGES = ("boto3", "ministack", "aws-lambda-powertools")
 _MIB = 2**20
 
 
-def write_json(file: Path, outcome: Outcome) -> None:
+def write_json(file: Path, outcome: JobEnd) -> None:
     """Everything, with each point of each curve."""
     file.write_text(json.dumps(_as_json(outcome), indent=1) + "\n", encoding="utf-8")
 
 
-def figures_of(outcome: Outcome) -> Iterator[str]:
+def figures_of(outcome: JobEnd) -> Iterator[str]:
     """The figures as Markdown."""
     judgement = outcome.judgement
     yield f"{_facts(outcome)}\n"
@@ -44,7 +44,7 @@ def figures_of(outcome: Outcome) -> Iterator[str]:
     yield f"\n{_emulator(outcome)}"
 
 
-def _facts(outcome: Outcome) -> str:
+def _facts(outcome: JobEnd) -> str:
     lag = ", ".join(f"{name} {value:,.0f} ms" for name, value in outcome.lag.items())
     versions = ", ".join(f"{package} {version(package)}" for package in _PACKAGES)
     return (
@@ -71,7 +71,7 @@ def _row(each: Judged) -> str:
     )
 
 
-def _emulator(outcome: Outcome) -> str:
+def _emulator(outcome: JobEnd) -> str:
     memory = outcome.curves["memory emulator"]
     (_, first), (_, last) = memory[0], memory[-1]
     rows = sum(outcome.curves[name][-1][1] for name in ("timers, all rows", "ledger, all rows"))
@@ -82,7 +82,7 @@ def _emulator(outcome: Outcome) -> str:
     )
 
 
-def _as_json(outcome: Outcome) -> dict[str, Any]:
+def _as_json(outcome: JobEnd) -> dict[str, Any]:
     def told(each: Judged) -> dict[str, Any]:
         trend = each.verdict.trend
         return {

@@ -13,7 +13,7 @@ from typing import Any
 from soak.curves import growth_of, judge_curves, lags_of, percentile, warm_up_of
 from soak.gauges import Gauges
 from soak.load import LONGEST_WAIT, Load, Sinks
-from soak.outcome import Outcome
+from soak.outcome import JobEnd
 from soak.record import LATENESS, Record
 from soak.schedules import Schedules
 from soak.troubles import Troubles
@@ -34,7 +34,7 @@ _ENDS = (Invariant.NOTHING_LOST, Invariant.SCHEDULES_KEPT, Invariant.ENDS_AGREE,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Workload:
     """minutes: of load, after which everything has to come to its end. rate: jobs a second."""
 
     minutes: float
@@ -42,7 +42,7 @@ class Plan:
     seed: int
 
 
-def soak(stack: Stack, plan: Plan, tell: Callable[[str], None]) -> Outcome:
+def soak(stack: Stack, plan: Workload, tell: Callable[[str], None]) -> JobEnd:
     """Run it; a first Ctrl-C ends the load, and what is not over by then is not judged."""
     deployment = Deployment(stack)
     try:
@@ -54,7 +54,7 @@ def soak(stack: Stack, plan: Plan, tell: Callable[[str], None]) -> Outcome:
 
 class _Soak:
     def __init__(
-        self, deployment: Deployment, client: Client, sinks: Sinks, plan: Plan, tell: Callable[[str], None]
+        self, deployment: Deployment, client: Client, sinks: Sinks, plan: Workload, tell: Callable[[str], None]
     ) -> None:
         self._deployment = deployment
         self._sinks = sinks
@@ -68,7 +68,7 @@ class _Soak:
         self._stop = threading.Event()
         self._stop_gauges = threading.Event()
 
-    def run(self) -> Outcome:
+    def run(self) -> JobEnd:
         """From the first job to the judgement."""
         self._schedules.create()
         until = self._gauges.begun_at + timedelta(minutes=self._plan.minutes)
@@ -156,7 +156,7 @@ class _Soak:
             calls, rows, letters, fires_until=fires_until, jobs_until=jobs_until, now=datetime.now(UTC)
         )
 
-    def _outcome(self, ended_at: datetime, *, is_whole: bool) -> Outcome:
+    def _outcome(self, ended_at: datetime, *, is_whole: bool) -> JobEnd:
         over_by = ended_at if is_whole else ended_at - LATENESS
         history = self._history(fires_until=over_by, jobs_until=None if is_whole else over_by)
         judgement = judge(history)
@@ -168,7 +168,7 @@ class _Soak:
         curves = {**self._gauges.curves, **lags, "dead letters": growth_of(letters)}
         start = warm_up_of(seconds)
         lines, size = self._logged()
-        return Outcome(
+        return JobEnd(
             seed=self._plan.seed,
             rate=self._plan.rate,
             seconds=seconds,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from functions.domain.far_ring.alarm import Alarm
 from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import key_of
 from functions.domain.instants import to_seconds
 from functions.domain.jobs.id_check import check_of
@@ -16,8 +16,8 @@ from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priorit
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import Submission
-from functions.domain.operations.operation import MARK, USUAL_REACH, Action, JobFilter, Operation, Shift
-from functions.domain.schedules.planning import occurrence_job, shard_of
+from functions.domain.operations.operation import MARK, USUAL_REACH, JobFilter, Operation, OperationKind, Shift
+from functions.domain.schedules.due_fires import occurrence_job, shard_of
 from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
@@ -183,16 +183,16 @@ def a_state(*, version: int = 1, **overrides: Any) -> ScheduleState:
 
 
 def an_alarm(
-    schedule: Schedule | None = None, *, rings_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: Any
-) -> Alarm:
+    schedule: Schedule | None = None, *, alarm_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: Any
+) -> ScheduleAlarm:
     """The alarm of a schedule's first version, that rings with its fire."""
     schedule = schedule or a_schedule()
-    fields: dict[str, Any] = {"version": 1, "link": a_link(rings_at), "shard": shard_of(schedule, wheel)}
-    return Alarm(
+    fields: dict[str, Any] = {"version": 1, "link": a_link(alarm_at), "shard": shard_of(schedule, wheel)}
+    return ScheduleAlarm(
         tenant=schedule.tenant,
         schedule_id=schedule.schedule_id,
         priority=schedule.job.priority,
-        rings_at=rings_at,
+        alarm_at=alarm_at,
         **{**fields, **overrides},
     )
 
@@ -242,14 +242,14 @@ def a_filter(**overrides: Any) -> JobFilter:
     return JobFilter(**{"tenant": "acme", "due_from": NOON - USUAL_REACH, **overrides})
 
 
-def an_operation(action: Action = Action.CANCEL, **overrides: Any) -> Operation:
+def an_operation(action: OperationKind = OperationKind.CANCEL, **overrides: Any) -> Operation:
     """An operation of Ann's on the jobs of tenant acme, asked for at noon; a reschedule is by an hour."""
     fields: dict[str, Any] = {
         "operation_id": f"{MARK}{next(_numbers):025d}",
         "wanted": a_filter(),
         "caller": "ann",
         "created_at": NOON,
-        "shift": Shift(by=timedelta(hours=1)) if action is Action.RESCHEDULE else None,
+        "shift": Shift(by=timedelta(hours=1)) if action is OperationKind.RESCHEDULE else None,
     }
     return Operation(action=action, **{**fields, **overrides})
 
@@ -268,6 +268,6 @@ def worst_cursors(own: int) -> Cursors:
             for name in names
         }
         at = Position(now, key(priority, names[0]))
-        return ClassCursor(at, behind, turn=names[0], unrung=at)
+        return ClassCursor(at, behind, turn=names[0], unhandled=at)
 
     return {priority: of_class(priority) for priority in Priority}

@@ -112,10 +112,10 @@ class Deployment:
         at = parse_job_id(job_id)
         return self._timer_row(at.bucket, at.shard, key_of(at.priority, at.tenant, at.due_at, at.identity))
 
-    def alarm_row(self, tenant: str, schedule_id: str, *, version: int, rings_at: datetime) -> dict[str, Any] | None:
+    def alarm_row(self, tenant: str, schedule_id: str, *, version: int, alarm_at: datetime) -> dict[str, Any] | None:
         """The row that reminds the scanner of a fire of a schedule of normal priority."""
-        key = key_of(Priority.NORMAL, tenant, rings_at, f"{schedule_id}{VERSION_MARK}{version}")
-        return self._timer_row(LOCAL_WHEEL.bucket_of(rings_at), LOCAL_WHEEL.shard_of(tenant, schedule_id), key)
+        key = key_of(Priority.NORMAL, tenant, alarm_at, f"{schedule_id}{VERSION_MARK}{version}")
+        return self._timer_row(LOCAL_WHEEL.bucket_of(alarm_at), LOCAL_WHEEL.shard_of(tenant, schedule_id), key)
 
     def dead_letters(self, tenant: str) -> list[dict[str, Any]]:
         """Rows of them; the marks of the hours that have any are left out."""

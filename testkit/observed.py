@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.jobs.job import Timer
 from functions.domain.operations.operation import OwnedDay
 from functions.ports.ready_queue import Receipt, Rejected
@@ -31,9 +31,9 @@ class ObservedTimers:
     clock: FakeClock
     reads: list[tuple[int, str]] = field(default_factory=list)
     puts: list[Sequence[Timer]] = field(default_factory=list)
-    alarms: list[Alarm] = field(default_factory=list)
+    alarms: list[ScheduleAlarm] = field(default_factory=list)
     before_read: Callable[[], None] = lambda: None
-    unwritten: Callable[[Timer | Alarm], bool] = lambda _: False
+    unwritten: Callable[[Timer | ScheduleAlarm], bool] = lambda _: False
     before_put: Callable[[], None] = lambda: None
     put_takes: timedelta = timedelta(0)
     delete_takes: timedelta = timedelta(0)
@@ -45,7 +45,7 @@ class ObservedTimers:
         self.store.put([timer for timer in timers if timer not in left])
         return left
 
-    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+    def put_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[ScheduleAlarm]:
         self.clock.tick(self.put_takes)
         left = [alarm for alarm in alarms if self.unwritten(alarm)]
         written = [alarm for alarm in alarms if alarm not in left]

@@ -28,14 +28,14 @@ from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState
 from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Ring, Wheel
-from functions.operations.executor import Operator, WorkReport
+from functions.operations.executor import OperationExecutor, WorkReport
 from functions.ports.dead_letters import DeadLetter
 from functions.ports.schedules import StoredSchedule
 from functions.ports.targets import Invocation
 from functions.runtime.container import Built, Container
 from functions.scanner.report import ScanReport
 from functions.scanner.scan import Scanner
-from functions.scanner.schedule_alarms import Ringer
+from functions.scanner.schedule_alarms import ScheduleAlarms
 from functions.services.far_ring.pacer import Pacer
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.canceller import Canceller
@@ -239,8 +239,8 @@ class World:
     def settler(self, **given: Any) -> Settler:
         return self.build(Settler, **given)
 
-    def ringer(self) -> Ringer:
-        return self.build(Ringer)
+    def schedule_alarms(self) -> ScheduleAlarms:
+        return self.build(ScheduleAlarms)
 
     def burier(self) -> DeadMessageHandler:
         return self.build(DeadMessageHandler)
@@ -269,8 +269,8 @@ class World:
     def rescheduler(self) -> Rescheduler:
         return self.build(Rescheduler)
 
-    def operator(self) -> Operator:
-        return self.build(Operator)
+    def operator(self) -> OperationExecutor:
+        return self.build(OperationExecutor)
 
     def worker(self, **given: Any) -> Worker:
         return self.build(Worker, special={"side_by_side": _one_after_another}, **given)

@@ -32,11 +32,15 @@ class Otherwise(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 sys.meta_path.insert(0, Otherwise())
 
+# What the release before calls them: today's names say what is meant.
+RENAMED = {"Action": "OperationKind", "Part": "DeletionStage", "rings_at": "alarm_at", "unrung": "unhandled"}
+
 def spelled(value):
     if isinstance(value, enum.Enum):
-        return f"{type(value).__name__}.{value.name}"
+        return f"{RENAMED.get(type(value).__name__, type(value).__name__)}.{value.name}"
     if dataclasses.is_dataclass(value):
-        return spelled({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return spelled({RENAMED.get(name, name): item for name, item in fields.items()})
     if hasattr(value, "_asdict"):
         return spelled(value._asdict())
     if isinstance(value, Mapping):

@@ -29,7 +29,7 @@ _MOST_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EpisodeResult:
     """What became of an episode. is_long: it lasted for months. fires: of schedules, that were owed.
 
     doubts: promises that the world that it ran in, which knows how the scheduler works, found broken.
@@ -54,7 +54,7 @@ def run_episode(
     *,
     stores: MakeStores = in_memory,
     lambdas: Mapping[type, type] | None = None,
-) -> Outcome:
+) -> EpisodeResult:
     """The same seed and faults give the same episode. lambdas: classes that stand in for the real ones.
 
     Raises what the code under test did not expect, with a note of the seed.
@@ -68,7 +68,7 @@ def run_episode(
 
 def _live(
     chance: random.Random, seed: int, faults: Collection[Fault], stores: MakeStores, lambdas: Mapping[type, type]
-) -> Outcome:
+) -> EpisodeResult:
     within = random.Random(f"{seed} within")
     drawn_by = {fault: within if fault is Fault.KILLED_WITHIN else chance for fault in Fault}
     struck = [fault for fault in Fault if fault in faults and drawn_by[fault].random() < 0.4]
@@ -91,7 +91,7 @@ def _live(
     return judged(stage, seed)
 
 
-def judged(stage: Stage, seed: int = 0) -> Outcome:
+def judged(stage: Stage, seed: int = 0) -> EpisodeResult:
     """Bring a stage to its end, and judge its history."""
     try:
         stage.finish()
@@ -101,7 +101,7 @@ def judged(stage: Stage, seed: int = 0) -> Outcome:
     judgement = judge(history)
     doubts = tuple(dict.fromkeys(stage.promises.broken))
     told_of = [*(violation.key for violation in judgement.violations), *doubts]
-    return Outcome(
+    return EpisodeResult(
         seed=seed,
         jobs=len(history.jobs) - stage.record.moved,
         fires=sum(len(fires.due) for fires in history.fires),

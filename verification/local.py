@@ -38,7 +38,7 @@ from tickwheel.local.checkout import find_checkout
 from tickwheel.local.state import read_running
 from verification.checker import Invariant, judge
 from verification.deployed import dead_letters_of, job_of, processes_of, row_of, text_of
-from verification.episode import Outcome
+from verification.episode import EpisodeResult
 from verification.faults import Fault
 from verification.history import Cancel, Fires, History, Job
 from verification.run import Total
@@ -70,7 +70,7 @@ def run(jobs: int, seed: int, faults: Collection[Fault], progress: Progress) -> 
 
 def verify(
     stack: Stack, jobs: int, seed: int, faults: Collection[Fault], *, tell: Callable[[str], None] = lambda _: None
-) -> Outcome:
+) -> EpisodeResult:
     """Take a deployed stack through one run, and judge it."""
     deployment = Deployment(stack)
     try:
@@ -120,7 +120,7 @@ class _Run:
         self._put: dict[str, tuple[timedelta, datetime, datetime]] = {}
         self._is_firing_until: datetime | None = None
 
-    def verify(self, count: int) -> Outcome:
+    def verify(self, count: int) -> EpisodeResult:
         """Everything in its order; it takes as long as the far ring is wide, and an outage is."""
         began_at = datetime.now(UTC)
         with self._ticks_missing():
@@ -137,7 +137,7 @@ class _Run:
         self._delete_schedules()
         history = self._history(fires_until=self._is_firing_until)
         judgement = judge(history)
-        return Outcome(
+        return EpisodeResult(
             seed=self.seed,
             jobs=len(history.jobs),
             fires=sum(len(fires.due) for fires in history.fires),

@@ -16,7 +16,7 @@ from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
-from functions.domain.operations.operation import Action
+from functions.domain.operations.operation import OperationKind
 from functions.domain.tenants.plan import TenantStatus
 from functions.ports.tenants import EVERYBODY
 from functions.services.jobs.rescheduler import Edited, Rescheduler
@@ -62,7 +62,7 @@ class Owning(World):
 
     def ask_for(self, asked: Asked, conditions: Conditions = SMOOTHLY) -> Process:
         self.acts[Act.OPERATIONS] += 1
-        if asked.action is Action.RUN_NOW and not asked.dry_run:
+        if asked.action is OperationKind.RUN_NOW and not asked.dry_run:
             self.record.hastens_all(asked.tenant, asked.tag, asked_at=self.clock.instant)
         return super().ask_for(asked, conditions)
 

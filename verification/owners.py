@@ -11,7 +11,7 @@ from math import inf
 from functions.api.operations.operator import Asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.submission import Submission
-from functions.domain.operations.operation import Action, Shift
+from functions.domain.operations.operation import OperationKind, Shift
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run
 from verification.acts import Act
@@ -20,7 +20,7 @@ from verification.drawing import TAG, TENANTS, Drawing
 from verification.stage import Stage
 
 _BEYOND_GUARD = REQUEST_LIMIT + 10 * SECOND
-_ACTIONS = (Action.CANCEL, *[Action.RESCHEDULE] * 2, *[Action.RUN_NOW] * 2, Action.EXPORT)
+_ACTIONS = (OperationKind.CANCEL, *[OperationKind.RESCHEDULE] * 2, *[OperationKind.RUN_NOW] * 2, OperationKind.EXPORT)
 _ASKS_AGAIN = 7 * SECOND
 
 
@@ -85,7 +85,7 @@ class Owners:
             due_from=now - reach / 4,
             due_until=now + reach,
             tag=chance.choice(["", TAG, TAG, TAG]),
-            shift=Shift(by=by + MILLISECOND) if action is Action.RESCHEDULE else None,
+            shift=Shift(by=by + MILLISECOND) if action is OperationKind.RESCHEDULE else None,
             rate=chance.choice([1.0, 50.0]),
             dry_run=chance.random() < 0.1,
         )

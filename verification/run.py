@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from testkit.world.stores import MakeStores, in_memory
 from verification.acts import Act
 from verification.checker import Invariant, Violation
-from verification.episode import JOBS, Outcome, run_episode
+from verification.episode import JOBS, EpisodeResult, run_episode
 from verification.faults import Fault
 
 _WORTH_A_PROCESS = 10
@@ -30,7 +30,7 @@ class Tally:
     violations: Counter[Invariant] = field(default_factory=Counter)
     doubts: int = 0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: EpisodeResult) -> None:
         """One more."""
         self.episodes += 1
         self.checks += outcome.judgement.checks
@@ -45,7 +45,7 @@ class Total:
     violations, doubts: each with the seed of its episode.
     """
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[EpisodeResult]
     everything: Tally = field(default_factory=Tally)
     by_fault: dict[Fault | None, Tally] = field(default_factory=dict)
 
@@ -133,7 +133,7 @@ def run_all(
         return Total([future.result() for future in futures])
 
 
-def _one(seed: int, faults: Collection[Fault], stores: MakeStores, advance: Callable[[int], None]) -> Outcome:
+def _one(seed: int, faults: Collection[Fault], stores: MakeStores, advance: Callable[[int], None]) -> EpisodeResult:
     outcome = run_episode(seed, faults, stores=stores)
     advance(outcome.jobs)
     return outcome

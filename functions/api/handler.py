@@ -22,8 +22,8 @@ from functions.api.dead_letters.purge import Purger
 from functions.api.dead_letters.replay import Replayer
 from functions.api.dead_letters.routes import DeadLetterServices
 from functions.api.dead_letters.routes import routes as dead_letter_routes
+from functions.api.http.access_check import AccessCheck
 from functions.api.http.answers import problem_answer
-from functions.api.http.guard import Guard
 from functions.api.http.problems import CONTENT_TYPE, REQUESTS_FAILED, Misshapen, Refusals, problem
 from functions.api.http.read_rates import ReadRates
 from functions.api.http.requests import Rules
@@ -149,7 +149,7 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
 """What answers the routes of each resource."""
 
 app = APIGatewayHttpResolver()
-guard = wiring.build(Guard, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
+guard = wiring.build(AccessCheck, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
 read_rates = wiring.build(ReadRates)
 for routes, services in SERVICES:
     serve(app, routes, services, checks=(guard.check, read_rates.check))

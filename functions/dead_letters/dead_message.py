@@ -23,7 +23,7 @@ from functions.ports.targets import Failed
 from functions.ports.tenants import TenantPlans
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
-from functions.services.jobs.foreign_messages import Keeper
+from functions.services.jobs.foreign_messages import ForeignMessages
 
 _TRIES = 3
 
@@ -35,7 +35,7 @@ class DeadMessageHandler:
     clock: Clock
     skew: timedelta
     ledger: Ledger
-    foreign: Keeper
+    foreign: ForeignMessages
     placer: Placer
     ends: Ends
     journal: Journal

@@ -71,7 +71,7 @@ COLUMNS: Mapping[str, str] = {
 """Every field of a line, with its type in the Glue catalogue."""
 
 
-class Deeds(StrEnum):
+class ActionName(StrEnum):
     """What somebody does who manages jobs, tenants or the stage."""
 
     JOB_CANCEL = "job.cancel"
@@ -138,13 +138,13 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class Action:
     """What somebody has done. caller: who. tenant: whose, empty for the stage. subject: the id of what it was done to.
 
     before, after: the description of the subject; None where nothing is known or was there. Equal: nothing changed.
     """
 
-    action: Deeds
+    action: ActionName
     caller: str
     tenant: str
     subject: str = ""
@@ -152,7 +152,7 @@ class Deed:
     after: Mapping[str, Any] | None = None
 
 
-Entry = Ending | Deed
+AuditLine = Ending | Action
 """What becomes a line."""
 
 Record = tuple[str, ...]
@@ -226,7 +226,7 @@ def encode_ending(ending: Ending) -> str:
     )
 
 
-def encode_deed(deed: Deed, *, line_id: str, happened_at: datetime) -> str:
+def encode_deed(deed: Action, *, line_id: str, happened_at: datetime) -> str:
     """The line of a deed, without a line feed. One that would be too long says how many bytes were left out of it."""
     fields = {
         "kind": "action",

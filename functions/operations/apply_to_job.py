@@ -24,7 +24,7 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.jobs.submission import submission_of
-from functions.domain.operations.operation import Action, Example, Operation
+from functions.domain.operations.operation import Example, Operation, OperationKind
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.rescheduler import Edited, Rescheduler
 
@@ -77,9 +77,9 @@ class Actor:
 
     def _act(self, met: Met, due_at: datetime | None) -> None:
         match self.operation.action:
-            case Action.CANCEL:
+            case OperationKind.CANCEL:
                 self.canceller.cancel(met.job_id, caller=self.operation.caller)
-            case Action.RUN_NOW:
+            case OperationKind.RUN_NOW:
                 self._run_now(met, due_at)
             case _:
                 self._reschedule(met.timer.job)

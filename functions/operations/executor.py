@@ -12,9 +12,9 @@ from typing import Any
 
 from functions.domain.faults import fault_of
 from functions.domain.operations.operation import (
-    Action,
     Example,
     Operation,
+    OperationKind,
     OperationState,
     Stretch,
     rest_of,
@@ -23,14 +23,14 @@ from functions.domain.operations.operation import (
 )
 from functions.domain.wheel import Wheel
 from functions.operations.apply_to_job import NOT_PLACED, Actor, Met
-from functions.operations.export import Part, describe
+from functions.operations.export import ExportPart, describe
 from functions.operations.row_walk import Finding, Walk
 from functions.operations.selected_jobs import SelectedJobs
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
 from functions.ports.operations import ExportStore, OperationStore
 from functions.ports.payloads import PayloadStore
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
 from functions.services.jobs.canceller import Canceller
@@ -48,7 +48,7 @@ AHEAD = timedelta(seconds=60)
 MOST_FAILURES = 10
 """Turns in a row that end in an error, after which an operation is given up."""
 
-MAKING_WORK = (Action.RUN_NOW, Action.RESCHEDULE)
+MAKING_WORK = (OperationKind.RUN_NOW, OperationKind.RESCHEDULE)
 """What takes from the submission rate of its tenant, a job at a time. What cancels and exports makes none."""
 
 ENOUGH_FAILURES = 3
@@ -68,7 +68,7 @@ class WorkReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
+class OperationExecutor:
     """Carries operations on. token: a fresh owner token; identity: a fresh random identity.
 
     side_by_side: maps a function over items at the same time, answers in order.
@@ -89,7 +89,7 @@ class Operator:
     token: Callable[[], str]
     identity: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-    audit: Audit
+    audit: AuditTrail
 
     def work(self, *, time_limit: timedelta) -> WorkReport:
         """Carry on what is open, oldest first, each for its share of at most 80 % of the time limit."""
@@ -133,13 +133,13 @@ class _Turn:
     _done_before: jobs that it had been done to when the turn began.
     """
 
-    operator: Operator
+    operator: OperationExecutor
     operation: Operation
     ends_at: float
     has_ended: bool = False
     jobs: int = 0
     _way: Sequence[Stretch] = ()
-    _part: Part = field(default_factory=Part)
+    _part: ExportPart = field(default_factory=ExportPart)
     _fault: str = ""
     _is_held: bool = False
     _is_throttled: bool = False
@@ -187,7 +187,7 @@ class _Turn:
 
     def _the_walk(self) -> Walk:
         operator, page = self.operator, PAGE
-        if self.operation.action is Action.RUN_NOW:
+        if self.operation.action is OperationKind.RUN_NOW:
             # However slow: none may be staggered into the far ring, where the walk would meet it again.
             page = min(PAGE, int(self.operation.rate * AHEAD.total_seconds() / 2))
         return Walk(
@@ -205,7 +205,7 @@ class _Turn:
         done: list[str] = []
         if self.operation.dry_run:
             shown = [Example(str(met.job_id)) for met in meant]
-        elif self.operation.action is Action.EXPORT:
+        elif self.operation.action is OperationKind.EXPORT:
             payloads = self.operator.payloads
             self._part.add(self.operator.side_by_side(lambda met: describe(met, payloads), meant))
             done = [str(met.job_id) for met in meant]
@@ -276,7 +276,7 @@ class _Turn:
 
     def _staggered(self, count: int) -> list[datetime | None]:
         """When each of the next jobs is to run."""
-        if self.operation.action is not Action.RUN_NOW:
+        if self.operation.action is not OperationKind.RUN_NOW:
             return [None] * count
         gap = timedelta(seconds=1) / self.operation.rate
         now = self.operator.clock.now()
@@ -347,7 +347,7 @@ class _Turn:
             return
         # Instants that were given to jobs stay given: what is done again comes behind them.
         self.operation = replace(recorded, progress=replace(recorded.progress, due_at=operation.progress.due_at))
-        self._part = Part()
+        self._part = ExportPart()
         self._note_failure(error)
 
     def _note_failure(self, error: str) -> None:

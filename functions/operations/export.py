@@ -22,7 +22,7 @@ PART_SIZE = 4_000_000
 
 
 @dataclass(slots=True)
-class Part:
+class ExportPart:
     """The lines of a part of an export that is not put yet."""
 
     lines: list[str] = field(default_factory=list)

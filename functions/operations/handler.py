@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.operations.executor import Operator
+from functions.operations.executor import OperationExecutor
 from functions.operations.tenant_deleter import TenantDeleter
 from functions.runtime.observability import logger
 from functions.runtime.settings import OperationsSettings
@@ -17,7 +17,7 @@ from functions.runtime.wiring import Wiring
 settings = OperationsSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
-operator = wiring.build(Operator)
+operator = wiring.build(OperationExecutor)
 eraser = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.domain.operations.operation import OwnedDay, Place, Stretch
+from functions.domain.operations.operation import OwnedDay, Stretch, WalkPosition
 from functions.domain.wheel import Wheel
 from functions.ports.timers import Page, StoredTimer, TimerStore
 
@@ -18,7 +18,7 @@ class Finding:
     """Rows of a page, and where the walk is behind them."""
 
     rows: Sequence[StoredTimer]
-    place: Place
+    place: WalkPosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,5 +60,5 @@ class Walk:
         return self.timers.read_owned(self.tenant, owned, bucket=bucket, after=after, limit=self.page)
 
 
-def _place(owned: OwnedDay, bucket: int, key: str = "") -> Place:
-    return Place(owned.day, owned.priority.value, owned.shard, bucket, key)
+def _place(owned: OwnedDay, bucket: int, key: str = "") -> WalkPosition:
+    return WalkPosition(owned.day, owned.priority.value, owned.shard, bucket, key)

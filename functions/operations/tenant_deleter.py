@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.domain.audit import SCHEDULER, Deed, Deeds
+from functions.domain.audit import SCHEDULER, Action, ActionName
 from functions.domain.faults import fault_of
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.tenants.changes import with_status
 from functions.domain.tenants.deletion import Deletion, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.ports.clock import Clock
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.tenants import DeletionStore, Remains, TenantStore
 
 LEASE = timedelta(minutes=2)
@@ -38,7 +38,7 @@ class TenantDeleter:
     remains: Remains
     journal: Journal
     token: Callable[[], str]
-    audit: Audit
+    audit: AuditTrail
 
     def work(self, *, time_limit: timedelta) -> int:
         """Carry on what is open, each for its share of the time limit; how many have come to their end."""
@@ -102,5 +102,5 @@ class TenantDeleter:
         told = {"deleted": dict(deletion.deleted)}
         self.journal.event("tenant_deleted", tenant=deletion.tenant, **told)
         name = deletion.tenant
-        self.audit.note(Deed(action=Deeds.TENANT_ERASE, caller=SCHEDULER, tenant=name, subject=name, after=told))
+        self.audit.note(Action(action=ActionName.TENANT_ERASE, caller=SCHEDULER, tenant=name, subject=name, after=told))
         return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from functions.domain.audit import Entry, Record
+from functions.domain.audit import AuditLine, Record
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import JobId
 from functions.domain.stage.pulse import Figure, Pulse
@@ -86,10 +86,10 @@ class Journal(Protocol):
         ...
 
 
-class Audit(Protocol):
+class AuditTrail(Protocol):
     """How executions ended and what was done by hand, kept for long: each at least once."""
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditLine) -> None:
         """Keep it with the others of this invocation."""
         ...
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
-from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
@@ -97,7 +97,7 @@ class ScheduleStore(Protocol):
         ...
 
     def advance(
-        self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
+        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         """Record a plan that has been placed, if this version still stands at that link."""
         ...

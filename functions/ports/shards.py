@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from functions.domain.far_ring.cursor import AuditPosition, Cursors, Position, ShardStanding, SweepPosition
+from functions.domain.far_ring.cursor import BucketAuditPosition, Cursors, Position, ShardProgress, SweepPosition
 from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Wheel
 
@@ -17,7 +17,7 @@ class ShardLease:
     """A shard that this scanner may scan. epoch: the fence of its checkpoints. cursors: None on the first tick ever.
 
     taken_at: when the tick began. sequence: of its checkpoints, so that a repeated write that lands late takes nothing back.
-    has_died: whoever had it before did not give it back. died_at: the alarm that it was ringing then, as far as it has said.
+    has_died: whoever had it before did not give it back. died_at: the alarm that it was handling then, as far as it had recorded.
     """
 
     shard: int
@@ -40,9 +40,9 @@ class ShardStore(Protocol):
         ...
 
     def checkpoint(
-        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, ringing: Position | None = None
+        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, next_alarm: Position | None = None
     ) -> bool:
-        """Record cursors and prolong the lease, or give it back (None). ringing: the alarm that rings next.
+        """Record cursors and prolong the lease, or give it back (None). next_alarm: the alarm that is handled next.
 
         False when a newer epoch has begun, or when a later checkpoint has been recorded.
         """
@@ -52,7 +52,7 @@ class ShardStore(Protocol):
         """The recorded cursors of those shards that have any."""
         ...
 
-    def standings(self, shards: Sequence[int]) -> dict[int, ShardStanding]:
+    def standings(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
         """How those shards stand that have recorded cursors."""
         ...
 
@@ -64,7 +64,7 @@ class ShardStore(Protocol):
         """Let everybody know them: the next tick of each shard has their budgets."""
         ...
 
-    def audited(self) -> AuditPosition | None:
+    def audited(self) -> BucketAuditPosition | None:
         """How far the audit has come; None before the first."""
         ...
 
@@ -76,7 +76,7 @@ class ShardStore(Protocol):
         """Record how far the sweep of the schedules has come, if it still stands at `before`."""
         ...
 
-    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+    def advance_audit(self, *, before: BucketAuditPosition | None, to: BucketAuditPosition) -> bool:
         """Record how far the audit has come, if it still stands at `before`."""
         ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
-from functions.domain.tenants.deletion import Deletion, Part
+from functions.domain.tenants.deletion import Deletion, DeletionStage
 from functions.domain.tenants.plan import Tenant, TenantPlan
 from functions.domain.tenants.rate_bookings import Timetable
 from functions.domain.tenants.usage import Days, Usage
@@ -141,7 +141,7 @@ class Swept:
 class Remains(Protocol):
     """All that is stored of tenants."""
 
-    def sweep(self, tenant: str, part: Part, *, after: str) -> Swept:
+    def sweep(self, tenant: str, part: DeletionStage, *, after: str) -> Swept:
         """Delete a page of a part. Repeating it, or a later one, changes nothing."""
         ...
 

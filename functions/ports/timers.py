@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.operations.operation import OwnedDay
@@ -25,7 +25,7 @@ class StoredTimer:
     raw: str = ""
     fault: str = ""
     written_at: datetime | None = None
-    alarm: Alarm | None = None
+    alarm: ScheduleAlarm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TimerStore(Protocol):
         """Write each timer once, without retries, and return those that are not known to be written."""
         ...
 
-    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+    def put_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[ScheduleAlarm]:
         """Write each alarm once, without retries, and return those that are not known to be written."""
         ...
 

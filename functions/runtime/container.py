@@ -16,7 +16,7 @@ from functions.services.far_ring.pacer import Pacer
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.ends import Ends
-from functions.services.jobs.foreign_messages import Keeper
+from functions.services.jobs.foreign_messages import ForeignMessages
 from functions.services.jobs.occurrences import Occurrences
 from functions.services.jobs.rescheduler import Rescheduler
 from functions.services.jobs.settler import Settler
@@ -35,7 +35,7 @@ SERVICES: Mapping[str, type] = MappingProxyType(
         "canceller": Canceller,
         "changer": ScheduleChanger,
         "ends": Ends,
-        "foreign": Keeper,
+        "foreign": ForeignMessages,
         "materialiser": Materialiser,
         "occurrences": Occurrences,
         "pacer": Pacer,

@@ -9,14 +9,14 @@ from typing import Any
 from functions.domain.faults import fault_of, places_of
 from functions.runtime.observability import logger
 
-Handler = Callable[[Any, Any], Any]
+LambdaHandler = Callable[[Any, Any], Any]
 
 
 class InvocationFailed(Exception):
     """An invocation has failed; the line `invocation_failed` before it says where."""
 
 
-def without_texts(handler: Handler) -> Handler:
+def without_texts(handler: LambdaHandler) -> LambdaHandler:
     """Let an exception end the invocation as before, but by its kind and its place alone."""
 
     @wraps(handler)

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from functions.adapters.dynamodb.tenant_data import StoredRemains, Tables
 from functions.adapters.system_clock import SystemClock
+from functions.adapters.targets.address_check import AddressCheck
 from functions.adapters.targets.allowed import AllowedCaller
 from functions.adapters.targets.caller import TargetCaller
-from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.runtime.adapters import Adapters
 from functions.runtime.container import Built, Container
 from functions.runtime.observability import PowertoolsJournal
@@ -98,7 +98,7 @@ class Wiring(Adapters):
         return PulseTally(clock=self.clock, store=self.pulses, journal=self.journal)
 
     @cached_property
-    def audit(self) -> Audit:
+    def audit(self) -> AuditTrail:
         """Keeps what has happened."""
         return Trail(clock=self.clock, stream=self.audit_stream, journal=self.journal, identity=identity)
 
@@ -149,7 +149,7 @@ class Wiring(Adapters):
     @cached_property
     def targets(self) -> AllowedCaller:
         """What jobs call."""
-        guard = Guard(self._setting("ALLOWED_NETWORKS"))
+        guard = AddressCheck(self._setting("ALLOWED_NETWORKS"))
         caller = TargetCaller(self._handlers, clock=self.clock, guard=guard, keys=self.webhook_keys)
         return AllowedCaller(caller, allowed=self._setting("ALLOWED_TARGETS"))
 

@@ -43,7 +43,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return {
         "shard": report.shard,
         "sent": report.sent,
-        "rung": report.rung,
+        "rung": report.handled,
         "buried": report.buried,
         "stopped_by": report.stopped_by,
     }

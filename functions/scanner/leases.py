@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functions.domain.far_ring.cursor import Cursors, Position
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
-from functions.ports.recorder import Audit
+from functions.ports.recorder import AuditTrail
 from functions.ports.shards import ShardLease, ShardStore
 
 LEASE = timedelta(seconds=30)
@@ -23,16 +23,16 @@ class Leases:
     wheel: Wheel
     clock: Clock
     shards: ShardStore
-    audit: Audit
+    audit: AuditTrail
     token: Callable[[], str]
 
     def acquire(self, shard: int, *, now: datetime) -> ShardLease | None:
         """Take a shard; None while another scanner has it."""
         return self.shards.acquire(shard, owner=self.token(), now=now, lease_until=now + LEASE, skew=self.wheel.skew)
 
-    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, is_last: bool, ringing: Position | None) -> bool:
+    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, is_last: bool, next_alarm: Position | None) -> bool:
         """Record cursors, and give the shard back where it is the last; False when another scanner has taken it over."""
         lease_until = None if is_last else self.clock.now() + LEASE
         # What is passed is not met again: should this tick die, nobody else tells how it ended.
         self.audit.flush()
-        return self.shards.checkpoint(lease, cursors, lease_until=lease_until, ringing=ringing)
+        return self.shards.checkpoint(lease, cursors, lease_until=lease_until, next_alarm=next_alarm)

@@ -12,11 +12,11 @@ from functions.scanner.promote import Promoter
 from functions.scanner.renew import Renewer
 from functions.scanner.report import TickNotes
 from functions.scanner.row_burier import RowBurier
-from functions.scanner.schedule_alarms import Ringer
+from functions.scanner.schedule_alarms import ScheduleAlarms
 
 PARTS: Mapping[str, type] = MappingProxyType(
     {
-        "alarms": Ringer,
+        "alarms": ScheduleAlarms,
         "budgets": Budgets,
         "fair_scan": FairScan,
         "leases": Leases,

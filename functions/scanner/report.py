@@ -21,7 +21,7 @@ class ScanReport:
 
     shard: int
     sent: int = 0
-    rung: int = 0
+    handled: int = 0
     buried: int = 0
     stopped_by: str = ""
     cursors: Cursors = field(default_factory=dict)
@@ -57,7 +57,7 @@ class TickNotes:
             "shard_scanned",
             shard=report.shard,
             sent=report.sent,
-            rung=report.rung,
+            rung=report.handled,
             buried=report.buried,
             stopped_by=report.stopped_by,
         )

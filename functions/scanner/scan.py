@@ -16,10 +16,10 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.timers import TimerStore
+from functions.scanner.due_alarms import AlarmService
 from functions.scanner.fair_scan import FairScan
 from functions.scanner.leases import Leases
 from functions.scanner.pages import Pages
-from functions.scanner.peal import Alarms
 from functions.scanner.report import ScanReport, TickNotes
 from functions.scanner.tick import Stopped, TakenOver, Tick
 
@@ -33,7 +33,7 @@ class Scanner:
     leases: Leases
     timers: TimerStore
     fair_scan: FairScan
-    alarms: Alarms
+    alarms: AlarmService
     tick_notes: TickNotes
     journal: Journal
 
@@ -59,7 +59,7 @@ class Scanner:
         )
         stopped_by = self._run(tick, horizon=self.wheel.horizon(now=now))
         report = ScanReport(
-            shard, sent=tick.sent, rung=tick.rung, buried=tick.buried, stopped_by=stopped_by, cursors=tick.cursors
+            shard, sent=tick.sent, handled=tick.handled, buried=tick.buried, stopped_by=stopped_by, cursors=tick.cursors
         )
         self.tick_notes.note(report)
         return report
@@ -85,4 +85,4 @@ class Scanner:
     def _promote(self, tick: Tick, *, horizon: int) -> str:
         """Classes outermost, and within a class its tenants in turns; then alarms. The first reason to end before that."""
         reasons = [self.fair_scan.scan(tick, priority, horizon=horizon) for priority in Priority]
-        return next(filter(None, [*reasons, tick.ring()]), "")
+        return next(filter(None, [*reasons, tick.handle()]), "")

@@ -8,7 +8,7 @@ from datetime import timedelta
 from math import inf
 
 from functions.domain.errors import TooCostly
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.schedules.firing import next_fire
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Link, ScheduleState, Status
@@ -25,7 +25,7 @@ SLICE = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ringer:
+class ScheduleAlarms:
     """Rings alarms.
 
     One that rings on time for a fire that is far from the next reads nothing but its schedule's definition: whatever it
@@ -38,7 +38,7 @@ class Ringer:
     materialiser: Materialiser
     journal: Journal
 
-    def ring(self, alarms: Sequence[Alarm], *, ends_at: float = inf) -> list[Carried]:
+    def handle(self, alarms: Sequence[ScheduleAlarm], *, ends_at: float = inf) -> list[Carried]:
         """Carry the chains of these alarms on: none begins after `ends_at` (monotonic, s), but at least one does.
 
         Those of a tenant of which one was set aside are refused: they are to ring apart from the others'.
@@ -70,14 +70,14 @@ class Ringer:
     def _a_while(self) -> float:
         return self.clock.monotonic() + SLICE.total_seconds()
 
-    def _definitions(self, alarms: Sequence[Alarm]) -> dict[str, StoredSchedule]:
+    def _definitions(self, alarms: Sequence[ScheduleAlarm]) -> dict[str, StoredSchedule]:
         """As of some moment before; where that is older than the alarm, as of all writes before."""
         newest = {_key(alarm): alarm.version for alarm in sorted(alarms, key=lambda alarm: alarm.version)}
         stored = self.schedules.definitions(list(newest))
         missing = [key for key, version in newest.items() if key not in stored or stored[key].version < version]
         return stored | self.schedules.definitions(missing, consistent=True) if missing else stored
 
-    def _is_current(self, alarm: Alarm, stored: Mapping[str, StoredSchedule]) -> bool:
+    def _is_current(self, alarm: ScheduleAlarm, stored: Mapping[str, StoredSchedule]) -> bool:
         """Whether its version is the one that counts."""
         found = stored.get(_key(alarm))
         if found is None:
@@ -87,7 +87,12 @@ class Ringer:
         return found.version == alarm.version and found.status is Status.ACTIVE
 
     def _to_ask(
-        self, alarms: Mapping[int, Alarm], stored: Mapping[str, StoredSchedule], costly: set[str], *, ends_at: float
+        self,
+        alarms: Mapping[int, ScheduleAlarm],
+        stored: Mapping[str, StoredSchedule],
+        costly: set[str],
+        *,
+        ends_at: float,
     ) -> dict[int, bool]:
         """Those whose truth may have gone on meanwhile; whether each was set aside. costly: gets the tenants of those."""
         found: dict[int, bool] = {}
@@ -107,18 +112,18 @@ class Ringer:
                 found[index] = True
         return found
 
-    def _states(self, alarms: Sequence[Alarm]) -> Mapping[str, ScheduleState | None]:
+    def _states(self, alarms: Sequence[ScheduleAlarm]) -> Mapping[str, ScheduleState | None]:
         """Their states; None where there is none."""
         keys = [_key(alarm) for alarm in alarms]
         found = self.schedules.states(keys) if keys else {}
         return {key: found.get(key) for key in keys}
 
-    def _repeats_itself(self, alarm: Alarm, schedule: Schedule) -> bool:
+    def _repeats_itself(self, alarm: ScheduleAlarm, schedule: Schedule) -> bool:
         """Whether all that it leads to has the same keys as when it rang before, so that no second chain can begin.
 
         Raises TooCostly.
         """
-        is_on_time = alarm.rings_at == alarm.link.at and alarm.link.at >= self.clock.now()
+        is_on_time = alarm.alarm_at == alarm.link.at and alarm.link.at >= self.clock.now()
         if not is_on_time or schedule.is_end_to_start:
             return False
         try:
@@ -131,7 +136,7 @@ class Ringer:
         return following is None or following.at - alarm.link.at >= self.wheel.guard + self.wheel.bucket
 
 
-def _link_of(alarm: Alarm, state: ScheduleState | None) -> Link | None:
+def _link_of(alarm: ScheduleAlarm, state: ScheduleState | None) -> Link | None:
     """Where the chain of an alarm goes on; None when another alarm does it."""
     if state is None:
         return alarm.link  # a read that is behind: the advance knows better
@@ -140,10 +145,10 @@ def _link_of(alarm: Alarm, state: ScheduleState | None) -> Link | None:
         return alarm.link if state.version < alarm.version else None
     if state.link is None:
         return None
-    if state.rings_at not in (None, alarm.rings_at) and state.link.position > alarm.link.position:
+    if state.alarm_at not in (None, alarm.alarm_at) and state.link.position > alarm.link.position:
         return None  # the alarm that rings then was placed before it was recorded
     return max(alarm.link, state.link, key=lambda link: link.position)
 
 
-def _key(alarm: Alarm) -> str:
+def _key(alarm: ScheduleAlarm) -> str:
     return f"{alarm.tenant}#{alarm.schedule_id}"

@@ -12,9 +12,9 @@ from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.shards import ShardLease
 from functions.ports.timers import StoredTimer
+from functions.scanner.due_alarms import OUT_OF_TIME, AlarmService, DueAlarms
 from functions.scanner.leases import Leases
 from functions.scanner.pages import Pages
-from functions.scanner.peal import OUT_OF_TIME, Alarms, Peal
 from functions.scanner.promote import Promoted
 
 CHECKPOINT_SENDS = 2_000
@@ -53,7 +53,7 @@ class Tick:
         clock: Clock,
         leases: Leases,
         pages: Pages,
-        alarms: Alarms,
+        alarms: AlarmService,
         journal: Journal,
         ends_at: float,
     ) -> None:
@@ -62,7 +62,7 @@ class Tick:
         self.pages = pages
         self.budgets: Mapping[Priority, int] | None = None
         self.sent = 0
-        self.rung = 0
+        self.handled = 0
         self.buried = 0
         self._wheel = wheel
         self._clock = clock
@@ -73,8 +73,8 @@ class Tick:
         self._checkpointed_at = self._began_at
         self._unrecorded = 0
         self._renews_until: dict[Priority, float] = {}
-        self._ringing: Position | None = None
-        self._peal = Peal(
+        self._next_alarm: Position | None = None
+        self._due_alarms = DueAlarms(
             self,
             pages,
             alarms,
@@ -109,35 +109,35 @@ class Tick:
         for row in rows:
             if row.alarm is not None and (before is None or row.key < before):
                 at = Position(self._wheel.bucket_of(row.alarm.wakes_at), row.key)
-                self._peal.owe(row.alarm, priority=row.alarm.priority, at=at)
+                self._due_alarms.owe(row.alarm, priority=row.alarm.priority, at=at)
 
     def record(self, priority: Priority, cursor: ClassCursor) -> None:
         """How far a class has come, to be checkpointed when that is due. Raises TakenOver."""
         self.cursors[priority] = cursor
         self._checkpoint_when_due()
 
-    def ring(self) -> str:
+    def handle(self) -> str:
         """Ring the alarms that were passed; why some of them are left to the next tick. Raises TakenOver."""
-        if not self._peal.is_due:
+        if not self._due_alarms.is_due:
             return ""
         if self._unrecorded:
             # Whatever comes of the alarms, what has been sent is not sent again.
             self._record()
-        return self._peal.ring()
+        return self._due_alarms.handle()
 
     def cursor_of(self, priority: Priority) -> ClassCursor:
         """How far a class has come."""
         return self.cursors[priority]
 
-    def will_ring(self, at: Position) -> None:
+    def will_handle(self, at: Position) -> None:
         """Record that the alarm of this row rings next: it may be the last that is heard of this tick. Raises TakenOver."""
-        self._ringing = at
+        self._next_alarm = at
         self._record()
 
-    def has_rung(self, count: int) -> None:
+    def has_handled(self, count: int) -> None:
         """Note that so many alarms have rung, and record it when that is due. Raises TakenOver."""
-        self._ringing = None
-        self.rung += count
+        self._next_alarm = None
+        self.handled += count
         self._unrecorded += count
         self._checkpoint_when_due()
 
@@ -146,7 +146,7 @@ class Tick:
         self._checkpoint(is_last=True)
 
     def _ends_of(self, priority: Priority) -> float:
-        kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self._peal.is_due else 0)
+        kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self._due_alarms.is_due else 0)
         return self._ends_at - (self._ends_at - self._began_at) * kept
 
     def _checkpoint_when_due(self) -> None:
@@ -163,7 +163,8 @@ class Tick:
     def _checkpoint(self, *, is_last: bool) -> bool:
         self._lease = replace(self._lease, sequence=self._lease.sequence + 1)
         self.cursors |= {
-            priority: replace(cursor, unrung=self._peal.unrung(priority)) for priority, cursor in self.cursors.items()
+            priority: replace(cursor, unhandled=self._due_alarms.unhandled(priority))
+            for priority, cursor in self.cursors.items()
         }
-        ringing = self._ringing or self._peal.died_at
-        return self._leases.checkpoint(self._lease, self.cursors, is_last=is_last, ringing=ringing)
+        next_alarm = self._next_alarm or self._due_alarms.died_at
+        return self._leases.checkpoint(self._lease, self.cursors, is_last=is_last, next_alarm=next_alarm)

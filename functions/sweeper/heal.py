@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.far_ring.cursor import Cursors, SweepPosition, rung_for
+from functions.domain.far_ring.cursor import Cursors, SweepPosition, handled_for
 from functions.domain.faults import fault_of
 from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.jobs.claims import REQUEST_LIMIT
@@ -88,11 +88,11 @@ class Healer:
         plan = self.plans.of(tenant)
         if state.status is not Status.ACTIVE or state.link is None or plan.is_deleted:
             return False
-        if state.rings_at is None:
+        if state.alarm_at is None:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
         scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=plan.subshards))
         # Of its slowest class: only its definition says which it has.
-        return scanned is not None and rung_for(scanned, tenant) > self.wheel.bucket_of(state.rings_at)
+        return scanned is not None and handled_for(scanned, tenant) > self.wheel.bucket_of(state.alarm_at)
 
     def revive(self, key: str) -> Carried:
         """Carry a chain on. Never raises: one that cannot be carried on must not hold up the others."""

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import xxhash
 
 from functions.domain.errors import NotPlaced
-from functions.domain.far_ring.cursor import AuditPosition, Cursors, has_passed, oldest_bucket
+from functions.domain.far_ring.cursor import BucketAuditPosition, Cursors, has_passed, oldest_bucket
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow, may_claim
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -23,7 +23,7 @@ from functions.domain.targets.error_classes import NOT_PROMOTED
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.shards import ShardStore
 from functions.ports.targets import Failed
 from functions.ports.tenants import TenantPlans
@@ -80,7 +80,7 @@ class Sweeper:
     token: Callable[[], str]
     sample: float
     capacity: int
-    audit: Audit
+    audit: AuditTrail
 
     def sweep(self, *, time_limit: timedelta) -> SweepReport:
         """Audit the buckets that are ripe, oldest first, for at most 80 % of the time limit."""
@@ -132,9 +132,9 @@ class _Audit:
         """Audit up to the youngest bucket that is ripe."""
         sweeper, wheel = self._sweeper, self._sweeper.wheel
         ripe_until = wheel.bucket_of(now - SETTLING)
-        at = self._recorded or AuditPosition(ripe_until)
+        at = self._recorded or BucketAuditPosition(ripe_until)
         # Rows older than the ledger's memory cannot be distinguished from settled ones.
-        at = max(at, AuditPosition(wheel.bucket_of(now - _OLDEST)))
+        at = max(at, BucketAuditPosition(wheel.bucket_of(now - _OLDEST)))
         # Before the cursors: what these have passed since is in no depth.
         has_drained = sweeper.has_drained(sweeper.shards.conditions())
         cursors = sweeper.shards.cursors(range(wheel.scan_shards))
@@ -151,9 +151,9 @@ class _Audit:
                     return
                 for shard in shards:
                     if shard > at.shard and self._is_over():
-                        self._advance(AuditPosition(at.bucket, shard))
+                        self._advance(BucketAuditPosition(at.bucket, shard))
                     self._audit_shard(at.bucket, shard, after=at.key if shard == at.shard else "", to=cursors[shard])
-                at = AuditPosition(wheel.next_bucket(at.bucket))
+                at = BucketAuditPosition(wheel.next_bucket(at.bucket))
                 self._advance(at)
         except _Stopped:
             return
@@ -169,7 +169,7 @@ class _Audit:
             if page.is_last:
                 return
             after = page.rows[-1].key
-            self._advance(AuditPosition(bucket, shard, after))
+            self._advance(BucketAuditPosition(bucket, shard, after))
 
     def _is_claimed_soon(self, timer: Timer) -> bool:
         """Whether a timer that has been promoted has a ledger row by now.
@@ -215,7 +215,7 @@ class _Audit:
             return row.lease_until is not None and row.lease_until < settled_by
         return may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
 
-    def _advance(self, to: AuditPosition) -> None:
+    def _advance(self, to: BucketAuditPosition) -> None:
         # A row that is passed is not read again: if this sweep dies, no other reports how it ended.
         self._sweeper.audit.flush()
         if to != self._recorded:

@@ -17,7 +17,7 @@ from functions.services.jobs.settler import Claim, Settler
 from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
 from functions.worker.message import Message, Returned
-from functions.worker.preconditions import Entry, Preconditions
+from functions.worker.preconditions import Permission, Preconditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Attempts:
         return outcome if is_returned else None
 
     def _claim_and_call(
-        self, timer: Timer, payload: str | None, message: Message, entry: Entry, ends_at: datetime
+        self, timer: Timer, payload: str | None, message: Message, entry: Permission, ends_at: datetime
     ) -> Outcome | Returned | None:
         """What its target answered; or what happens to the message, when it was not called."""
         claim = self.claimer.claim(timer, message)

@@ -16,7 +16,7 @@ from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Timer
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
-from functions.services.jobs.foreign_messages import Keeper
+from functions.services.jobs.foreign_messages import ForeignMessages
 from functions.worker.attempt import Attempts
 from functions.worker.message import Message
 
@@ -30,7 +30,7 @@ class Worker:
     """
 
     clock: Clock
-    foreign: Keeper
+    foreign: ForeignMessages
     attempts: Attempts
     journal: Journal
     side_by_side: Callable[[Sequence[Callable[[], None]]], None]

@@ -19,7 +19,7 @@ from functions.ports.payloads import PayloadStore
 from functions.ports.targets import Failed, Invocation, Outcome, Targets
 from functions.services.jobs.settler import Claim, Settler
 from functions.worker.message import Returned
-from functions.worker.preconditions import Entry
+from functions.worker.preconditions import Permission
 from functions.worker.start import Starts
 
 GONE = "\x00"
@@ -50,7 +50,7 @@ class Invoker:
         return fill_references(text, job.occurrence) if job.occurrence else text
 
     def invoke(
-        self, timer: Timer, payload: str | None, claim: Claim, entry: Entry, *, ring: Ring
+        self, timer: Timer, payload: str | None, claim: Claim, entry: Permission, *, ring: Ring
     ) -> tuple[Outcome | Returned | None, Claim]:
         """Call the target; None when there was no reason to. And the claim, which has begun where the target was called."""
         job = timer.job

@@ -19,14 +19,14 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.targets import Failed, Outcome
 from functions.ports.tenants import TenantPlans
-from functions.services.jobs.occurrences import Admission, Occurrences
+from functions.services.jobs.occurrences import FireDecision, Occurrences
 from functions.services.jobs.settler import Settler
 from functions.services.targets.breakers import Breakers, Go, Park
 from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Permission:
     """An attempt may be claimed. refusal: but its target must not be called; go, permit: what its call has taken."""
 
     refusal: Failed | None = None
@@ -69,7 +69,7 @@ class Preconditions:
             return None
         return resumed(timer, plan, now=now)
 
-    def enter(self, timer: Timer) -> Entry | None:
+    def enter(self, timer: Timer) -> Permission | None:
         """What its claim may begin with; None when it is parked. Each entry is followed by one `leave`.
 
         Raises what the store of the permits raises: then nothing is taken, and the message is to come back.
@@ -77,18 +77,18 @@ class Preconditions:
         now = self.clock.now()
         is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
         if is_expired or not timer.is_granted:
-            return Entry()  # its target will not be called, whatever the breaker says
+            return Permission()  # its target will not be called, whatever the breaker says
         lease_until = lease_of(timer.job.timeout, now=now)
         match self.breakers.admit(timer, lease_until=lease_until):
             case Park(until, reason) if timer.may_wait_until(until):
                 self.settler.park(timer, until=until, reason=reason)
                 return None
             case Park(_, reason):
-                return Entry(Failed(f"it may wait no longer: {reason}", "breaker_open", is_permanent=True))
+                return Permission(Failed(f"it may wait no longer: {reason}", "breaker_open", is_permanent=True))
             case Go() as go:
                 return self._with_permit(timer, go, lease_until=lease_until)
 
-    def leave(self, timer: Timer, entry: Entry, outcome: Outcome | None) -> None:
+    def leave(self, timer: Timer, entry: Permission, outcome: Outcome | None) -> None:
         """The attempt is over. outcome: what its target answered, None when it was not called. Never raises."""
         if entry.go is not None and outcome is None:
             self.breakers.release(timer, entry.go)
@@ -103,20 +103,20 @@ class Preconditions:
         if occurrence is None or timer.attempt > 1:
             return False
         is_closed = comes_too_late(occurrence, self.plans.of(timer.job.tenant))
-        return self.occurrences.admit(timer, occurrence, is_closed=is_closed) is Admission.IS_OVER
+        return self.occurrences.admit(timer, occurrence, is_closed=is_closed) is FireDecision.IS_OVER
 
-    def _with_permit(self, timer: Timer, go: Go, *, lease_until: datetime) -> Entry | None:
+    def _with_permit(self, timer: Timer, go: Go, *, lease_until: datetime) -> Permission | None:
         tenant = timer.job.tenant
         try:
             limit = self.plans.of(tenant).max_concurrency
             if not isfinite(limit):
-                return Entry(go=go)
+                return Permission(go=go)
             permit = self.limiter.take(tenant, limit=int(limit), lease_until=lease_until)
         except Exception:
             self.breakers.release(timer, go)
             raise
         if permit is not None:
-            return Entry(go=go, permit=permit)
+            return Permission(go=go, permit=permit)
         self.breakers.release(timer, go)
         until = self.clock.now() + self.limiter.wait(tenant, limit=int(limit))
         reason = f"as many jobs of its tenant run as may: {limit:g}"

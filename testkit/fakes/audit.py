@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from functions.domain.audit import Deed, Ending, Entry, Record
+from functions.domain.audit import Action, AuditLine, Ending, Record
 from functions.ports.recorder import Untaken
 from testkit.fakes.clock import FakeClock
 
@@ -15,10 +15,10 @@ from testkit.fakes.clock import FakeClock
 class RecordingAudit:
     """What was noted since the process began; kept: how much of it has been flushed."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[AuditLine] = field(default_factory=list)
     kept: int = 0
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditLine) -> None:
         self.entries.append(entry)
 
     def flush(self) -> None:
@@ -29,8 +29,8 @@ class RecordingAudit:
         return [entry for entry in self.entries if isinstance(entry, Ending)]
 
     @property
-    def deeds(self) -> list[Deed]:
-        return [entry for entry in self.entries if isinstance(entry, Deed)]
+    def deeds(self) -> list[Action]:
+        return [entry for entry in self.entries if isinstance(entry, Action)]
 
 
 @dataclass

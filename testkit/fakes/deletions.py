@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.tenants.deletion import Deletion, Part, decode_deletion, encode_deletion
+from functions.domain.tenants.deletion import Deletion, DeletionStage, decode_deletion, encode_deletion
 from functions.ports.tenants import Swept
 from testkit.fakes.kept import kept
 
@@ -57,16 +57,16 @@ class InMemoryRemains:
     """Things by tenant and part; pages of two. before: runs before each page is deleted."""
 
     def __init__(self) -> None:
-        self.things: dict[tuple[str, Part], set[str]] = {}
+        self.things: dict[tuple[str, DeletionStage], set[str]] = {}
         self.before: Callable[[], None] = lambda: None
 
-    def put(self, tenant: str, part: Part, *names: str) -> None:
+    def put(self, tenant: str, part: DeletionStage, *names: str) -> None:
         self.things.setdefault((tenant, part), set()).update(names)
 
     def of(self, tenant: str) -> set[str]:
         return {name for (owner, _), names in self.things.items() if owner == tenant for name in names}
 
-    def sweep(self, tenant: str, part: Part, *, after: str) -> Swept:
+    def sweep(self, tenant: str, part: DeletionStage, *, after: str) -> Swept:
         self.before()
         names = self.things.get((tenant, part), set())
         left = sorted(name for name in names if name > after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from functions.domain.audit import Entry
+from functions.domain.audit import AuditLine
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import JobId
 from functions.domain.stage.pulse import Figure
@@ -36,7 +36,7 @@ class DiscardingCounter:
 class DiscardingAudit:
     """Of the audit trail."""
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditLine) -> None:
         """Forgotten."""
 
     def flush(self) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from functions.domain.errors import Undecodable
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
-from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.record import decode_schedule, encode_stored
 from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
@@ -108,7 +108,7 @@ class InMemoryScheduleStore:
         return True
 
     def advance(
-        self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
+        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         state = self.state(key)
         stands_there = state is not None and state.link is not None and state.link.position == _kept(before).position
@@ -118,7 +118,7 @@ class InMemoryScheduleStore:
         self._update(
             key,
             link=planned.link and _kept(planned.link),
-            rings_at=rings_at and kept(rings_at),
+            alarm_at=alarm_at and kept(alarm_at),
             fire_count=planned.kept[-1].index + 1 if planned.kept else state.fire_count,
             skips=state.skips | skips,
             last_skip=_kept_skip(planned.last_skip) or state.last_skip,
@@ -192,7 +192,7 @@ def _row(state: ScheduleState, *, history: int) -> StateRow:
         changed_at=kept(state.changed_at),
         cuts=tuple(Cut(cut.version, kept(cut.since)) for cut in state.cuts),
         link=state.link and _kept(state.link),
-        rings_at=state.rings_at and kept(state.rings_at),
+        alarm_at=state.alarm_at and kept(state.alarm_at),
         failures=frozenset(),
         aside_at=state.aside_at and kept(state.aside_at),
     )

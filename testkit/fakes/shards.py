@@ -8,10 +8,10 @@ from typing import Any
 
 from functions.domain.errors import WheelChanged
 from functions.domain.far_ring.cursor import (
-    AuditPosition,
+    BucketAuditPosition,
     Cursors,
     Position,
-    ShardStanding,
+    ShardProgress,
     SweepPosition,
     decode_cursors,
     encode_cursors,
@@ -25,7 +25,7 @@ from testkit.fakes.kept import kept
 class InMemoryShardStore:
     def __init__(self) -> None:
         self.rows: dict[int, dict[str, Any]] = {}
-        self.audit: AuditPosition | None = None
+        self.audit: BucketAuditPosition | None = None
         self.sweep: SweepPosition | None = None
         self.wheel: tuple[timedelta, int] | None = None
         self.published = ""
@@ -51,22 +51,22 @@ class InMemoryShardStore:
         )
 
     def checkpoint(
-        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, ringing: Position | None = None
+        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, next_alarm: Position | None = None
     ) -> bool:
         row = self.rows[lease.shard]
         if row["epoch"] != lease.epoch or row.get("sequence", 0) > lease.sequence:
             return False
         row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until, "sequence": lease.sequence}
-        row |= {"scanned_at": kept(lease.taken_at), "ringing": ringing}
+        row |= {"scanned_at": kept(lease.taken_at), "ringing": next_alarm}
         return True
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
         return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
 
-    def standings(self, shards: Sequence[int]) -> dict[int, ShardStanding]:
+    def standings(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
         rows = {shard: self.rows[shard] for shard in shards if shard in self.rows and self.rows[shard]["cursors"]}
         return {
-            shard: ShardStanding(decode_cursors(row["cursors"]), row.get("scanned_at")) for shard, row in rows.items()
+            shard: ShardProgress(decode_cursors(row["cursors"]), row.get("scanned_at")) for shard, row in rows.items()
         }
 
     def conditions(self) -> Conditions | None:
@@ -78,10 +78,10 @@ class InMemoryShardStore:
     def unpublish(self) -> None:
         self.published = ""
 
-    def audited(self) -> AuditPosition | None:
+    def audited(self) -> BucketAuditPosition | None:
         return self.audit
 
-    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+    def advance_audit(self, *, before: BucketAuditPosition | None, to: BucketAuditPosition) -> bool:
         if self.audit not in (before, to):
             return False
         self.audit = to

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from functions.domain.errors import Undecodable
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_timer, encode_alarm, encode_timer
 from functions.domain.jobs.claims import TIMER_LIFE
@@ -41,7 +41,7 @@ class InMemoryTimerStore:
             self._put(timer.wakes_at, timer.job.shard, key, encode_timer(timer))
         return []
 
-    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+    def put_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[ScheduleAlarm]:
         for alarm in alarms:
             self._put(alarm.wakes_at, alarm.shard, alarm_key(alarm), encode_alarm(alarm))
         return []

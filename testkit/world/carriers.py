@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from functions.domain.far_ring.alarm import Alarm
 from functions.domain.far_ring.cursor import Cursors, decode_cursors, has_passed
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import is_alarm_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_envelope, decode_timer
 from functions.domain.jobs.claims import LedgerRow
@@ -34,7 +34,7 @@ def timer_of(record: str, tenant: str) -> Timer:
 
 
 @lru_cache(maxsize=4_096)
-def alarm_of(record: str, tenant: str) -> Alarm:
+def alarm_of(record: str, tenant: str) -> ScheduleAlarm:
     """The alarm of a far row."""
     return decode_alarm(record, tenant=tenant)
 
@@ -58,13 +58,13 @@ def carriers(ready: InMemoryReadyQueue, timers: SeenTimers, shards: SeenShards) 
     return found
 
 
-def alarms(timers: SeenTimers) -> list[Alarm]:
+def alarms(timers: SeenTimers) -> list[ScheduleAlarm]:
     """All alarms, also those that have rung."""
     rows = [(key, record) for rows in timers.rows.values() for key, record in rows.items()]
     return [alarm_of(record, key.split("#")[1]) for key, record in rows if is_alarm_key(key)]
 
 
-def alarms_ahead(timers: SeenTimers, shards: SeenShards) -> list[Alarm]:
+def alarms_ahead(timers: SeenTimers, shards: SeenShards) -> list[ScheduleAlarm]:
     """The alarms that are going to ring."""
     return [alarm_of(record, key.split("#")[1]) for key, record in _ahead(timers, shards) if is_alarm_key(key)]
 

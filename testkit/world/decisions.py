@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.schedules.planning import MISFIRE_GRACE, Plan
+from functions.domain.schedules.due_fires import MISFIRE_GRACE, DueFires
 from functions.domain.schedules.schedule import Misfire, Schedule
 from functions.domain.schedules.state import Link, ScheduleState
 from testkit.world.expected import fires_after, fires_between, interval_of, is_fire
@@ -14,7 +14,7 @@ from testkit.world.truth import Version
 
 
 def wrong_about(
-    version: Version, planned: Plan, *, met: Link, fire_count: int, now: datetime, placed: Container[datetime]
+    version: Version, planned: DueFires, *, met: Link, fire_count: int, now: datetime, placed: Container[datetime]
 ) -> Iterator[str]:
     """What is wrong about a step from a link. placed: fires that a step before it has placed, and did not record."""
     schedule, kept = version.schedule, [link.at for link in planned.kept]

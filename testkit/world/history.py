@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import JobId
-from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.state import Link
 from functions.ports.dead_letters import DeadLetter
 from functions.ports.ready_queue import Receipt
@@ -88,8 +88,8 @@ def _names(values: Iterable[Any]) -> Iterator[str]:
                 yield value.key
             case DeadLetter():
                 yield f"{value.tenant}#{value.identity}"
-            case Alarm():
-                yield f"{value.tenant}#{value.schedule_id} version {value.version}, rings {value.rings_at:%H:%M:%S}"
+            case ScheduleAlarm():
+                yield f"{value.tenant}#{value.schedule_id} version {value.version}, rings {value.alarm_at:%H:%M:%S}"
             case StoredSchedule():
                 yield f"{value.key} version {value.version}, {value.status}, {value.schedule.rule}"
             case Receipt():
@@ -105,7 +105,7 @@ def _names(values: Iterable[Any]) -> Iterator[str]:
 def _details(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
         match value:
-            case Plan():
+            case DueFires():
                 yield f"kept {[f'{link.at:%H:%M:%S}' for link in value.kept]}, dropped {dict(value.skips)}, then"
                 yield from _details([value.link])
             case Link():

@@ -13,7 +13,7 @@ from functions.domain.jobs.claims import REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import State
-from functions.domain.operations.operation import Action, Operation, OperationState
+from functions.domain.operations.operation import Operation, OperationKind, OperationState
 from functions.domain.wheel import Wheel
 from testkit.fakes import FakeClock, InMemoryExportStore
 from testkit.world.carriers import timer_of
@@ -147,7 +147,7 @@ class OperationPromises:
         is_meant = any(
             asked.operation.wanted.tenant == timer.job.tenant
             and asked.operation.wanted.tag in ("", *timer.job.tags)
-            and asked.operation.action is not Action.EXPORT
+            and asked.operation.action is not OperationKind.EXPORT
             and not asked.operation.dry_run
             and (put_at is None or put_at <= asked.asked_at + CLOCKS_DIFFER)
             for asked in self._asked.values()
@@ -177,11 +177,11 @@ class OperationPromises:
                 continue  # somebody else has let it run, or submitted it, or given it another budget
             row = self._stores.ledger.rows.get(key)
             is_first = timer.attempt == 1 and timer.due_at == timer.job.scheduled_at
-            if operation.action is Action.CANCEL:
+            if operation.action is OperationKind.CANCEL:
                 is_stopped = row is not None and (row.is_settled or row.cancel_requested)
                 self._promises.expect(is_stopped, f"left out by a cancel: {key} is {row}")
             elif is_first and row is None and self._is_far(timer) and not operation.progress.refused:
-                is_export = operation.action is Action.EXPORT
+                is_export = operation.action is OperationKind.EXPORT
                 self._promises.expect(is_export, f"left out by a {operation.action}: {key}")
                 asked.exported.add(key)
 

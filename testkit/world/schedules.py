@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.occurrence import UNBOUND, identity_of
-from functions.domain.schedules.planning import Plan
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.state import Link, ScheduleState, Status
 from functions.ports.schedules import StoredSchedule
 from testkit.world.carriers import alarms, alarms_ahead, carriers, leads_on
@@ -79,7 +79,7 @@ class SchedulePromises:
         for wrong in wrong_beginning(version, state.link, met=met, fire_count=state.fire_count):
             self._note(f"{key} version {version.number} {wrong}")
 
-    def advanced(self, key: str, planned: Plan, *, met: ScheduleState, after: ScheduleState) -> None:
+    def advanced(self, key: str, planned: DueFires, *, met: ScheduleState, after: ScheduleState) -> None:
         """A step of a chain has been recorded: what it has placed is owed from now on."""
         version = self.truth.last(key)
         assert met.link is not None
@@ -103,9 +103,9 @@ class SchedulePromises:
             self._note(f"{wrong}: {key} version {version.number}")
         for at in owed:
             self._owe(key, version, at)
-        if after.rings_at is not None:
-            is_placed = any(alarm.rings_at == after.rings_at for alarm in self._mine(key, alarms(self._stores.timers)))
-            self._expect(is_placed, f"recorded an alarm that is not placed: {key} at {after.rings_at}")
+        if after.alarm_at is not None:
+            is_placed = any(alarm.alarm_at == after.alarm_at for alarm in self._mine(key, alarms(self._stores.timers)))
+            self._expect(is_placed, f"recorded an alarm that is not placed: {key} at {after.alarm_at}")
 
     def triggered(self, key: str, job_id: str) -> None:
         """A client received that its run is on its way."""
@@ -161,9 +161,9 @@ class SchedulePromises:
                 is_any = not self.truth.last(key).schedule.is_end_to_start
                 # The same alarm in two shards is one: it was put again after its tenant was spread over more or fewer.
                 chains = {
-                    (alarm.rings_at, alarm.link.position)
+                    (alarm.alarm_at, alarm.link.position)
                     for alarm in self._mine(key, ahead)
-                    if alarm.rings_at == state.rings_at or (is_any and alarm.link.at >= state.link.at)
+                    if alarm.alarm_at == state.alarm_at or (is_any and alarm.link.at >= state.link.at)
                 }
                 self._expect(len(chains) == 1, f"{len(chains)} chains: {key} at {state.link.at}")
         for owed in self.owed.values():
@@ -175,16 +175,16 @@ class SchedulePromises:
 
     def _check_chains(self) -> None:
         """Somebody goes on with each chain, if nothing has gone wrong since it was last written."""
-        ahead: list[Alarm] | None = None
+        ahead: list[ScheduleAlarm] | None = None
         for key in self.truth.keys(Status.ACTIVE):
             state = self._stores.schedules.state(key)
             if state is None or state.link is None or self._stores.history.disturbed >= self._written[key]:
                 continue
             ahead = alarms_ahead(self._stores.timers, self._stores.shards) if ahead is None else ahead
             goes_on = any(_carries_on(alarm, state.link) for alarm in self._mine(key, ahead))
-            self._expect(goes_on, f"nobody goes on: {key} at {state.link.at}, rings at {state.rings_at}")
+            self._expect(goes_on, f"nobody goes on: {key} at {state.link.at}, rings at {state.alarm_at}")
 
-    def _mine(self, key: str, among: list[Alarm]) -> list[Alarm]:
+    def _mine(self, key: str, among: list[ScheduleAlarm]) -> list[ScheduleAlarm]:
         number = self.truth.last(key).number
         return [alarm for alarm in among if f"{alarm.tenant}#{alarm.schedule_id}" == key and alarm.version == number]
 
@@ -228,7 +228,7 @@ class SchedulePromises:
         return row.updated_at + interval_of(self.truth.last(key).schedule) <= until
 
 
-def _carries_on(alarm: Alarm, link: Link) -> bool:
+def _carries_on(alarm: ScheduleAlarm, link: Link) -> bool:
     """Whether a chain that stands there goes on when an alarm rings: one that rings late goes on from where it stands."""
-    is_on_time = alarm.rings_at == alarm.link.at
+    is_on_time = alarm.alarm_at == alarm.link.at
     return not is_on_time or alarm.link.at >= link.at

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import Load, LoadLimits, Share
-from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason
 from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, ScheduleStore, StatePage, StoredSchedule
@@ -69,10 +69,10 @@ class WatchedSchedules:
         return self._kept.recount(key, share, seen=seen)
 
     def advance(
-        self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
+        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         met = self.state(key)
-        answer = self._kept.advance(key, planned, version=version, before=before, rings_at=rings_at, history=history)
+        answer = self._kept.advance(key, planned, version=version, before=before, alarm_at=alarm_at, history=history)
         after = self.state(key)
         if isinstance(answer, Applied) and met is not None and after is not None:
             self._stood[key] = met

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MINUTE
-from functions.domain.tenants.deletion import Deletion, Part
+from functions.domain.tenants.deletion import Deletion, DeletionStage
 from functions.ports.tenants import DeletionStore
 from testkit.builders import NOON
 
@@ -55,7 +55,7 @@ def test_a_lease_that_is_given_back_is_free_and_progress_is_kept(deletions: Dele
     again = take(deletions, "b")
 
     assert again is not None
-    assert (again.part, again.after, again.deleted) == (Part.TIMERS, "x", {"operations": 3, "timers": 2})
+    assert (again.part, again.after, again.deleted) == (DeletionStage.TIMERS, "x", {"operations": 3, "timers": 2})
 
 
 def test_a_step_that_lands_late_is_refused(deletions: DeletionStore):

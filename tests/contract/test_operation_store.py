@@ -10,14 +10,14 @@ from functions.domain.errors import Undecodable
 from functions.domain.instants import HOUR, MILLISECOND
 from functions.domain.operations.operation import (
     OPERATION_LIFE,
-    Action,
     Example,
     JobFilter,
     Operation,
+    OperationKind,
     OperationState,
-    Place,
     Progress,
     Shift,
+    WalkPosition,
 )
 from functions.ports.operations import OperationStore
 from testkit.builders import NOON
@@ -38,12 +38,12 @@ def test_an_operation_that_nobody_asked_for_is_not_there(operations: OperationSt
 @pytest.mark.parametrize(
     "asked",
     [
-        {"action": Action.CANCEL, "dry_run": True},
-        {"action": Action.RESCHEDULE, "shift": Shift(by=timedelta(hours=-3)), "fingerprint": "f"},
-        {"action": Action.RESCHEDULE, "shift": Shift(to=NOON + HOUR, spread=timedelta(minutes=7))},
-        {"action": Action.RUN_NOW, "rate": 0.5},
+        {"action": OperationKind.CANCEL, "dry_run": True},
+        {"action": OperationKind.RESCHEDULE, "shift": Shift(by=timedelta(hours=-3)), "fingerprint": "f"},
+        {"action": OperationKind.RESCHEDULE, "shift": Shift(to=NOON + HOUR, spread=timedelta(minutes=7))},
+        {"action": OperationKind.RUN_NOW, "rate": 0.5},
         {
-            "action": Action.EXPORT,
+            "action": OperationKind.EXPORT,
             "wanted": JobFilter(
                 tenant="acme",
                 due_from=NOON - HOUR,
@@ -70,7 +70,10 @@ def test_instants_are_kept_to_the_millisecond_and_never_earlier(operations: Oper
 
 
 def test_an_operation_is_created_once_and_the_second_meets_the_first(operations: OperationStore):
-    first, second = an_operation(caller="ann"), an_operation(caller="bob", action=Action.EXPORT, created_at=LATER)
+    first, second = (
+        an_operation(caller="ann"),
+        an_operation(caller="bob", action=OperationKind.EXPORT, created_at=LATER),
+    )
 
     assert operations.create(first) is None
     assert operations.create(second) == first
@@ -86,7 +89,7 @@ def test_one_that_is_over_is_not_opened_again(operations: OperationStore):
 
 
 def test_tenants_have_operations_of_their_own(operations: OperationStore):
-    mine, theirs = an_operation(), an_operation(tenant="globex", action=Action.EXPORT)
+    mine, theirs = an_operation(), an_operation(tenant="globex", action=OperationKind.EXPORT)
     operations.create(mine)
     operations.create(theirs)
 
@@ -320,7 +323,7 @@ def test_what_a_newer_version_has_written_is_an_error(operation_subject: Operati
 
 
 SOME = Progress(
-    place=Place(20_000, 2, 1, 1_728_000_060, "2#acme#1728000061000#é"),
+    place=WalkPosition(20_000, 2, 1, 1_728_000_060, "2#acme#1728000061000#é"),
     share=0.25,
     examined=900,
     matched=80,
@@ -336,7 +339,7 @@ SOME = Progress(
 
 def an_operation(*, tenant: str = "acme", operation_id: str = "o1", **overrides: Any) -> Operation:
     fields: dict[str, Any] = {
-        "action": Action.CANCEL,
+        "action": OperationKind.CANCEL,
         "wanted": JobFilter(tenant=tenant, due_from=NOON),
         "caller": "ann",
         "created_at": NOON,

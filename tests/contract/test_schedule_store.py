@@ -10,8 +10,8 @@ from functions.adapters.dynamodb.schedule_updates import DELETED_LIFE
 from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodable
 from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.job import Payload
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import Load, LoadLimits, Share
-from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, ScheduleStore, StoredSchedule
@@ -207,7 +207,7 @@ class TestChanges:
             note="für später",
             cuts=(Cut(6, NOON - 2 * HOUR), Cut(7, NOON - HOUR - MILLISECOND)),
             link=a_link(nominal_at=NOON - SECOND, index=41, previous_at=NOON - HOUR, merged_count=2),
-            rings_at=NOON + MILLISECOND,
+            alarm_at=NOON + MILLISECOND,
             fire_count=41,
             recent=(NOON - 2 * HOUR, NOON - HOUR),
             share=Share(7, 12),
@@ -219,7 +219,7 @@ class TestChanges:
         schedules.note_failure(KEY, "a run")
         assert state.link is not None
         planned = a_plan(link=state.link, skips={SkipReason.COALESCED: 2}, misfire_count=3)
-        advance(schedules, planned, before=state.link, version=7, rings_at=state.rings_at)
+        advance(schedules, planned, before=state.link, version=7, alarm_at=state.alarm_at)
         schedules.note_skip(KEY, SkipReason.OVERLAP, fire_at=NOON - 3 * HOUR)
         schedules.note_aside(KEY, version=7, now=now)
 
@@ -481,18 +481,18 @@ class TestAdvances:
         kept = [a_link(NOON, index=4), a_link(NOON + SECOND, index=5, previous_at=NOON)]
         link = a_link(NOON + HOUR, nominal_at=NOON, index=6, previous_at=NOON + SECOND, merged_count=1)
 
-        assert advance(schedules, a_plan(kept, link=link), rings_at=NOON + HOUR) == Applied()
+        assert advance(schedules, a_plan(kept, link=link), alarm_at=NOON + HOUR) == Applied()
 
         assert schedules.state(KEY) == replace(
-            state, link=link, rings_at=NOON + HOUR, fire_count=6, recent=(NOON, NOON + SECOND)
+            state, link=link, alarm_at=NOON + HOUR, fire_count=6, recent=(NOON, NOON + SECOND)
         )
 
     def test_an_advance_that_placed_nothing_leaves_the_count_and_the_last_fires(self, schedules: ScheduleStore):
         _, state = created(schedules, fire_count=4, recent=(NOON - HOUR,), link=a_link(index=4))
         link = a_link(NOON + HOUR, index=4)
 
-        assert advance(schedules, a_plan(link=link), rings_at=NOON + HOUR) == Applied()
-        assert schedules.state(KEY) == replace(state, link=link, rings_at=NOON + HOUR)
+        assert advance(schedules, a_plan(link=link), alarm_at=NOON + HOUR) == Applied()
+        assert schedules.state(KEY) == replace(state, link=link, alarm_at=NOON + HOUR)
 
     def test_skips_and_misfires_add_up_and_the_last_skip_is_kept(self, schedules: ScheduleStore):
         created(schedules)
@@ -511,19 +511,19 @@ class TestAdvances:
 
     def test_an_advance_to_the_end_leaves_nothing_to_ring_for(self, schedules: ScheduleStore):
         _, state = created(
-            schedules, link=a_link(nominal_at=NOON - SECOND, previous_at=NOON - HOUR, merged_count=1), rings_at=NOON
+            schedules, link=a_link(nominal_at=NOON - SECOND, previous_at=NOON - HOUR, merged_count=1), alarm_at=NOON
         )
 
         assert advance(schedules, a_plan([a_link()], link=None)) == Applied()
-        assert schedules.state(KEY) == replace(state, link=None, rings_at=None, fire_count=1, recent=(NOON,))
+        assert schedules.state(KEY) == replace(state, link=None, alarm_at=None, fire_count=1, recent=(NOON,))
 
     def test_a_chain_may_wait_for_the_end_of_a_run_and_go_on_after_it(self, schedules: ScheduleStore):
         _, state = created(schedules)
         awaited = a_link(NOON, is_awaited=True)
         following = a_link(NOON + HOUR, index=1, previous_at=NOON)
 
-        assert advance(schedules, a_plan([a_link()], link=awaited), rings_at=NOON + HOUR) == Applied()
-        assert schedules.state(KEY) == replace(state, link=awaited, rings_at=NOON + HOUR, fire_count=1, recent=(NOON,))
+        assert advance(schedules, a_plan([a_link()], link=awaited), alarm_at=NOON + HOUR) == Applied()
+        assert schedules.state(KEY) == replace(state, link=awaited, alarm_at=NOON + HOUR, fire_count=1, recent=(NOON,))
         assert advance(schedules, a_plan(link=following), before=awaited) == Applied()
         assert schedules.state(KEY) == replace(state, link=following, fire_count=1, recent=(NOON,))
 
@@ -574,9 +574,9 @@ class TestAdvances:
     def test_an_advance_to_where_it_stands_holds_however_often(self, schedules: ScheduleStore):
         _, state = created(schedules)
 
-        assert advance(schedules, a_plan(link=a_link()), rings_at=NOON) == Applied()
-        assert advance(schedules, a_plan(link=a_link()), rings_at=NOON + SECOND) == Applied()
-        assert schedules.state(KEY) == replace(state, rings_at=NOON + SECOND)
+        assert advance(schedules, a_plan(link=a_link()), alarm_at=NOON) == Applied()
+        assert advance(schedules, a_plan(link=a_link()), alarm_at=NOON + SECOND) == Applied()
+        assert schedules.state(KEY) == replace(state, alarm_at=NOON + SECOND)
 
     @pytest.mark.parametrize("steps", [[1, 1, 1, 1, 1], [2, 3], [5], [3, 2]])
     def test_as_many_of_the_last_fires_are_remembered_as_the_schedule_says(
@@ -822,21 +822,21 @@ def a_plan(
     skips: dict[SkipReason, int] | None = None,
     last_skip: tuple[SkipReason, datetime] | None = None,
     misfire_count: int = 0,
-) -> Plan:
-    return Plan(kept=kept or [], link=link, skips=skips or {}, last_skip=last_skip, misfire_count=misfire_count)
+) -> DueFires:
+    return DueFires(kept=kept or [], link=link, skips=skips or {}, last_skip=last_skip, misfire_count=misfire_count)
 
 
 def advance(
     schedules: ScheduleStore,
-    planned: Plan,
+    planned: DueFires,
     *,
     before: Link | None = None,
     version: int = 1,
-    rings_at: datetime | None = None,
+    alarm_at: datetime | None = None,
     history: int = 10,
 ) -> Applied | Behind:
     return schedules.advance(
-        KEY, planned, version=version, before=before or a_link(), rings_at=rings_at, history=history
+        KEY, planned, version=version, before=before or a_link(), alarm_at=alarm_at, history=history
     )
 
 

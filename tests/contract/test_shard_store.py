@@ -7,12 +7,12 @@ import pytest
 
 from functions.domain.errors import WheelChanged
 from functions.domain.far_ring.cursor import (
-    AuditPosition,
+    BucketAuditPosition,
     ClassCursor,
     Cursors,
     OwnCursor,
     Position,
-    ShardStanding,
+    ShardProgress,
     SweepPosition,
     first_cursors,
 )
@@ -141,40 +141,47 @@ def test_nothing_is_audited_before_the_first_audit(shards: ShardStore):
 
 
 def test_the_audit_advances_from_where_it_was(shards: ShardStore):
-    assert shards.advance_audit(before=None, to=AuditPosition(60))
-    assert shards.advance_audit(before=AuditPosition(60), to=AuditPosition(120))
-    assert shards.audited() == AuditPosition(120)
+    assert shards.advance_audit(before=None, to=BucketAuditPosition(60))
+    assert shards.advance_audit(before=BucketAuditPosition(60), to=BucketAuditPosition(120))
+    assert shards.audited() == BucketAuditPosition(120)
 
 
 def test_an_audit_may_stand_within_a_bucket_at_a_shard_and_behind_a_key(shards: ShardStore):
-    within = AuditPosition(60, 11, '2#acme#0001803902400#"é\uffff')
+    within = BucketAuditPosition(60, 11, '2#acme#0001803902400#"é\uffff')
 
     assert shards.advance_audit(before=None, to=within)
     assert shards.audited() == within
-    assert shards.advance_audit(before=within, to=AuditPosition(60, 12))
-    assert shards.audited() == AuditPosition(60, 12)
+    assert shards.advance_audit(before=within, to=BucketAuditPosition(60, 12))
+    assert shards.audited() == BucketAuditPosition(60, 12)
 
 
 def test_an_advance_whose_answer_was_lost_recognises_itself(shards: ShardStore):
-    assert shards.advance_audit(before=None, to=AuditPosition(60))
-    assert shards.advance_audit(before=None, to=AuditPosition(60))
-    assert shards.advance_audit(before=AuditPosition(60), to=AuditPosition(60, 1, "a"))
-    assert shards.advance_audit(before=AuditPosition(60), to=AuditPosition(60, 1, "a"))
-    assert shards.audited() == AuditPosition(60, 1, "a")
+    assert shards.advance_audit(before=None, to=BucketAuditPosition(60))
+    assert shards.advance_audit(before=None, to=BucketAuditPosition(60))
+    assert shards.advance_audit(before=BucketAuditPosition(60), to=BucketAuditPosition(60, 1, "a"))
+    assert shards.advance_audit(before=BucketAuditPosition(60), to=BucketAuditPosition(60, 1, "a"))
+    assert shards.audited() == BucketAuditPosition(60, 1, "a")
 
 
 @pytest.mark.parametrize(
-    "before", [None, AuditPosition(0), AuditPosition(120), AuditPosition(60, 1), AuditPosition(60, 0, "a")]
+    "before",
+    [
+        None,
+        BucketAuditPosition(0),
+        BucketAuditPosition(120),
+        BucketAuditPosition(60, 1),
+        BucketAuditPosition(60, 0, "a"),
+    ],
 )
-def test_an_audit_that_another_sweep_has_advanced_is_refused(shards: ShardStore, before: AuditPosition | None):
-    shards.advance_audit(before=None, to=AuditPosition(60))
+def test_an_audit_that_another_sweep_has_advanced_is_refused(shards: ShardStore, before: BucketAuditPosition | None):
+    shards.advance_audit(before=None, to=BucketAuditPosition(60))
 
-    assert not shards.advance_audit(before=before, to=AuditPosition(180))
-    assert shards.audited() == AuditPosition(60)
+    assert not shards.advance_audit(before=before, to=BucketAuditPosition(180))
+    assert shards.audited() == BucketAuditPosition(60)
 
 
 def test_an_audit_does_not_advance_from_a_position_where_none_was(shards: ShardStore):
-    assert not shards.advance_audit(before=AuditPosition(60), to=AuditPosition(120))
+    assert not shards.advance_audit(before=BucketAuditPosition(60), to=BucketAuditPosition(120))
     assert shards.audited() is None
 
 
@@ -213,10 +220,10 @@ def test_a_sweep_that_another_has_advanced_is_refused(shards: ShardStore, before
 
 
 def test_the_sweep_and_the_audit_advance_apart(shards: ShardStore):
-    shards.advance_audit(before=None, to=AuditPosition(60))
+    shards.advance_audit(before=None, to=BucketAuditPosition(60))
     shards.advance_sweep(before=None, to=SweepPosition(120, None))
 
-    assert (shards.audited(), shards.swept()) == (AuditPosition(60), SweepPosition(120, None))
+    assert (shards.audited(), shards.swept()) == (BucketAuditPosition(60), SweepPosition(120, None))
 
 
 def test_the_constants_of_the_first_deploy_are_confirmed_from_then_on(shards: ShardStore):
@@ -260,7 +267,7 @@ def test_a_shard_was_scanned_when_the_tick_began_that_recorded_its_cursors_last(
 
     for lease_until in (NOON + LEASE, None):
         assert shards.checkpoint(lease, some_cursors(), lease_until=lease_until)
-        assert shards.standings([0, 1]) == {0: ShardStanding(some_cursors(), NOON + timedelta(milliseconds=1_001))}
+        assert shards.standings([0, 1]) == {0: ShardProgress(some_cursors(), NOON + timedelta(milliseconds=1_001))}
 
 
 def test_a_tick_that_dies_before_it_records_anything_has_not_scanned_its_shard(shards: ShardStore):
@@ -268,7 +275,7 @@ def test_a_tick_that_dies_before_it_records_anything_has_not_scanned_its_shard(s
     later = NOON + timedelta(minutes=5)
     shards.acquire(0, owner="dead", now=later, lease_until=later + LEASE, skew=SKEW)
 
-    assert shards.standings([0]) == {0: ShardStanding(some_cursors(), NOON)}
+    assert shards.standings([0]) == {0: ShardProgress(some_cursors(), NOON)}
 
 
 def test_a_lease_that_was_given_back_has_not_died(shards: ShardStore):
@@ -282,16 +289,16 @@ def test_a_lease_that_was_given_back_has_not_died(shards: ShardStore):
 
 
 def test_a_lease_that_was_not_given_back_has_died_of_what_it_was_ringing(shards: ShardStore):
-    ringing = Position(120, 'a"é')
+    next_alarm = Position(120, 'a"é')
     first = acquire(shards, owner="first")
-    shards.checkpoint(first, some_cursors(), lease_until=NOON + LEASE, ringing=ringing)
+    shards.checkpoint(first, some_cursors(), lease_until=NOON + LEASE, next_alarm=next_alarm)
 
     second = after_a_death(shards, owner="second", at=NOON)
-    assert (second.epoch, second.cursors, second.has_died, second.died_at) == (2, some_cursors(), True, ringing)
+    assert (second.epoch, second.cursors, second.has_died, second.died_at) == (2, some_cursors(), True, next_alarm)
 
     # That one dies before it has done anything about it.
     third = after_a_death(shards, owner="third", at=second.taken_at)
-    assert (third.has_died, third.died_at) == (True, ringing)
+    assert (third.has_died, third.died_at) == (True, next_alarm)
     shards.checkpoint(third, some_cursors(), lease_until=NOON + 2 * HOUR)
     fourth = after_a_death(shards, owner="fourth", at=third.taken_at)
     assert (fourth.has_died, fourth.died_at) == (True, None)
@@ -318,7 +325,7 @@ def test_the_most_cursors_of_the_longest_tenants_and_jobs_are_recorded(shards: S
     lease = acquire(shards, owner="me")
     worst = worst_cursors(MAX_OWN)
 
-    assert shards.checkpoint(lease, worst, lease_until=NOON + LEASE, ringing=Position(120, "2#acme#7#nightly@1"))
+    assert shards.checkpoint(lease, worst, lease_until=NOON + LEASE, next_alarm=Position(120, "2#acme#7#nightly@1"))
 
     assert shards.cursors([0]) == {0: worst}
 
@@ -347,7 +354,7 @@ def some_cursors() -> Cursors:
     return cursors | {
         Priority.HIGH: ClassCursor(Position(180, "1#acme#0001803902400#é\uffff")),
         Priority.NORMAL: replace(
-            cursors[Priority.NORMAL], own=behind, turn="whale", unrung=Position(60, "2#acme#0001803902400#nightly@")
+            cursors[Priority.NORMAL], own=behind, turn="whale", unhandled=Position(60, "2#acme#0001803902400#nightly@")
         ),
     }
 

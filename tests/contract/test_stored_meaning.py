@@ -30,7 +30,7 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import Strategy
 from functions.domain.jobs.stored_codes import STRATEGIES, Codes
 from functions.domain.lifecycle import State
-from functions.domain.operations.operation import Action, OperationState
+from functions.domain.operations.operation import OperationKind, OperationState
 from functions.domain.operations.record import OperationRecord, decode_operation, encode_operation
 from functions.domain.schedules.defaults import REQUESTED, STORED
 from functions.domain.schedules.record import decode_schedule, encode_schedule
@@ -40,7 +40,7 @@ from functions.domain.stage.conditions import decode_conditions, encode_conditio
 from functions.domain.stage.pulse import Figure
 from functions.domain.targets.breaker import BreakerState
 from functions.domain.targets.options import Method
-from functions.domain.tenants.deletion import Part, decode_deletion, encode_deletion
+from functions.domain.tenants.deletion import DeletionStage, decode_deletion, encode_deletion
 from functions.domain.tenants.plan import TenantStatus, decode_tenant, encode_tenant
 from scripts.synthesis import ROOT
 from tests.stored_meaning import Release
@@ -48,7 +48,7 @@ from tests.stored_meaning import Release
 STORED_BYTES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("stored_meaning.json").read_text())
 
 VALUES_STORED: list[type[Enum]] = [
-    Action,
+    OperationKind,
     BreakerState,
     Delivery,
     Fold,
@@ -57,7 +57,7 @@ VALUES_STORED: list[type[Enum]] = [
     Misfire,
     OperationState,
     Overlap,
-    Part,
+    DeletionStage,
     Precision,
     Priority,
     Roll,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.instants import EPOCH, MILLISECOND, SECOND
 from functions.domain.jobs.claims import TIMER_LIFE
@@ -521,7 +521,7 @@ def of_shard(shard: int, **overrides: Any) -> Timer:
     return replace(timer, job=replace(timer.job, shard=shard))
 
 
-def a_row_alarm(schedule: Schedule | None = None, **overrides: Any) -> Alarm:
+def a_row_alarm(schedule: Schedule | None = None, **overrides: Any) -> ScheduleAlarm:
     """An alarm of shard 1, whatever its schedule, that rings at noon."""
     return an_alarm(schedule, **{"shard": SHARD, **overrides})
 

@@ -112,7 +112,7 @@ def _is_next_fire_placed(deployment: Deployment, name: str, version: int) -> boo
     """Whether its chain waits for a fire behind the next one; between two rings of its alarm there may be no message."""
     soon = datetime.now(UTC) + timedelta(seconds=15)
     _, *behind = fires_of(MINUTE, timedelta(0), after=soon, until=soon + LOCAL_WHEEL.guard + 2 * MINUTE)
-    return any(deployment.alarm_row(name, name, version=version, rings_at=at) for at in behind)
+    return any(deployment.alarm_row(name, name, version=version, alarm_at=at) for at in behind)
 
 
 def _refuse_to_strand(deployment: Deployment) -> subprocess.CompletedProcess[str]:

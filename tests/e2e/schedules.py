@@ -366,7 +366,7 @@ def far_away(hands: Hands) -> FarAway:
     margin = 45 * SECOND  # for the request, should the functions have to start first
     at = datetime.now(UTC).replace(microsecond=0) + LOCAL_WHEEL.guard + margin
     created = hands.schedules.put(NewSchedule(name, tenant=name, at=at, target=target.url))
-    alarm = hands.deployment.alarm_row(name, name, version=created.version, rings_at=at)
+    alarm = hands.deployment.alarm_row(name, name, version=created.version, alarm_at=at)
     hands.arrivals(target, 1, what="the fire that was far")
     found = hands.eventually(
         lambda: hands.found(name), lambda found: found.last_outcome == "succeeded", what="its run has settled"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from functions.domain.audit import COLUMNS
-from infra.audit import FAILURES, LINES, MOST_SCANNED_BYTES, RESULTS
 from infra.audit_queries import TABLE, queries
+from infra.audit_trail import FAILURES, LINES, MOST_SCANNED_BYTES, RESULTS
 from infra.metrics import AUDITED
 from infra.stage import Stage
 from scripts.synthesis import Templates

@@ -36,7 +36,7 @@ def test_fires_above_the_rate_of_their_tenant_wait_in_the_far_ring(stage: Stage)
     limit_the_rate(stage)
     stage.travel(timedelta(seconds=300))
 
-    assert rung(stage) == 1
+    assert handled(stage) == 1
     assert waiting_fires(stage) > 1
 
 
@@ -67,7 +67,7 @@ def test_an_operation_that_meets_a_chain_which_takes_too_much_pauses_it_in_the_e
 def test_a_sweep_asks_for_the_end_of_a_run_that_is_awaited(stage: Stage):
     put(stage, **AFTER_THE_LAST)
     stage.travel(timedelta(seconds=200))
-    assert rung(stage) == 1
+    assert handled(stage) == 1
     lose_the_alarms(stage)
     pass_by(stage, timedelta(minutes=10))
 
@@ -80,11 +80,11 @@ def test_alarms_ask_for_the_ends_of_runs_that_are_awaited(stage: Stage, count: i
     for number in range(count):
         put(stage, f"s{number}", **AFTER_THE_LAST)
     stage.travel(timedelta(seconds=200))
-    assert rung(stage) == count
+    assert handled(stage) == count
 
     stage.travel(timedelta(seconds=200))
 
-    assert rung(stage) == count
+    assert handled(stage) == count
     assert {told(stage, f"s{number}")["fires"] for number in range(count)} == {1}
 
 
@@ -263,7 +263,7 @@ def refuse(parsed: dict[str, Any], **_: Any) -> None:
     parsed["Failed"] = [{"Id": each["Id"], "SenderFault": True, "Code": "InvalidMessageContents"} for each in refused]
 
 
-def rung(stage: Stage) -> int:
+def handled(stage: Stage) -> int:
     return sum(report["rung"] for report in stage.scan())
 
 

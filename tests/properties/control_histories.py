@@ -8,7 +8,7 @@ from datetime import timedelta
 from functions.api.operations.operator import Asked
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.operations.operation import Action, Shift
+from functions.domain.operations.operation import OperationKind, Shift
 from testkit.world.fires import Run
 from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
 from testkit.world.world import World
@@ -77,7 +77,7 @@ def a_retry_is_hastened(world: World) -> None:
 def a_turn_with_a_slow_clock_moves_a_job_ahead_of_itself(world: World) -> None:
     """By its row it seems older than the operation, which somebody with a fast clock has asked for."""
     submit(world, due_in=600)
-    ask_for(world, Action.RESCHEDULE, shift=Shift(by=40 * MINUTE), conditions=Conditions(ahead=AHEAD))
+    ask_for(world, OperationKind.RESCHEDULE, shift=Shift(by=40 * MINUTE), conditions=Conditions(ahead=AHEAD))
     world.operate(Conditions(ahead=-AHEAD))
 
 
@@ -86,13 +86,13 @@ def an_operation_cancels_a_job_that_is_promoted(world: World) -> None:
     submit(world, due_in=200)
     world.time_passes(2 * MINUTE)
     scan_all(world)
-    ask_for(world, Action.CANCEL)
+    ask_for(world, OperationKind.CANCEL)
     world.operate()
 
 
 def a_turn_of_a_cancel_dies(world: World) -> None:
     """Right before it writes the first tombstone."""
-    operator = _turn_at(world, "ledger.cancel", of=Action.CANCEL)
+    operator = _turn_at(world, "ledger.cancel", of=OperationKind.CANCEL)
     operator.kill()
     world.time_passes(3 * MINUTE)
     world.operate()
@@ -101,7 +101,7 @@ def a_turn_of_a_cancel_dies(world: World) -> None:
 def a_job_is_submitted_after_a_cancel_was_asked_for(world: World) -> None:
     """And before anybody has carried it on."""
     submit(world, due_in=600)
-    ask_for(world, Action.CANCEL)
+    ask_for(world, OperationKind.CANCEL)
     world.time_passes(10 * SECOND)
     submit(world, due_in=600)
     world.operate()
@@ -109,14 +109,16 @@ def a_job_is_submitted_after_a_cancel_was_asked_for(world: World) -> None:
 
 def a_late_turn_of_an_export_comes_back(world: World) -> None:
     """Its lease is over, and another one has exported all; it has the first job, and time for a step."""
-    late = _turn_at(world, "ledger.get_many", of=Action.EXPORT)
+    late = _turn_at(world, "ledger.get_many", of=OperationKind.EXPORT)
     late.ends_at += 10 * MINUTE
     world.time_passes(3 * MINUTE)
     world.operate()
     late.finish()
 
 
-def ask_for(world: World, action: Action, *, shift: Shift | None = None, conditions: Conditions = SMOOTHLY) -> None:
+def ask_for(
+    world: World, action: OperationKind, *, shift: Shift | None = None, conditions: Conditions = SMOOTHLY
+) -> None:
     """An owner asks for an operation on all jobs of the next hours."""
     now = world.clock.instant
     due_until = now + timedelta(hours=3)
@@ -137,7 +139,7 @@ def _first_of_two_attempts(world: World) -> Run:
     return first
 
 
-def _turn_at(world: World, call: str, *, of: Action) -> Process:
+def _turn_at(world: World, call: str, *, of: OperationKind) -> Process:
     """A turn of an operation on two jobs, held before a call."""
     submit(world, due_in=1_200)
     submit(world, due_in=1_300)

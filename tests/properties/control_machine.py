@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from functions.api.operations.operator import Asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job_id import parse_job_id
-from functions.domain.operations.operation import Action, Shift
+from functions.domain.operations.operation import OperationKind, Shift
 from testkit.world.process import SMOOTHLY, Conditions
 from testkit.world.world import World
 from tests.properties.machine import (
@@ -48,7 +48,14 @@ TURNS = st.tuples(SIDES, st.sampled_from(WRITES), st.integers(1, 8), st.none() |
 OPERATIONS = st.fixed_dictionaries(
     {
         "action": st.sampled_from(
-            [Action.CANCEL, Action.RESCHEDULE, Action.RESCHEDULE, Action.RUN_NOW, Action.RUN_NOW, Action.EXPORT]
+            [
+                OperationKind.CANCEL,
+                OperationKind.RESCHEDULE,
+                OperationKind.RESCHEDULE,
+                OperationKind.RUN_NOW,
+                OperationKind.RUN_NOW,
+                OperationKind.EXPORT,
+            ]
         ),
         "which": st.integers(0, 20),
         "tag": st.sampled_from(["", "urgent"]),
@@ -134,7 +141,7 @@ class Controlled(Scheduler):
             due_from=now - REACH / 4,
             due_until=now + REACH,
             tag=tag,
-            shift=Shift(by=later + self.operations * MILLISECOND) if action is Action.RESCHEDULE else None,
+            shift=Shift(by=later + self.operations * MILLISECOND) if action is OperationKind.RESCHEDULE else None,
             rate=rate,
             dry_run=dry_run,
         )

@@ -13,12 +13,12 @@ import pytest
 from functions.api.schedules import backfill, manager
 from functions.domain.instants import SECOND
 from functions.domain.schedules import changes as changing
-from functions.domain.schedules import planning
-from functions.domain.schedules.planning import Plan
+from functions.domain.schedules import due_fires
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.state import ScheduleState
 from functions.ports.schedules import Behind, StatePage
-from functions.scanner.schedule_alarms import Ringer
-from functions.services.jobs.occurrences import Admission, Occurrences
+from functions.scanner.schedule_alarms import ScheduleAlarms
+from functions.services.jobs.occurrences import FireDecision, Occurrences
 from functions.services.schedules import materialiser as materialising
 from functions.services.schedules.caught_up import CaughtUpChanger
 from functions.services.schedules.materialiser import Carried, Chain, Materialiser
@@ -37,10 +37,10 @@ class _RecordsBeforeItPlaces(Materialiser):
 
     def _record_first(self, chain: Chain) -> bool:
         stored, link, now = chain.stored, chain.link, self.clock.now()
-        planned = planning.plan(stored.schedule, link, now=now, guard=self.wheel.guard)
-        following = planned.link and planning.rings_at(stored.schedule, planned.link, now=now, guard=self.wheel.guard)
+        planned = due_fires.plan(stored.schedule, link, now=now, guard=self.wheel.guard)
+        following = planned.link and due_fires.alarm_at(stored.schedule, planned.link, now=now, guard=self.wheel.guard)
         answer = self.schedules.advance(
-            stored.key, planned, version=stored.version, before=link, rings_at=following, history=10
+            stored.key, planned, version=stored.version, before=link, alarm_at=following, history=10
         )
         return not isinstance(answer, Behind)
 
@@ -64,7 +64,7 @@ class _RecordsItsAlarmFirst(Materialiser):
     def _place_alarms(self, steps: Sequence[Any], allowance: Any) -> None:
         for step in steps:
             if step.planned.link is not None:
-                step.rings_at = self._alarm(step, step.planned.link, now=self.clock.now()).rings_at
+                step.alarm_at = self._alarm(step, step.planned.link, now=self.clock.now()).alarm_at
                 self._record(step)
         super()._place_alarms(steps, allowance)
 
@@ -85,8 +85,8 @@ class _PlacesASuccessor(Materialiser):
 
 
 def places_one_fire_and_no_alarm_for_one_that_is_near(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    def one(schedule: Any, link: Any, **given: Any) -> Plan:
-        return planning.plan(schedule, link, **{**given, "guard": max(timedelta(0), link.at - given["now"]) + SECOND})
+    def one(schedule: Any, link: Any, **given: Any) -> DueFires:
+        return due_fires.plan(schedule, link, **{**given, "guard": max(timedelta(0), link.at - given["now"]) + SECOND})
 
     monkeypatch.setattr(materialising, "plan", one)
     return {Materialiser: _PlacesASuccessor}
@@ -104,8 +104,8 @@ def keeps_the_version_of_what_changes(monkeypatch: pytest.MonkeyPatch) -> Lambda
 
 
 class _AdmitsWhateverComes(Occurrences):
-    def admit(self, timer: Any, occurrence: Any, *, is_closed: bool = False) -> Admission:
-        return Admission.MAY_RUN
+    def admit(self, timer: Any, occurrence: Any, *, is_closed: bool = False) -> FireDecision:
+        return FireDecision.MAY_RUN
 
 
 def admits_whatever_comes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
@@ -128,11 +128,11 @@ def takes_the_slot_from_whoever_has_it(monkeypatch: pytest.MonkeyPatch) -> Lambd
 
 
 class _SkipsWithoutARow(Occurrences):
-    def _skip(self, timer: Any, reason: Any, text: str) -> Admission:
+    def _skip(self, timer: Any, reason: Any, text: str) -> FireDecision:
         self.schedules.note_skip(
             f"{timer.job.tenant}#{timer.job.occurrence.schedule_id}", reason, fire_at=timer.job.occurrence.fire_at
         )
-        return Admission.IS_OVER
+        return FireDecision.IS_OVER
 
 
 def skips_without_a_ledger_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
@@ -140,8 +140,8 @@ def skips_without_a_ledger_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _WaitsWithoutAMessage(Occurrences):
-    def _wait(self, timer: Any, **given: Any) -> Admission:
-        return Admission.IS_OVER
+    def _wait(self, timer: Any, **given: Any) -> FireDecision:
+        return FireDecision.IS_OVER
 
 
 def waits_without_a_message(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
@@ -190,17 +190,17 @@ def forgets_what_has_run(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 def takes_whatever_is_late_for_missed(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    monkeypatch.setattr(planning, "MISFIRE_GRACE", timedelta(0))
+    monkeypatch.setattr(due_fires, "MISFIRE_GRACE", timedelta(0))
     return {}
 
 
-class _TrustsWhatItReads(Ringer):
+class _TrustsWhatItReads(ScheduleAlarms):
     def _definitions(self, alarms: Any) -> Any:
         return self.schedules.definitions([f"{alarm.tenant}#{alarm.schedule_id}" for alarm in alarms])
 
 
 def trusts_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    return {Ringer: _TrustsWhatItReads}
+    return {ScheduleAlarms: _TrustsWhatItReads}
 
 
 def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

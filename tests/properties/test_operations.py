@@ -13,16 +13,16 @@ from functions.domain.jobs.job import Priority, Timer
 from functions.domain.operations.operation import (
     MAX_RATE,
     MIN_RATE,
-    Action,
     Example,
     JobFilter,
     Operation,
+    OperationKind,
     OperationState,
     OwnedDay,
-    Place,
     Progress,
     Shift,
     Stretch,
+    WalkPosition,
     rest_of,
     share_done,
     stretches,
@@ -95,7 +95,7 @@ def test_a_walk_that_is_cut_anywhere_goes_on_with_what_is_left(
     owned, bucket = visited[at]
     key = data.draw(st.sampled_from(["", "2#acme#k"]))
 
-    left = rest_of(way, Place(owned.day, owned.priority.value, owned.shard, bucket, key))
+    left = rest_of(way, WalkPosition(owned.day, owned.priority.value, owned.shard, bucket, key))
 
     assert buckets_of(left, wheel) == visited[at:]
     assert [after for _, after in left] == [key, *[""] * (len(left) - 1)]
@@ -137,7 +137,7 @@ def test_each_row_in_the_range_is_found_once_however_often_the_walk_begins_anew(
     store.put(timers)
     way = stretches(store.days("acme"), wanted, wheel=wheel)
     walk = Walk(wheel=wheel, timers=store, tenant="acme", page=page, side_by_side=_one_by_one)
-    place: Place | None = None
+    place: WalkPosition | None = None
     found: list[Timer] = []
 
     for cut in [*cuts, None]:
@@ -172,7 +172,7 @@ shifts = st.builds(
     Shift, by=st.builds(lambda sign, by: sign * max(by, MILLISECOND), st.sampled_from([-1, 1]), long_durations)
 ) | st.builds(Shift, to=whole_ms, spread=long_durations)
 places = st.builds(
-    Place, st.integers(0, 90_000), st.integers(0, 3), st.integers(0, 9_999), st.integers(0, 10**10), names
+    WalkPosition, st.integers(0, 90_000), st.integers(0, 3), st.integers(0, 9_999), st.integers(0, 10**10), names
 )
 counts = st.integers(0, 10**9)
 progresses = st.builds(
@@ -192,7 +192,7 @@ progresses = st.builds(
 operations = st.builds(
     Operation,
     operation_id=st.just("o1"),
-    action=st.sampled_from(Action),
+    action=st.sampled_from(OperationKind),
     wanted=st.builds(
         JobFilter,
         tenant=tenants,
@@ -240,8 +240,8 @@ def buckets_between(start: float, end: float, wheel: Wheel) -> list[int]:
     return list(range(int(start) // width * width, int(end), width))
 
 
-def place_behind(owned: OwnedDay, bucket: int, wheel: Wheel) -> Place:
-    return Place(owned.day, owned.priority.value, owned.shard, wheel.next_bucket(bucket))
+def place_behind(owned: OwnedDay, bucket: int, wheel: Wheel) -> WalkPosition:
+    return WalkPosition(owned.day, owned.priority.value, owned.shard, wheel.next_bucket(bucket))
 
 
 def _one_by_one(rule, items):

@@ -19,7 +19,7 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.targets.concurrency import Permit
 from functions.domain.tenants.plan import TenantPlan
 from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
-from functions.worker.preconditions import Entry, Preconditions
+from functions.worker.preconditions import Permission, Preconditions
 from testkit.builders import a_submission
 from testkit.fakes import InMemoryPermitStore
 from testkit.world.process import HELD, Conditions, Fate, Fault, Process
@@ -135,7 +135,7 @@ def takes_what_is_taken(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
 
 
 def leases_without_the_timeout(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(Entry, "has_permit_until", lambda *_: True)
+    monkeypatch.setattr(Permission, "has_permit_until", lambda *_: True)
     return {ConcurrencyLimiter: _Limiter}
 
 
@@ -159,12 +159,12 @@ def gives_back_whoever_has_it(monkeypatch: pytest.MonkeyPatch) -> dict[type, typ
 
 
 def calls_with_a_permit_that_is_over(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(Entry, "has_permit_until", lambda *_: True)
+    monkeypatch.setattr(Permission, "has_permit_until", lambda *_: True)
     return {}
 
 
 def claims_without_a_permit(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(Preconditions, "_with_permit", lambda _, __, go, **___: Entry(go=go))
+    monkeypatch.setattr(Preconditions, "_with_permit", lambda _, __, go, **___: Permission(go=go))
     return {}
 
 

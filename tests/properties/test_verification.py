@@ -22,7 +22,7 @@ from functions.services.targets import breakers
 from functions.sweeper import sweep
 from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
-from functions.worker.preconditions import Entry, Preconditions
+from functions.worker.preconditions import Permission, Preconditions
 from testkit import fakes
 from testkit.builders import a_breaker
 from testkit.fakes import ledger as fake_ledger
@@ -35,7 +35,7 @@ from tests.properties.schedule_histories import kill_when_it_records
 from tickwheel.cli import app
 from verification.acts import Act
 from verification.checker import Invariant
-from verification.episode import Outcome, judged, run_episode
+from verification.episode import EpisodeResult, judged, run_episode
 from verification.faults import IN_MEMORY
 from verification.stage import Stage
 
@@ -192,13 +192,13 @@ _PARKED: dict[str, datetime] = {}
 
 
 class _LetsInWhatIsToBeParked(Preconditions):
-    def enter(self, timer: Any) -> Entry | None:
+    def enter(self, timer: Any) -> Permission | None:
         notes: Any = _NotesParks()
         entry = Preconditions.enter(replace(self, settler=notes), timer)
         if notes.until is None:
             return entry
         _PARKED[timer.job.key] = notes.until
-        return Entry()
+        return Permission()
 
 
 class _ParksAfterItsClaim(Invoker):
@@ -294,11 +294,11 @@ AUDITED = {a_queue_is_purged}
 """Elsewhere the audit would make up for what is lost."""
 
 
-def _named(outcome: Outcome) -> set[Invariant]:
+def _named(outcome: EpisodeResult) -> set[Invariant]:
     return {violation.invariant for violation in outcome.judgement.violations}
 
 
-def live(episode: Any, lambdas: Lambdas) -> Outcome:
+def live(episode: Any, lambdas: Lambdas) -> EpisodeResult:
     stage = Stage(audits=episode in AUDITED, lambdas=lambdas)
     episode(stage)
     return judged(stage)

@@ -33,7 +33,7 @@ from tests.properties.histories import LEASE_IS_OVER, hold_a_worker, only_id, sc
 from tickwheel.cli import app
 from verification import episode
 from verification.checker import Invariant
-from verification.episode import Outcome, judged, run_episode
+from verification.episode import EpisodeResult, judged, run_episode
 from verification.faults import IN_MEMORY, Chaos, Fault
 from verification.history import History
 from verification.pace import DAYS
@@ -139,13 +139,13 @@ def weaken(on_dynamodb: OnDynamoDB) -> Iterator[Callable[[str, str], Weakened]]:
         events.unregister(event, each, unique_id="weakened")
 
 
-def live(history: Callable[[Stage], None], stores: MakeStores) -> Outcome:
+def live(history: Callable[[Stage], None], stores: MakeStores) -> EpisodeResult:
     stage = Stage(audits=False, make_stores=stores)
     history(stage)
     return judged(stage)
 
 
-def told(outcome: Outcome) -> set[str]:
+def told(outcome: EpisodeResult) -> set[str]:
     violations = {str(violation.invariant) for violation in outcome.judgement.violations}
     return violations | {doubt.partition(":")[0] for doubt in outcome.doubts}
 

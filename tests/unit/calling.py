@@ -4,8 +4,8 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+from functions.adapters.targets.address_check import AddressCheck
 from functions.adapters.targets.caller import TargetCaller
-from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler
 from functions.domain.targets.addresses import parse_networks
 from functions.domain.targets.options import USUAL, TargetOptions
@@ -33,7 +33,7 @@ def a_caller(handlers: dict[str, Handler] | None = None, **parts: Any) -> Target
     """A caller that may call this machine."""
     return TargetCaller(
         handlers or {},
-        **{"clock": FakeClock(), "guard": Guard(LOOPBACK), "keys": GivenWebhookKeys(), **parts},
+        **{"clock": FakeClock(), "guard": AddressCheck(LOOPBACK), "keys": GivenWebhookKeys(), **parts},
     )
 
 

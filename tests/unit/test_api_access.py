@@ -8,8 +8,8 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.api.http.access import QUERY
+from functions.api.http.access_check import AccessCheck
 from functions.api.http.answers import problem_answer
-from functions.api.http.guard import Guard
 from functions.api.http.problems import problem_of
 from functions.api.http.reading import Request
 from functions.api.http.route import Routes
@@ -33,7 +33,10 @@ class Api:
         routes = Routes("a breaker")
         routes.route("GET /v1/breakers", access=QUERY, answers={200: "Breakers"})(self._reach)
         serve(
-            self.app, routes, None, checks=[Guard(plans=self.plans, operators=operators, tenant_claim="tenant").check]
+            self.app,
+            routes,
+            None,
+            checks=[AccessCheck(plans=self.plans, operators=operators, tenant_claim="tenant").check],
         )
         self.app.exception_handler([TickwheelError])(_refuse)
 

@@ -10,8 +10,8 @@ from functions.domain.audit import (
     COLUMNS,
     LINE_LIMIT,
     RECORD_LIMIT,
-    Deed,
-    Deeds,
+    Action,
+    ActionName,
     Ending,
     described,
     encode_deed,
@@ -45,16 +45,16 @@ def an_ending(**overrides: Any) -> Ending:
     return Ending(**{**fields, **overrides})
 
 
-def a_deed(**overrides: Any) -> Deed:
+def a_deed(**overrides: Any) -> Action:
     fields: dict[str, Any] = {
-        "action": Deeds.SCHEDULE_PAUSE,
+        "action": ActionName.SCHEDULE_PAUSE,
         "caller": "arn:aws:iam::1:role/ann",
         "tenant": "acme",
         "subject": "nightly",
         "before": {"status": "active"},
         "after": {"status": "paused", "note": "Wartung"},
     }
-    return Deed(**{**fields, **overrides})
+    return Action(**{**fields, **overrides})
 
 
 def test_the_line_of_an_execution_tells_what_when_how_late_and_how_long():

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from bench.audit import table
-from functions.domain.audit import COLUMNS, LINE_LIMIT, Deeds
+from functions.domain.audit import COLUMNS, LINE_LIMIT, ActionName
 from functions.domain.instants import SECOND
-from infra.audit import BUFFER_SECONDS, LIFE, MOST_SCANNED_BYTES, RESULTS_LIFE
 from infra.audit_queries import queries
+from infra.audit_trail import BUFFER_SECONDS, LIFE, MOST_SCANNED_BYTES, RESULTS_LIFE
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "audit.md").read_text()
 
@@ -41,4 +41,4 @@ def test_the_examples_of_deeds_are_deeds():
     named = set(re.findall(r"`((?:job|schedule|tenant|stage|operation|breaker)\.\w+)`", PAGE))
 
     assert len(named) >= 3
-    assert named <= {deed.value for deed in Deeds}
+    assert named <= {deed.value for deed in ActionName}

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.domain.audit import Deeds, Ending
+from functions.domain.audit import ActionName, Ending
 from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
@@ -116,7 +116,7 @@ def test_a_cancelled_job_is_told_with_who_cancelled_it(world: World):
     assert told(world) == [(State.CANCELLED, 0, False)]
     (deed,) = world.trail.deeds
     assert (deed.action, deed.caller, deed.tenant, deed.subject) == (
-        Deeds.JOB_CANCEL,
+        ActionName.JOB_CANCEL,
         "ann",
         "acme",
         str(job_id_of(timer.job)),
@@ -181,7 +181,7 @@ def test_a_schedule_that_is_paused_for_its_failures_is_a_deed_of_the_scheduler(w
     world.work(a_message(timer))
 
     (deed,) = world.trail.deeds
-    assert (deed.action, deed.caller, deed.subject) == (Deeds.SCHEDULE_PAUSE, "tickwheel", "nightly")
+    assert (deed.action, deed.caller, deed.subject) == (ActionName.SCHEDULE_PAUSE, "tickwheel", "nightly")
 
 
 def test_a_schedule_that_was_paused_before_its_run_has_failed_is_not_told_to_be_paused(world: World):
@@ -357,10 +357,10 @@ def fail(world: World, timer: Timer) -> None:
 
 @pytest.mark.parametrize(
     ("finish", "action", "state"),
-    [(complete, Deeds.JOB_COMPLETE, State.SUCCEEDED), (fail, Deeds.JOB_FAIL, State.FAILED)],
+    [(complete, ActionName.JOB_COMPLETE, State.SUCCEEDED), (fail, ActionName.JOB_FAIL, State.FAILED)],
 )
 def test_a_target_that_finishes_later_leaves_its_deed_and_the_end(
-    world: World, finish: Callable[[World, Timer], None], action: Deeds, state: State
+    world: World, finish: Callable[[World, Timer], None], action: ActionName, state: State
 ):
     timer = held(world)
 
@@ -417,5 +417,5 @@ def test_an_operation_tells_of_each_job_by_its_caller_and_sends_the_lines_of_a_p
     world.operate()
 
     assert kept == [len(world.trail.entries)] == [6]
-    assert {(deed.action, deed.caller) for deed in world.trail.deeds} == {(Deeds.JOB_CANCEL, "ann")}
+    assert {(deed.action, deed.caller) for deed in world.trail.deeds} == {(ActionName.JOB_CANCEL, "ann")}
     assert {ending.job_id for ending in world.trail.endings} == {job_id_of(timer.job) for timer in timers}

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.audit import LINE_LIMIT, Deed, Deeds, Ending, encode_ending
+from functions.domain.audit import LINE_LIMIT, Action, ActionName, Ending, encode_ending
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
 from functions.services.telemetry.audit_trail import REST, Trail
@@ -38,8 +38,8 @@ def an_ending(number: int = 1) -> Ending:
     return Ending(job_id=job_id_of(a_job(identity=f"i-{number}")), outcome=State.SUCCEEDED, attempt=1, ended_at=NOON)
 
 
-def a_deed(note: str = "") -> Deed:
-    return Deed(action=Deeds.TENANT_PAUSE, caller="ann", tenant="acme", after={"note": note})
+def a_deed(note: str = "") -> Action:
+    return Action(action=ActionName.TENANT_PAUSE, caller="ann", tenant="acme", after={"note": note})
 
 
 def lost(journal: RecordingJournal) -> list[object]:

@@ -8,7 +8,7 @@ from holidays.registry import COUNTRIES, FINANCIAL
 from functions.domain.errors import InvalidSchedule
 from functions.domain.schedules.calendars import _holidays_of, check_calendar, rolled, why_excluded
 from functions.domain.schedules.firing import fires, next_fire
-from functions.domain.schedules.schedule import Calendar, CronRule, Mover, Roll
+from functions.domain.schedules.schedule import Calendar, CronRule, Roll, Shifter
 from scripts.holiday_dates import FILE, dates_of, parts_of
 from testkit.builders import a_schedule, every
 from tests.wall_clock import a_cron, fires_between, shown, utc
@@ -139,7 +139,7 @@ def test_a_fire_that_rolls_to_a_date_without_one_keeps_its_time_of_day():
         "2027-01-04T06:15:00+00:00",
         "2027-01-01T06:15:00+00:00",
     )
-    assert (fire.moved_by, fire.merged_count) == ((Mover.CALENDAR,), 0)
+    assert (fire.moved_by, fire.merged_count) == ((Shifter.CALENDAR,), 0)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_rolled_fire_can_land_in_a_gap():
     (fire,) = fires_between(schedule, "2027-03-26 00:00", "2027-04-01 00:00")
 
     assert fire.at.isoformat() == "2027-03-28T01:00:00+00:00"
-    assert fire.moved_by == (Mover.GAP, Mover.CALENDAR)
+    assert fire.moved_by == (Shifter.GAP, Shifter.CALENDAR)
 
 
 def test_a_gap_that_leads_onto_an_excluded_date_makes_the_fire_roll_again():

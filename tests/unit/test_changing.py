@@ -76,7 +76,7 @@ class TestReplacement:
         assert (state.version, state.changed_at) == (2, NOON)
         assert state.cuts == (Cut(1, NOON - HOUR), Cut(2, NOON))
         assert state.link == a_link(NOON + 10 * MINUTE, index=5, previous_at=NOON)
-        assert (state.rings_at, state.fire_count) == (None, 5)
+        assert (state.alarm_at, state.fire_count) == (None, 5)
 
     def test_fires_that_were_placed_for_later_are_dropped_and_do_not_count(self):
         recent = tuple(NOON + number * MINUTE for number in range(-2, 3))
@@ -221,13 +221,13 @@ class TestPauses:
     @pytest.mark.parametrize("status", [Status.PAUSED, Status.DELETED])
     def test_nothing_follows_in_a_schedule_that_is_stopped(self, status: Status):
         before = standing(
-            fire_count=2, recent=(NOON, NOON + MINUTE), link=a_link(NOON + 2 * MINUTE), rings_at=NOON + 2 * MINUTE
+            fire_count=2, recent=(NOON, NOON + MINUTE), link=a_link(NOON + 2 * MINUTE), alarm_at=NOON + 2 * MINUTE
         )
 
         state = stopped(status, before=MINUTELY, state=before, now=NOON, note="for the night")
 
         assert (state.version, state.status, state.note) == (2, status, "for the night")
-        assert (state.link, state.rings_at) == (None, None)
+        assert (state.link, state.alarm_at) == (None, None)
         assert (state.fire_count, state.recent) == (1, (NOON,))
         assert state.cuts[-1] == Cut(2, NOON)
 

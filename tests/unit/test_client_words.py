@@ -8,7 +8,7 @@ import pytest
 from functions.domain.jobs.job import Delivery, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import Strategy
-from functions.domain.operations.operation import Action, OperationState
+from functions.domain.operations.operation import OperationKind, OperationState
 from functions.domain.schedules.schedule import Fold, Gap, Misfire, Roll, WindowMode
 from functions.domain.stage.health import HealthStatus
 from functions.domain.targets.options import Method
@@ -25,7 +25,7 @@ from tickwheel.client import health, jobs, operations, schedule_parts, schedules
         (jobs.Precision, Precision),
         (jobs.Ring, Ring),
         (jobs.Strategy, Strategy),
-        (operations.Action, Action),
+        (operations.Action, OperationKind),
         (operations.OperationState, OperationState),
         (schedule_parts.Roll, Roll),
         (schedules.Fold, Fold),

@@ -6,16 +6,16 @@ from functions.domain.errors import Undecodable
 from functions.domain.far_ring import cursor as cursor_module
 from functions.domain.far_ring.cursor import (
     MOST_PLAIN,
-    AuditPosition,
+    BucketAuditPosition,
     ClassCursor,
     OwnCursor,
     Position,
     decode_cursors,
     encode_cursors,
     first_cursors,
+    handled_for,
     has_passed,
     oldest_bucket,
-    rung_for,
 )
 from functions.domain.far_ring.fairness import MAX_OWN
 from functions.domain.jobs.job import Priority
@@ -45,7 +45,7 @@ def test_a_tenant_that_is_held_makes_nobody_old_but_is_not_passed():
     )
 
     assert oldest_bucket(cursors) == 600
-    assert (rung_for(cursors, "paused"), rung_for(cursors, "acme")) == (60, 600)
+    assert (handled_for(cursors, "paused"), handled_for(cursors, "acme")) == (60, 600)
     assert has_passed(cursors, 60, "3#paused#7#j")
     assert not has_passed(cursors, 60, "3#paused#8#j")
     assert has_passed(cursors, 540, "3#acme#8#j")
@@ -61,10 +61,10 @@ def test_cursors_are_read_as_they_were_written():
 
 
 def test_the_oldest_bucket_is_that_of_the_oldest_alarm_that_has_not_rung():
-    cursors = {**first_cursors(600), Priority.HIGH: ClassCursor(Position(600), unrung=Position(540, "1#acme"))}
+    cursors = {**first_cursors(600), Priority.HIGH: ClassCursor(Position(600), unhandled=Position(540, "1#acme"))}
 
     assert oldest_bucket(cursors) == 540
-    assert rung_for(cursors, "acme") == 540
+    assert handled_for(cursors, "acme") == 540
     assert has_passed(cursors, 540, "1#acme#1#j")
 
 
@@ -103,11 +103,11 @@ def test_what_is_written_closely_is_no_row_of_the_release_before():
 
 def test_an_audit_position_is_ordered_as_the_rows_are_read():
     positions = [
-        AuditPosition(60),
-        AuditPosition(60, 0, "2#acme"),
-        AuditPosition(60, 1),
-        AuditPosition(60, 1, "0#acme"),
-        AuditPosition(120),
+        BucketAuditPosition(60),
+        BucketAuditPosition(60, 0, "2#acme"),
+        BucketAuditPosition(60, 1),
+        BucketAuditPosition(60, 1, "0#acme"),
+        BucketAuditPosition(120),
     ]
 
     assert sorted(positions[number] for number in (3, 0, 4, 2, 1)) == positions

@@ -54,7 +54,7 @@ def test_its_operations_are_not_carried_on(status: TenantStatus):
 def test_a_broken_chain_is_not_healed(status: TenantStatus):
     def broken() -> World:
         world = World()
-        world.store(a_schedule(), link=a_link(NOON + 3 * HOUR), rings_at=None)
+        world.store(a_schedule(), link=a_link(NOON + 3 * HOUR), alarm_at=None)
         world.clock.tick(HOUR)
         return world
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from functions.domain.instants import MILLISECOND
 from tickwheel.client.jobs import Job, Refused, Submission, Submitted
-from tickwheel.demo.judge import Outcome, Verdict, judge, percentile
+from tickwheel.demo.judge import JobEnd, Verdict, judge, percentile
 from tickwheel.demo.sink import Arrival
 from tickwheel.demo.workload import Fate, PlannedJob
 from tickwheel.errors import ApiProblem
@@ -57,14 +57,14 @@ def judged(
     )
 
 
-def outcome_of(verdict: Verdict) -> Outcome:
+def outcome_of(verdict: Verdict) -> JobEnd:
     return verdict.jobs[0].outcome
 
 
 def test_a_job_that_the_sink_took_and_that_is_settled_is_delivered():
     verdict = judged(a_job(), arrivals=(an_arrival(),))
 
-    assert outcome_of(verdict) is Outcome.DELIVERED
+    assert outcome_of(verdict) is JobEnd.DELIVERED
     assert (verdict.submitted, verdict.delivered, verdict.lost) == (1, 1, 0)
     assert verdict.faults == []
 
@@ -72,7 +72,7 @@ def test_a_job_that_the_sink_took_and_that_is_settled_is_delivered():
 def test_a_job_that_never_arrived_is_lost_whatever_its_state_says():
     verdict = judged(a_job())
 
-    assert outcome_of(verdict) is Outcome.LOST
+    assert outcome_of(verdict) is JobEnd.LOST
     assert verdict.lost == 1
     assert len(verdict.faults) == 1
     assert verdict.faults[0].startswith("1 job lost")
@@ -82,7 +82,7 @@ def test_a_job_that_never_arrived_is_lost_whatever_its_state_says():
 def test_a_job_that_arrived_but_never_settled_is_lost():
     verdict = judged(a_job(), arrivals=(an_arrival(),), states={"nightly": a_state("running")})
 
-    assert outcome_of(verdict) is Outcome.LOST
+    assert outcome_of(verdict) is JobEnd.LOST
 
 
 def test_a_job_whose_state_nobody_knows_is_lost():
@@ -92,8 +92,8 @@ def test_a_job_whose_state_nobody_knows_is_lost():
 
 
 def test_a_job_of_the_handler_is_judged_by_its_state_alone():
-    assert outcome_of(judged(a_job(calls_sink=False))) is Outcome.DELIVERED
-    assert outcome_of(judged(a_job(calls_sink=False), states={"nightly": a_state("retrying")})) is Outcome.LOST
+    assert outcome_of(judged(a_job(calls_sink=False))) is JobEnd.DELIVERED
+    assert outcome_of(judged(a_job(calls_sink=False), states={"nightly": a_state("retrying")})) is JobEnd.LOST
 
 
 def test_a_retried_job_is_delivered_and_its_retries_are_counted():
@@ -101,7 +101,7 @@ def test_a_retried_job_is_delivered_and_its_retries_are_counted():
 
     verdict = judged(a_job(fate=Fate.STUMBLES), arrivals=(second, an_arrival(accepted=False)))
 
-    assert outcome_of(verdict) is Outcome.RETRIED
+    assert outcome_of(verdict) is JobEnd.RETRIED
     assert (verdict.delivered, verdict.retried, verdict.duplicated) == (1, 1, 0)
     assert verdict.lags == [20 * MILLISECOND]
     assert verdict.faults == []
@@ -146,7 +146,7 @@ def test_a_doomed_job_must_become_a_dead_letter():
     buried = judged(doomed, arrivals=failures, states=states, dead_letters=("id-of-nightly",))
     missing = judged(doomed, arrivals=failures, states=states)
 
-    assert (outcome_of(buried), buried.dead_lettered, buried.faults) == (Outcome.DEAD_LETTERED, 1, [])
+    assert (outcome_of(buried), buried.dead_lettered, buried.faults) == (JobEnd.DEAD_LETTERED, 1, [])
     assert missing.lost == 1
     assert "1 job failed every time but left no dead letter: nightly" in missing.faults
 
@@ -171,7 +171,7 @@ def test_a_job_that_was_refused_is_not_submitted_and_not_lost_but_a_fault():
 
     verdict = judged(a_job(), submissions={"nightly": refused}, states={})
 
-    assert outcome_of(verdict) is Outcome.NOT_TAKEN
+    assert outcome_of(verdict) is JobEnd.NOT_TAKEN
     assert (verdict.submitted, verdict.lost) == (0, 0)
     assert verdict.faults == ["1 job not taken by the scheduler: nightly"]
 

@@ -9,14 +9,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
-from functions.domain.operations.operation import Action, JobFilter, Operation, OperationState
+from functions.domain.operations.operation import JobFilter, Operation, OperationKind, OperationState
 from functions.domain.operations.record import encode_operation
 from testkit.builders import NOON
 from tests.unit.conflicts import ConflictingDynamoDB, a_cancelled_transaction, a_client_error
 
 OPERATION = Operation(
     operation_id="o1",
-    action=Action.CANCEL,
+    action=OperationKind.CANCEL,
     wanted=JobFilter(tenant="acme", due_from=NOON),
     caller="ann",
     created_at=NOON,

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 
 from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
 from functions.domain.errors import Busy, ScheduleBusy
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import Share
-from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.state import SkipReason
 from functions.ports.ledger import Applied
 from functions.runtime.deadline import ANSWER_WITHIN
@@ -39,7 +39,7 @@ CALLS: dict[str, tuple[Callable[[DynamoDBScheduleStore], Any], Any]] = {
     "change": (lambda schedules: schedules.change(a_stored_schedule(), a_state(), seen=None), True),
     "advance": (
         lambda schedules: schedules.advance(
-            KEY, Plan(link=a_link()), version=1, before=a_link(), rings_at=NOON, history=1
+            KEY, DueFires(link=a_link()), version=1, before=a_link(), alarm_at=NOON, history=1
         ),
         Applied(),
     ),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import functions
-from functions.domain.far_ring.cursor import AuditPosition
+from functions.domain.far_ring.cursor import BucketAuditPosition
 from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import HOUR
 from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
@@ -246,7 +246,7 @@ def swept_again(world: World, timer: Timer) -> None:
     world.shards.rows.clear()
     for shard in range(world.wheel.scan_shards):
         scanned_up_to(world, shard, world.wheel.bucket_of(NOON) + 120)
-    world.shards.audit = AuditPosition(timer.job.bucket)
+    world.shards.audit = BucketAuditPosition(timer.job.bucket)
     world.sweep()
 
 

@@ -377,7 +377,7 @@ class TestAlarms:
     @pytest.mark.parametrize("priority", Priority)
     def test_an_alarm_is_read_as_it_was_written(self, link: Link, priority: Priority):
         schedule = a_schedule(job=a_template(priority=priority))
-        alarm = an_alarm(schedule, rings_at=NOON + MILLISECOND, link=link, version=7, shard=3)
+        alarm = an_alarm(schedule, alarm_at=NOON + MILLISECOND, link=link, version=7, shard=3)
 
         assert decode_alarm(encode_alarm(alarm), tenant="acme") == alarm
 
@@ -421,7 +421,7 @@ class TestAlarms:
 
     def test_a_far_row_of_an_alarm_of_the_longest_names_fits_one_write_unit(self):
         schedule = a_schedule(tenant="t" * 64, schedule_id="s" * 128)
-        alarm = an_alarm(schedule, rings_at=NOON + timedelta(days=400), link=LINK, version=123_456)
+        alarm = an_alarm(schedule, alarm_at=NOON + timedelta(days=400), link=LINK, version=123_456)
 
         assert row_size(alarm_key(alarm), encode_alarm(alarm)) < 1_024
 

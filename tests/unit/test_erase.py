@@ -11,7 +11,7 @@ from functions.api.tenants.manager import TenantManager
 from functions.domain.errors import InvalidInput, TenantDeleted
 from functions.domain.instants import MINUTE
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER, TenantValues
-from functions.domain.tenants.deletion import Deletion, Part, begins_at
+from functions.domain.tenants.deletion import Deletion, DeletionStage, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.operations.tenant_deleter import LEASE, STEP, TenantDeleter
 from testkit.builders import NOON
@@ -47,7 +47,7 @@ class Scene:
         self.tokens = 0
         for tenant in ("acme", "acme2"):
             self.tenants.change(tenant, Tenant(version=1, limits={"weight": 2}, note="kept"), seen=0)
-            for part in Part:
+            for part in DeletionStage:
                 self.remains.put(tenant, part, *(f"{part}-{number}" for number in range(3)))
 
     @property
@@ -112,7 +112,7 @@ def scene() -> Scene:
 def test_nothing_is_deleted_before_everybody_knows_and_has_ended_what_he_had_begun(scene: Scene):
     scene.clock.tick(WAIT - timedelta(milliseconds=1))
     assert scene.work() == 0
-    assert len(scene.remains.of("acme")) == 3 * len(Part)
+    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
 
     scene.clock.tick(timedelta(milliseconds=1))
     assert scene.work() == 1
@@ -125,7 +125,7 @@ def test_the_wait_is_the_effect_of_a_change_the_longest_function_and_skew():
 
 def test_what_was_written_by_who_did_not_know_yet_is_deleted(scene: Scene):
     scene.clock.tick(WAIT)
-    scene.remains.put("acme", Part.TIMERS, "a slow submission", "a late retry", "a fire of a tick")
+    scene.remains.put("acme", DeletionStage.TIMERS, "a slow submission", "a late retry", "a fire of a tick")
 
     scene.work()
 
@@ -141,10 +141,13 @@ def test_its_row_stays_as_a_marker_and_other_tenants_keep_everything(scene: Scen
     assert row == Tenant(
         version=3, status=TenantStatus.DELETED, status_since=NOON + WAIT, changed_at=NOON + WAIT, note="kept"
     )
-    assert len(scene.remains.of("acme2")) == 3 * len(Part)
+    assert len(scene.remains.of("acme2")) == 3 * len(DeletionStage)
     assert scene.tenants.get("acme2") == Tenant(version=1, limits={"weight": 2}, note="kept")
     assert scene.deletions.rows == {}
-    assert ("tenant_deleted", {"tenant": "acme", "deleted": {part.value: 3 for part in Part}}) in scene.journal.events
+    assert (
+        "tenant_deleted",
+        {"tenant": "acme", "deleted": {part.value: 3 for part in DeletionStage}},
+    ) in scene.journal.events
 
 
 def test_the_ledger_may_be_left_to_its_ttl():
@@ -154,7 +157,7 @@ def test_the_ledger_may_be_left_to_its_ttl():
 
     assert scene.work() == 1
 
-    assert scene.remains.of("acme") == {f"{Part.LEDGER}-{number}" for number in range(3)}
+    assert scene.remains.of("acme") == {f"{DeletionStage.LEDGER}-{number}" for number in range(3)}
     assert scene.status is TenantStatus.DELETED
 
 
@@ -181,7 +184,7 @@ def test_progress_is_told_while_it_goes_on(scene: Scene):
     told = scene.manager.get("acme").deletion
 
     assert told is not None
-    assert (told.part, told.deleted) == (Part.TIMERS, {"operations": 3, "timers": 2})
+    assert (told.part, told.deleted) == (DeletionStage.TIMERS, {"operations": 3, "timers": 2})
 
 
 def calls_of_a_deletion() -> list[str]:
@@ -220,7 +223,7 @@ def test_whoever_dies_at_any_call_leaves_it_to_the_next(scene: Scene, number: in
     assert scene.remains.of("acme") == set()
     assert scene.status is TenantStatus.DELETED
     assert scene.deletions.rows == {}
-    assert len(scene.remains.of("acme2")) == 3 * len(Part)
+    assert len(scene.remains.of("acme2")) == 3 * len(DeletionStage)
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda number: f"{number}-{CALLS[number]}")
@@ -254,7 +257,7 @@ def test_who_has_a_live_lease_is_left_alone(scene: Scene):
 
     assert scene.work() == 0
 
-    assert len(scene.remains.of("acme")) == 3 * len(Part)
+    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
 
 
 def test_a_store_that_fails_holds_up_nobody_else(scene: Scene):
@@ -332,17 +335,17 @@ def test_it_is_there_again_once_no_message_of_its_can_be(scene: Scene):
 
 def test_what_an_earlier_life_has_left_is_not_carried_on():
     scene = Scene()
-    scene.deletions.begin(Deletion(tenant="acme", since=NOON - timedelta(days=30), part=Part.LEDGER))
+    scene.deletions.begin(Deletion(tenant="acme", since=NOON - timedelta(days=30), part=DeletionStage.LEDGER))
 
     scene.work()
 
     assert scene.deletions.rows == {}
-    assert len(scene.remains.of("acme")) == 3 * len(Part)
+    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
 
 
 def test_what_an_earlier_life_has_left_says_nothing_of_how_far_a_later_one_is():
     scene = Scene()
-    scene.deletions.begin(Deletion(tenant="acme", since=NOON - timedelta(days=30), part=Part.LEDGER))
+    scene.deletions.begin(Deletion(tenant="acme", since=NOON - timedelta(days=30), part=DeletionStage.LEDGER))
 
     def die(call: str) -> None:
         if call == "deletions.begin":
@@ -355,7 +358,7 @@ def test_what_an_earlier_life_has_left_says_nothing_of_how_far_a_later_one_is():
     scene.clock.tick(WAIT)
     scene.work()
     assert scene.status is TenantStatus.DELETING
-    assert len(scene.remains.of("acme")) == 3 * len(Part)
+    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
 
     scene.delete()
     scene.work()
@@ -365,7 +368,7 @@ def test_what_an_earlier_life_has_left_says_nothing_of_how_far_a_later_one_is():
 
 def test_a_later_life_is_deleted_from_the_beginning():
     scene = Scene()
-    scene.deletions.begin(Deletion(tenant="acme", since=NOON - timedelta(days=30), part=Part.LEDGER))
+    scene.deletions.begin(Deletion(tenant="acme", since=NOON - timedelta(days=30), part=DeletionStage.LEDGER))
     scene.delete()
     scene.clock.tick(WAIT)
 
@@ -375,9 +378,9 @@ def test_a_later_life_is_deleted_from_the_beginning():
 
 
 def test_parts_come_in_an_order_in_which_each_is_found_by_what_is_still_there():
-    order = list(Part)
+    order = list(DeletionStage)
 
-    assert order.index(Part.TIMERS) < order.index(Part.ROWS), "the marks of days lead to them"
-    assert order[-1] is Part.LEDGER
-    deletion = replace(Deletion(tenant="acme", since=NOON), part=Part.LEDGER)
+    assert order.index(DeletionStage.TIMERS) < order.index(DeletionStage.ROWS), "the marks of days lead to them"
+    assert order[-1] is DeletionStage.LEDGER
+    deletion = replace(Deletion(tenant="acme", since=NOON), part=DeletionStage.LEDGER)
     assert deletion.advanced(deleted=0, after=None).part is None

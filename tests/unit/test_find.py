@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from functions.api.jobs.find import Found
+from functions.api.jobs.find import JobInWheel
 from functions.domain.errors import JobNotFound
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
@@ -24,7 +24,7 @@ def test_a_far_job_is_scheduled_for_its_time(world: World):
     timer = a_timer(due_at=LATER)
     world.placer.place([timer])
 
-    assert find(world, timer) == Found(job_id=job_id_of(timer.job), state=State.SCHEDULED, due_at=LATER)
+    assert find(world, timer) == JobInWheel(job_id=job_id_of(timer.job), state=State.SCHEDULED, due_at=LATER)
 
 
 def test_a_near_job_that_no_worker_has_claimed_is_known_by_its_id(world: World):
@@ -38,7 +38,7 @@ def test_a_job_is_what_its_ledger_row_says(world: World):
     row = LedgerRow(state=State.RETRYING, attempt=2, fence=3, due_at=LATER, error="HTTP 500")
     world.ledger.rows[timer.job.key] = row
 
-    assert find(world, timer) == Found(job_id=job_id_of(timer.job), state=State.RETRYING, due_at=LATER, row=row)
+    assert find(world, timer) == JobInWheel(job_id=job_id_of(timer.job), state=State.RETRYING, due_at=LATER, row=row)
 
 
 def test_a_registered_at_least_once_job_is_scheduled_until_it_has_left_the_far_ring(world: World):
@@ -112,5 +112,5 @@ def test_a_job_whose_row_would_have_expired_is_not_found(world: World):
         find(world, timer)
 
 
-def find(world: World, timer: Timer) -> Found:
+def find(world: World, timer: Timer) -> JobInWheel:
     return world.finder().find(job_id_of(timer.job))

@@ -40,7 +40,7 @@ class TestBrokenChains:
 
         assert (report.seen, report.healed, report.refused) == (1, 1, 0)
         assert {timer.job.scheduled_at for timer in world.ready.sent} >= {RANG_AT, NOON, NOON + 2 * MINUTE}
-        assert world.state(MINUTELY).rings_at == NOON + 3 * MINUTE
+        assert world.state(MINUTELY).alarm_at == NOON + 3 * MINUTE
         assert world.events("schedule_healed") == [{"schedule": "acme#nightly"}]
         assert world.events("schedules_swept") == [{"seen": 1, "healed": 1, "refused": 0}]
 
@@ -119,13 +119,13 @@ class TestBrokenChains:
         assert world.ready.sent == []
 
     def test_a_chain_that_was_never_placed_is_left_to_its_request_as_long_as_that_may_last(self, world: World):
-        begun(world, MINUTELY, rings_at=None, changed_at=NOON, link=a_link(NOON + MINUTE))
+        begun(world, MINUTELY, alarm_at=None, changed_at=NOON, link=a_link(NOON + MINUTE))
         world.clock.tick(REQUEST_LIMIT + world.wheel.skew)
 
         assert world.heal().healed == 0
 
     def test_a_chain_that_was_never_placed_begins_by_the_sweep(self, world: World):
-        begun(world, MINUTELY, rings_at=None, changed_at=NOON, link=a_link(NOON + MINUTE))
+        begun(world, MINUTELY, alarm_at=None, changed_at=NOON, link=a_link(NOON + MINUTE))
         world.clock.tick(REQUEST_LIMIT + world.wheel.skew + MILLISECOND)
 
         assert world.heal().healed == 1
@@ -246,7 +246,7 @@ class TestPasses:
 
 def begun(world: World, schedule: Schedule, **state: Any) -> None:
     """A schedule whose alarm should have rung ten minutes before noon."""
-    world.store(schedule, **{"link": a_link(RANG_AT), "rings_at": RANG_AT, **state})
+    world.store(schedule, **{"link": a_link(RANG_AT), "alarm_at": RANG_AT, **state})
 
 
 def scanned(world: World, until: datetime) -> None:
@@ -268,7 +268,7 @@ class TestSums:
         return world.schedules.load("acme")
 
     def test_a_schedule_of_a_version_that_did_not_count_is_counted_once(self, world: World):
-        begun(world, MINUTELY, rings_at=NOON + HOUR)
+        begun(world, MINUTELY, alarm_at=NOON + HOUR)
         begun(world, replace(MINUTELY, schedule_id="paused"), status=Status.PAUSED, link=None)
         assert self.load(world) == Load()
 
@@ -285,8 +285,8 @@ class TestSums:
             ({"link": None}, Load(1, 0)),
             ({"status": Status.PAUSED}, Load(1, 0)),
             ({"status": Status.DELETED, "link": None}, Load()),
-            ({"share": Share(0, 7), "rings_at": NOON + HOUR}, Load(1, 60)),
-            ({"share": Share(1, 7, counted_by=1), "rings_at": NOON + HOUR}, Load(1, 60)),
+            ({"share": Share(0, 7), "alarm_at": NOON + HOUR}, Load(1, 60)),
+            ({"share": Share(1, 7, counted_by=1), "alarm_at": NOON + HOUR}, Load(1, 60)),
         ],
         ids=[
             "ended",
@@ -306,15 +306,15 @@ class TestSums:
         assert world.state(MINUTELY).is_counted_right
 
     def test_a_schedule_that_a_newer_version_wrote_is_left_to_it(self, world: World):
-        begun(world, MINUTELY, rings_at=NOON + HOUR)
-        begun(world, replace(MINUTELY, schedule_id="other"), rings_at=NOON + HOUR)
+        begun(world, MINUTELY, alarm_at=NOON + HOUR)
+        begun(world, replace(MINUTELY, schedule_id="other"), alarm_at=NOON + HOUR)
         world.schedules.written[MINUTELY.uid] = '{"lunar":28}', world.schedules.written[MINUTELY.uid][1]
 
         assert world.heal().counted == 1
         assert self.load(world) == Load(1, 60)
 
     def test_nothing_is_counted_for_a_deleted_tenant(self, world: World):
-        begun(world, MINUTELY, rings_at=NOON + HOUR)
+        begun(world, MINUTELY, alarm_at=NOON + HOUR)
         world.plans.plans["acme"] = TenantPlan(status=TenantStatus.DELETING)
 
         assert world.heal().counted == 0
@@ -324,7 +324,7 @@ class TestSums:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
         for number in range(10):
-            begun(world, replace(MINUTELY, schedule_id=f"s{number}"), rings_at=NOON + HOUR)
+            begun(world, replace(MINUTELY, schedule_id=f"s{number}"), alarm_at=NOON + HOUR)
         recount = world.schedules.recount
 
         def slowly(*args: Any, **options: Any) -> bool:
@@ -343,7 +343,7 @@ class TestSums:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(healing, "PAGE", 1)
-        begun(world, replace(MINUTELY, schedule_id="a"), rings_at=NOON + HOUR)
+        begun(world, replace(MINUTELY, schedule_id="a"), alarm_at=NOON + HOUR)
         begun(world, replace(MINUTELY, schedule_id="b"), share=Share(1, 60))
 
         def fails(*_: Any, **__: Any) -> bool:

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from functions.domain.far_ring.cursor import AuditPosition, ClassCursor, Cursors, OwnCursor, Position, ShardStanding
+from functions.domain.far_ring.cursor import (
+    BucketAuditPosition,
+    ClassCursor,
+    Cursors,
+    OwnCursor,
+    Position,
+    ShardProgress,
+)
 from functions.domain.instants import MINUTE, SECOND, to_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import FRESH, Conditions
@@ -36,24 +43,24 @@ def standing(
     *,
     at: datetime = NOON + 2 * MINUTE,
     scanned_at: datetime | None = NOON,
-) -> ShardStanding:
+) -> ShardProgress:
     """A shard whose classes have all come as far, with cursors of `normal` for some tenants."""
     cursors: Cursors = {priority: ClassCursor(bucket(at)) for priority in Priority}
     cursors[Priority.NORMAL] = ClassCursor(bucket(at), own or {})
-    return ShardStanding(cursors, scanned_at)
+    return ShardProgress(cursors, scanned_at)
 
 
 def at(instant: datetime, *, is_held: bool = False) -> OwnCursor:
     return OwnCursor(bucket(instant), is_held=is_held)
 
 
-def health(standings: Mapping[int, ShardStanding] | None = None, **overrides: Any) -> Health:
+def health(standings: Mapping[int, ShardProgress] | None = None, **overrides: Any) -> Health:
     """Of a stage of one shard, at noon, with which all is well."""
     asked: dict[str, Any] = {
         "now": NOON,
         "shards": 1,
         "conditions": Conditions(published_at=NOON - MINUTE),
-        "audited": AuditPosition(to_seconds(NOON - 6 * MINUTE)),
+        "audited": BucketAuditPosition(to_seconds(NOON - 6 * MINUTE)),
         "everybody": TenantPlan(),
     }
     return health_of({0: standing()} if standings is None else standings, **{**asked, **overrides})
@@ -102,7 +109,7 @@ def test_a_tenant_that_is_behind_makes_its_class_behind_and_one_that_is_held_doe
 
 
 def test_a_stage_that_is_paused_is_not_behind():
-    found = health({0: standing(at=NOON - timedelta(days=2))}, everybody=PAUSED, audited=AuditPosition(0))
+    found = health({0: standing(at=NOON - timedelta(days=2))}, everybody=PAUSED, audited=BucketAuditPosition(0))
 
     assert found.status is HealthStatus.PAUSED
     assert found.reasons == ("all tenants are paused since 2027-03-01T11:59:00.000Z: the database moves",)
@@ -154,9 +161,9 @@ def test_a_shard_that_was_never_scanned_is_named_with_the_first_of_the_others():
 def test_an_audit_that_has_stood_still_is_a_reason():
     standing_at = to_seconds(NOON - AUDIT_BEHIND_AFTER)
 
-    assert health(audited=AuditPosition(standing_at)).status is HealthStatus.OK
+    assert health(audited=BucketAuditPosition(standing_at)).status is HealthStatus.OK
     assert health(audited=None).status is HealthStatus.OK
-    assert health(audited=AuditPosition(standing_at - 1)).reasons == ("the audit is 30 minutes behind",)
+    assert health(audited=BucketAuditPosition(standing_at - 1)).reasons == ("the audit is 30 minutes behind",)
 
 
 def test_the_worst_shards_are_told_with_the_tenants_that_are_furthest_behind_first():

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from functions.domain.audit import Deeds
+from functions.domain.audit import ActionName
 from functions.domain.far_ring.cursor import first_cursors
 from functions.domain.instants import MINUTE, SECOND, from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.schedules import changes as changing
-from functions.domain.schedules import firing, planning
+from functions.domain.schedules import due_fires, firing
 from functions.domain.schedules.fire_rates import share_of
 from functions.domain.schedules.load import Share
 from functions.domain.schedules.schedule import Every, Schedule
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Status
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.scanner import schedule_alarms as ringing
+from functions.scanner import schedule_alarms
 from functions.scanner.leases import LEASE
 from functions.services.schedules import materialiser as materialising
 from functions.services.schedules.materialiser import Carried, Chain
@@ -128,7 +128,7 @@ class TestThoseThatBurn:
         ]
         assert world.journal.counts["chains_set_aside"] == 3
         assert world.journal.counts["schedules_paused"] == 1
-        assert [(deed.action, deed.subject) for deed in world.trail.deeds] == [(Deeds.SCHEDULE_PAUSE, "hostile-0")]
+        assert [(deed.action, deed.subject) for deed in world.trail.deeds] == [(ActionName.SCHEDULE_PAUSE, "hostile-0")]
 
     def test_one_that_takes_too_much_to_count_keeps_no_other_from_being_healed_or_counted(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -273,8 +273,8 @@ class TestThoseThatKill:
         assert len(writes) == 2  # before the alarms, and at the end
 
         for number in range(len(stage.others)):
-            a_due_schedule(world, f"a{number}", "next", rings_at=opens_now(world))
-        hostile = a_due_schedule(world, "mallory", f"{HOSTILE}-x", rings_at=opens_now(world))
+            a_due_schedule(world, f"a{number}", "next", alarm_at=opens_now(world))
+        hostile = a_due_schedule(world, "mallory", f"{HOSTILE}-x", alarm_at=opens_now(world))
         assert tick(world) is None
         writes.clear()
         assert tick(world) is None
@@ -389,13 +389,13 @@ def a_shard(world: World, *, hostile: int) -> Shard:
 
 
 def a_due_schedule(
-    world: World, tenant: str, schedule_id: str, *, has_alarm: bool = True, rings_at: datetime = FIRES_AT
+    world: World, tenant: str, schedule_id: str, *, has_alarm: bool = True, alarm_at: datetime = FIRES_AT
 ) -> Schedule:
     """A schedule of the shard with an alarm; without one it has lost it."""
-    phase = (rings_at - NOON) % timedelta(hours=1)
+    phase = (alarm_at - NOON) % timedelta(hours=1)
     schedule = a_schedule(tenant=tenant, schedule_id=schedule_id, rule=every(hours=1, phase=phase), job=a_template())
-    alarm = an_alarm(schedule, rings_at=rings_at, shard=0)
-    world.store(schedule, link=alarm.link, rings_at=alarm.rings_at)
+    alarm = an_alarm(schedule, alarm_at=alarm_at, shard=0)
+    world.store(schedule, link=alarm.link, alarm_at=alarm.alarm_at)
     if has_alarm:
         world.rows.put_alarms([alarm])
     return schedule
@@ -405,9 +405,9 @@ def awaiting(world: World, schedule_id: str, *, tenant: str = "mallory") -> Sche
     """A schedule from end to start whose run goes on while its alarm rings."""
     rule = Every(interval=timedelta(hours=1), from_end=True)
     schedule = a_schedule(tenant=tenant, schedule_id=schedule_id, rule=rule, job=a_template())
-    alarm = an_alarm(schedule, rings_at=FIRES_AT, shard=0)
+    alarm = an_alarm(schedule, alarm_at=FIRES_AT, shard=0)
     alarm = replace(alarm, link=replace(alarm.link, is_awaited=True))
-    world.store(schedule, link=alarm.link, rings_at=alarm.rings_at)
+    world.store(schedule, link=alarm.link, alarm_at=alarm.alarm_at)
     world.rows.put_alarms([alarm])
     return schedule
 
@@ -464,7 +464,7 @@ def counted_checkpoints(world: World, monkeypatch: pytest.MonkeyPatch) -> list[b
     checkpoint = world.shards.checkpoint
 
     def counted(*given: Any, **named: Any) -> bool:
-        found.append(named.get("ringing") is not None)
+        found.append(named.get("next_alarm") is not None)
         return checkpoint(*given, **named)
 
     monkeypatch.setattr(world.shards, "checkpoint", counted)
@@ -494,10 +494,10 @@ class computed_by:  # noqa: N801  a context manager that reads as a sentence
     def __enter__(self) -> None:
         for module, name in (
             (materialising, "plan"),
-            (ringing, "next_fire"),
+            (schedule_alarms, "next_fire"),
             (changing, "next_fire"),
             (changing, "fires"),
-            (planning, "next_fire"),
+            (due_fires, "next_fire"),
             (firing, "next_fire"),
         ):
             self._patch.setattr(module, name, self._watched(getattr(module, name)))

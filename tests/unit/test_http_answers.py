@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.targets.http_answers import (
     RESULT_LIMIT,
+    AnswerMeaning,
     Judgement,
-    Verdict,
     is_pending,
     judge,
     parse_retry_after,
@@ -23,22 +23,22 @@ from testkit.builders import NOON
 STATUSES = range(100, 1_000)
 
 
-def verdict(status: int, **options: Any) -> Verdict:
+def verdict(status: int, **options: Any) -> AnswerMeaning:
     return judge(status, None, options=TargetOptions(**options), now=NOON).verdict
 
 
 @pytest.mark.parametrize(
     ("statuses", "meaning"),
     [
-        ([200, 201, 203, 204, 206, 299], Verdict.SUCCESS),
-        ([202], Verdict.PENDING),
-        ([300, 301, 302, 303, 304, 307, 308, 399], Verdict.REDIRECT),
-        ([400, 401, 403, 404, 405, 409, 410, 413, 418, 422, 451, 499], Verdict.REFUSAL),
-        ([408, 425, 429, 500, 501, 502, 503, 504, 599], Verdict.TRY_AGAIN),
-        ([100, 101, 103, 600, 999], Verdict.TRY_AGAIN),
+        ([200, 201, 203, 204, 206, 299], AnswerMeaning.SUCCESS),
+        ([202], AnswerMeaning.PENDING),
+        ([300, 301, 302, 303, 304, 307, 308, 399], AnswerMeaning.REDIRECT),
+        ([400, 401, 403, 404, 405, 409, 410, 413, 418, 422, 451, 499], AnswerMeaning.REFUSAL),
+        ([408, 425, 429, 500, 501, 502, 503, 504, 599], AnswerMeaning.TRY_AGAIN),
+        ([100, 101, 103, 600, 999], AnswerMeaning.TRY_AGAIN),
     ],
 )
-def test_a_status_means_what_it_usually_does(statuses: list[int], meaning: Verdict):
+def test_a_status_means_what_it_usually_does(statuses: list[int], meaning: AnswerMeaning):
     assert {verdict(status) for status in statuses} == {meaning}
 
 
@@ -46,27 +46,27 @@ def test_with_a_list_of_successes_exactly_those_succeed():
     successes = (200, 302, 404, 500)
 
     for status in range(200, 600):
-        assert (verdict(status, success_codes=successes) is Verdict.SUCCESS) == (status in successes)
+        assert (verdict(status, success_codes=successes) is AnswerMeaning.SUCCESS) == (status in successes)
 
 
 def test_with_a_list_of_successes_no_answer_is_pending_and_another_2xx_is_a_refusal():
-    assert verdict(202, success_codes=(200,)) is Verdict.REFUSAL
-    assert verdict(204, success_codes=(200,)) is Verdict.REFUSAL
-    assert verdict(202, success_codes=(200, 202)) is Verdict.SUCCESS
+    assert verdict(202, success_codes=(200,)) is AnswerMeaning.REFUSAL
+    assert verdict(204, success_codes=(200,)) is AnswerMeaning.REFUSAL
+    assert verdict(202, success_codes=(200, 202)) is AnswerMeaning.SUCCESS
 
 
 def test_what_a_job_wants_tried_again_is_no_refusal():
-    assert verdict(404, retry_codes=(404, 409)) is Verdict.TRY_AGAIN
-    assert verdict(204, success_codes=(200,), retry_codes=(204,)) is Verdict.TRY_AGAIN
+    assert verdict(404, retry_codes=(404, 409)) is AnswerMeaning.TRY_AGAIN
+    assert verdict(204, success_codes=(200,), retry_codes=(204,)) is AnswerMeaning.TRY_AGAIN
 
 
 def test_no_job_makes_a_redirect_anything_but_a_failure_or_a_success_of_its_own():
-    assert verdict(302, retry_codes=(302,)) is Verdict.REDIRECT
+    assert verdict(302, retry_codes=(302,)) is AnswerMeaning.REDIRECT
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_wait_is_taken_from_those_who_ask_for_one(status: int):
-    assert judge(status, "7", options=USUAL, now=NOON) == Judgement(Verdict.TRY_AGAIN, timedelta(seconds=7))
+    assert judge(status, "7", options=USUAL, now=NOON) == Judgement(AnswerMeaning.TRY_AGAIN, timedelta(seconds=7))
 
 
 @pytest.mark.parametrize("status", [200, 202, 301, 404, 408, 500, 502])
@@ -130,10 +130,10 @@ def test_every_status_has_one_meaning_whatever_its_options(status: int, successe
 
     judgement = judge(status, "5", options=options, now=NOON)
 
-    assert (judgement.verdict is Verdict.SUCCESS) == (
+    assert (judgement.verdict is AnswerMeaning.SUCCESS) == (
         status in successes or (not successes and status in range(200, 300) and status != 202)
     )
-    assert judgement.retry_after is None or judgement.verdict is Verdict.TRY_AGAIN
+    assert judgement.retry_after is None or judgement.verdict is AnswerMeaning.TRY_AGAIN
 
 
 @pytest.mark.parametrize("value", [{"statusCode": 202}, {"statusCode": 202, "body": ""}])

@@ -19,7 +19,7 @@ from functions.domain.operations.operation import (
     OPERATION_LIFE,
     USUAL_RATE,
     USUAL_REACH,
-    Action,
+    OperationKind,
     OperationState,
 )
 from functions.operations import executor as work
@@ -57,7 +57,9 @@ def test_every_part_of_a_filter_and_of_an_action_is_explained():
     rows = table(PAGE, "| action | fields | does |")
     said = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[1])}
 
-    assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])} == {action.value for action in Action}
+    assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])} == {
+        action.value for action in OperationKind
+    }
     assert filters | said == set(OperationBody.model_fields) - {"action", "dry_run"}
 
 

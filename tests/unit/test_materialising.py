@@ -12,7 +12,7 @@ from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
-from functions.domain.schedules.planning import ALARM_MARGIN, MOST_MISSED
+from functions.domain.schedules.due_fires import ALARM_MARGIN, MOST_MISSED
 from functions.domain.schedules.schedule import CronRule, Every, Misfire, Schedule
 from functions.domain.schedules.state import Link, SkipReason, Status
 from functions.ports.ready_queue import Rejected
@@ -49,9 +49,9 @@ class TestOrder:
 
         assert fire_times(world) == [NOON, NOON + MINUTE, NOON + 2 * MINUTE]
         link = a_link(NOON + 3 * MINUTE, index=3, previous_at=NOON + 2 * MINUTE)
-        assert [(alarm.rings_at, alarm.version, alarm.link) for alarm in world.timers.alarms] == [(link.at, 1, link)]
+        assert [(alarm.alarm_at, alarm.version, alarm.link) for alarm in world.timers.alarms] == [(link.at, 1, link)]
         state = world.state(MINUTELY)
-        assert (state.link, state.rings_at, state.fire_count) == (link, link.at, 3)
+        assert (state.link, state.alarm_at, state.fire_count) == (link, link.at, 3)
         assert state.recent == (NOON, NOON + MINUTE, NOON + 2 * MINUTE)
 
     def test_a_fire_that_is_far_is_only_given_its_alarm(self, world: World):
@@ -62,7 +62,7 @@ class TestOrder:
         assert revive(world, schedule)
 
         assert calls == ["schedules.get", "timers.put_alarms", "schedules.advance"]
-        assert world.state(schedule).rings_at == NOON + HOUR
+        assert world.state(schedule).alarm_at == NOON + HOUR
 
     def test_a_schedule_at_its_end_needs_no_alarm(self, world: World):
         schedule = replace(MINUTELY, max_runs=2)
@@ -72,7 +72,7 @@ class TestOrder:
         assert revive(world, schedule)
 
         assert calls == ["schedules.get", "ready.send", "schedules.advance"]
-        assert (world.state(schedule).link, world.state(schedule).rings_at) == (None, None)
+        assert (world.state(schedule).link, world.state(schedule).alarm_at) == (None, None)
 
     def test_the_chains_of_many_schedules_are_carried_on_by_one_send_and_one_write(self, world: World):
         chains = [begun(world, a_schedule(schedule_id=f"s{number}", rule=every(minutes=1))) for number in range(7)]
@@ -133,7 +133,7 @@ class TestDeaths:
         state = world.state(MINUTELY)
         assert state.link is not None
         assert [alarm.link for alarm in world.timers.alarms][-1] == state.link
-        assert (state.link.at, state.rings_at) == (NOON + 3 * MINUTE, NOON + 3 * MINUTE)
+        assert (state.link.at, state.alarm_at) == (NOON + 3 * MINUTE, NOON + 3 * MINUTE)
         assert (state.fire_count, state.skips) == (3, {})
 
     @pytest.mark.parametrize("when", ["before", "after"])
@@ -318,7 +318,7 @@ class TestRefusals:
         world.timers.unwritten = lambda _: next(answers)
 
         assert revive(world, MINUTELY)
-        assert [alarm.rings_at for alarm in world.timers.alarms] == [NOON + 3 * MINUTE]
+        assert [alarm.alarm_at for alarm in world.timers.alarms] == [NOON + 3 * MINUTE]
         assert len(world.ready.sent) == 3
 
     def test_a_chain_whose_alarm_is_never_written_is_not_recorded(self, world: World):
@@ -340,10 +340,10 @@ class TestRefusals:
         assert revive(world, schedule)
 
         assert fire_times(world) == [fire_at]
-        assert [alarm.rings_at for alarm in world.timers.alarms] == [fire_at, fire_at + HOUR]
+        assert [alarm.alarm_at for alarm in world.timers.alarms] == [fire_at, fire_at + HOUR]
         state = world.state(schedule)
         assert state.link is not None
-        assert (state.link.at, state.rings_at, state.fire_count) == (fire_at + HOUR, fire_at + HOUR, 1)
+        assert (state.link.at, state.alarm_at, state.fire_count) == (fire_at + HOUR, fire_at + HOUR, 1)
 
     def test_an_alarm_that_finished_at_the_last_instant_is_in_time(self, world: World):
         fire_at = NOON + world.wheel.guard + 2 * SECOND
@@ -378,7 +378,7 @@ class TestRefusals:
         world.timers.unwritten = learn
 
         assert not revive(world, schedule)
-        assert world.state(schedule).rings_at is None
+        assert world.state(schedule).alarm_at is None
 
     def test_a_schedule_that_cannot_be_computed_is_passed_and_told_of_and_holds_up_no_other(self, world: World):
         # Its time zone was known when it was put.
@@ -432,13 +432,13 @@ class TestCatchingUp:
         assert revive(world, MINUTELY)
 
         assert len(world.ready.sent) == MOST_MISSED < 200
-        rings_at = world.clock.now() + world.wheel.guard + ALARM_MARGIN
-        assert [alarm.rings_at for alarm in world.timers.alarms] == [rings_at]
+        alarm_at = world.clock.now() + world.wheel.guard + ALARM_MARGIN
+        assert [alarm.alarm_at for alarm in world.timers.alarms] == [alarm_at]
         state = world.state(MINUTELY)
         assert state.link == a_link(
             NOON + MOST_MISSED * MINUTE, index=MOST_MISSED, previous_at=NOON + (MOST_MISSED - 1) * MINUTE
         )
-        assert (state.rings_at, state.misfire_count) == (rings_at, MOST_MISSED)
+        assert (state.alarm_at, state.misfire_count) == (alarm_at, MOST_MISSED)
 
     def test_the_next_ring_goes_on_where_the_last_one_stopped(self, world: World):
         begun(world, MINUTELY)
@@ -481,9 +481,9 @@ class TestEndToStart:
 
         awaited = a_link(is_awaited=True)
         assert fire_times(world) == [NOON]
-        assert [(alarm.rings_at, alarm.link) for alarm in world.timers.alarms] == [(NOON + 10 * MINUTE, awaited)]
+        assert [(alarm.alarm_at, alarm.link) for alarm in world.timers.alarms] == [(NOON + 10 * MINUTE, awaited)]
         state = world.state(WAITING)
-        assert (state.link, state.rings_at, state.fire_count) == (awaited, NOON + 10 * MINUTE, 1)
+        assert (state.link, state.alarm_at, state.fire_count) == (awaited, NOON + 10 * MINUTE, 1)
 
     @pytest.mark.parametrize(
         "row",
@@ -503,10 +503,10 @@ class TestEndToStart:
 
         assert revive(world, WAITING)
 
-        rings_at = world.clock.now() + world.wheel.guard + ALARM_MARGIN
+        alarm_at = world.clock.now() + world.wheel.guard + ALARM_MARGIN
         assert world.ready.sent == []
-        assert [(alarm.rings_at, alarm.link) for alarm in world.timers.alarms] == [(rings_at, awaited.link)]
-        assert (world.state(WAITING).link, world.state(WAITING).rings_at) == (awaited.link, rings_at)
+        assert [(alarm.alarm_at, alarm.link) for alarm in world.timers.alarms] == [(alarm_at, awaited.link)]
+        assert (world.state(WAITING).link, world.state(WAITING).alarm_at) == (awaited.link, alarm_at)
 
     @pytest.mark.parametrize("state", sorted(TERMINAL))
     def test_however_its_run_has_ended_the_next_fire_is_an_interval_later(self, world: World, state: State):
@@ -518,7 +518,7 @@ class TestEndToStart:
 
         link = a_link(NOON + 13 * MINUTE, index=1, previous_at=NOON)
         assert world.ready.sent == []
-        assert [(alarm.rings_at, alarm.link) for alarm in world.timers.alarms] == [(link.at, link)]
+        assert [(alarm.alarm_at, alarm.link) for alarm in world.timers.alarms] == [(link.at, link)]
         assert world.state(WAITING).link == link
 
     def test_a_run_that_ended_before_its_schedule_was_resumed_is_followed_an_interval_after_that(self, world: World):
@@ -642,7 +642,7 @@ class TestEndToStart:
         state = world.state(WAITING)
         assert state.skips == {SkipReason.REFUSED: 1}
         assert state.link == a_link(NOON + 10 * MINUTE, index=1, previous_at=NOON)
-        assert state.rings_at == NOON + 10 * MINUTE
+        assert state.alarm_at == NOON + 10 * MINUTE
 
     @pytest.mark.parametrize("number", [1, 5])
     def test_the_runs_of_many_schedules_are_asked_for(self, world: World, number: int):

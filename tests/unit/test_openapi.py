@@ -11,7 +11,7 @@ from functions.api.dead_letters.requests import ListQuery
 from functions.api.http.problem_table import TABLE
 from functions.api.jobs.answers import accepted_body, found_body
 from functions.api.jobs.bodies import JobBody
-from functions.api.jobs.find import Found
+from functions.api.jobs.find import JobInWheel
 from functions.api.jobs.submit import Accepted
 from functions.api.openapi import document
 from functions.api.operations.requests import OperationBody, OperationsQuery
@@ -187,7 +187,7 @@ def test_what_is_told_of_a_job_is_what_is_described(state: State | None):
         error="HTTP 500",
         updated_at=NOON,
     )
-    told = found_body(Found(job_id=job_id_of(a_job()), state=state, due_at=NOON, row=row))
+    told = found_body(JobInWheel(job_id=job_id_of(a_job()), state=state, due_at=NOON, row=row))
 
     assert_described(told, "Job")
     assert told["state"] == (state or UNTRACKED)
@@ -277,7 +277,7 @@ def test_what_is_told_of_a_backfill_is_what_is_described(instant: datetime | Non
 
 
 def test_what_is_not_known_of_a_job_is_left_out():
-    told = found_body(Found(job_id=job_id_of(a_job()), state=State.SCHEDULED, due_at=NOON))
+    told = found_body(JobInWheel(job_id=job_id_of(a_job()), state=State.SCHEDULED, due_at=NOON))
 
     assert set(told) == {"id", "tenant", "state", "due_at", "priority", "delivery"}
 
@@ -288,7 +288,7 @@ def test_what_is_not_known_of_a_job_is_left_out():
 def test_a_result_is_told_whatever_it_is(kept: str, told: Any):
     row = LedgerRow(state=State.SUCCEEDED, result=kept)
 
-    body = found_body(Found(job_id=job_id_of(a_job()), state=State.SUCCEEDED, due_at=NOON, row=row))
+    body = found_body(JobInWheel(job_id=job_id_of(a_job()), state=State.SUCCEEDED, due_at=NOON, row=row))
 
     assert body["result"] == told
 

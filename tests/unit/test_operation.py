@@ -13,14 +13,14 @@ from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import (
     MAX_EXAMPLES,
-    Action,
     Example,
     Operation,
+    OperationKind,
     OperationState,
     OwnedDay,
-    Place,
     Progress,
     Shift,
+    WalkPosition,
     rest_of,
     share_done,
     stretches,
@@ -30,7 +30,7 @@ from functions.domain.operations.selection import has_more_rows, is_meant, next_
 from testkit.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_timer, a_wheel, an_occurrence_timer, an_operation
 
 TODAY = (NOON.date() - datetime(1970, 1, 1).date()).days  # noqa: DTZ001
-EVERY_ACTION = list(Action)
+EVERY_ACTION = list(OperationKind)
 BEFORE = NOON - HOUR
 
 
@@ -96,13 +96,13 @@ class TestWhichRowsStandForThem:
 
     @pytest.mark.parametrize("before", ["", "k0123_", "0123_"])
     def test_a_job_that_it_has_moved_is_not_met_again_whatever_the_clocks_say(self, before: str):
-        operation = an_operation(Action.RESCHEDULE)
+        operation = an_operation(OperationKind.RESCHEDULE)
         moved = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}.7f")
         other = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}7.7f")
 
         assert not is_meant(operation, moved, written_at=BEFORE, now=NOON)
         assert is_meant(operation, other, written_at=BEFORE, now=NOON)
-        assert is_meant(an_operation(Action.RESCHEDULE), moved, written_at=BEFORE, now=NOON)
+        assert is_meant(an_operation(OperationKind.RESCHEDULE), moved, written_at=BEFORE, now=NOON)
 
     @pytest.mark.parametrize(("delivery", "is_met"), [(Delivery.AT_LEAST_ONCE, False), (Delivery.AT_MOST_ONCE, True)])
     def test_an_at_least_once_job_that_is_due_may_be_over(self, delivery: Delivery, is_met: bool):
@@ -112,22 +112,22 @@ class TestWhichRowsStandForThem:
         assert is_meant(an_operation(), timer, written_at=BEFORE, now=NOON - MILLISECOND)
 
     @pytest.mark.parametrize("action", EVERY_ACTION)
-    def test_a_job_without_a_ledger_row_waits(self, action: Action):
+    def test_a_job_without_a_ledger_row_waits(self, action: OperationKind):
         assert waits(an_operation(action), a_timer(), None)
 
     @pytest.mark.parametrize("action", EVERY_ACTION)
     @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED, State.MOVED, State.ATTEMPTED])
-    def test_a_settled_job_does_not_wait(self, action: Action, state: State):
+    def test_a_settled_job_does_not_wait(self, action: OperationKind, state: State):
         assert not waits(an_operation(action), a_timer(), LedgerRow(state=state, updated_at=NOON + HOUR))
 
     @pytest.mark.parametrize("action", EVERY_ACTION)
     @pytest.mark.parametrize("attempt", [1, 2, 3])
     def test_a_job_that_runs_can_only_be_cancelled_whether_a_retry_or_a_watchdog_is_placed_or_not(
-        self, action: Action, attempt: int
+        self, action: OperationKind, attempt: int
     ):
         row = LedgerRow(state=State.RUNNING, attempt=2, fence=2, updated_at=NOON + HOUR)
 
-        assert waits(an_operation(action), a_timer(attempt=attempt), row) is (action is Action.CANCEL)
+        assert waits(an_operation(action), a_timer(attempt=attempt), row) is (action is OperationKind.CANCEL)
 
     def test_a_job_that_runs_is_asked_to_cancel_once(self):
         row = LedgerRow(state=State.RUNNING, attempt=1, fence=1, cancel_requested=True)
@@ -138,7 +138,7 @@ class TestWhichRowsStandForThem:
         # Its row says so before its timer is removed, which alone is its cancel.
         assert waits(an_operation(), a_timer(), LedgerRow(state=State.SCHEDULED, cancel_requested=True))
 
-    @pytest.mark.parametrize("action", [Action.RESCHEDULE, Action.RUN_NOW, Action.EXPORT])
+    @pytest.mark.parametrize("action", [OperationKind.RESCHEDULE, OperationKind.RUN_NOW, OperationKind.EXPORT])
     @pytest.mark.parametrize(
         ("row", "counts"),
         [
@@ -150,7 +150,7 @@ class TestWhichRowsStandForThem:
         ],
     )
     def test_of_several_rows_the_one_of_the_next_attempt_counts(
-        self, action: Action, row: LedgerRow, counts: list[int]
+        self, action: OperationKind, row: LedgerRow, counts: list[int]
     ):
         operation = an_operation(action)
 
@@ -170,7 +170,7 @@ class TestWhichRowsStandForThem:
         ],
     )
     def test_of_a_parked_job_the_row_counts_with_which_it_waits_on(self, row: LedgerRow):
-        operation, attempt = an_operation(Action.EXPORT), row.attempt + 1
+        operation, attempt = an_operation(OperationKind.EXPORT), row.attempt + 1
 
         assert not waits(operation, a_timer(due_at=NOON, attempt=attempt), row)
         assert waits(operation, a_timer(due_at=NOON + HOUR, attempt=attempt), row)
@@ -178,9 +178,9 @@ class TestWhichRowsStandForThem:
     def test_a_job_that_was_put_off_since_is_exported_by_the_row_that_it_had(self):
         row = LedgerRow(state=State.SCHEDULED, parked_until=NOON + HOUR, updated_at=NOON + SECOND)
 
-        assert waits(an_operation(Action.EXPORT), a_timer(), row)
-        assert not waits(an_operation(Action.EXPORT), a_timer(), replace(row, updated_at=NOON))
-        assert not waits(an_operation(Action.RUN_NOW), a_timer(), row)
+        assert waits(an_operation(OperationKind.EXPORT), a_timer(), row)
+        assert not waits(an_operation(OperationKind.EXPORT), a_timer(), replace(row, updated_at=NOON))
+        assert not waits(an_operation(OperationKind.RUN_NOW), a_timer(), row)
 
     @pytest.mark.parametrize(
         ("row", "has_more"),
@@ -274,7 +274,7 @@ class TestTheWay:
 
     def test_it_goes_on_behind_a_key_of_a_bucket_and_at_the_start_of_the_others(self):
         way = stretches(_days(TODAY, TODAY + 1), a_filter(), wheel=LOCAL_WHEEL)
-        place = Place(TODAY, Priority.NORMAL, 0, _bucket(NOON), "2#acme#k")
+        place = WalkPosition(TODAY, Priority.NORMAL, 0, _bucket(NOON), "2#acme#k")
 
         left = rest_of(way, place)
 
@@ -283,19 +283,19 @@ class TestTheWay:
     def test_a_stretch_that_is_behind_is_left_out(self):
         way = stretches(_days(TODAY, TODAY + 1), a_filter(), wheel=LOCAL_WHEEL)
 
-        assert rest_of(way, Place(TODAY, Priority.NORMAL, 0, way[0].end)) == [(way[1], "")]
-        assert rest_of(way, Place(TODAY + 1, Priority.NORMAL, 0, way[1].end)) == []
-        assert rest_of(way, Place(TODAY, Priority.LOW, 0, 0)) == [(way[1], "")]
+        assert rest_of(way, WalkPosition(TODAY, Priority.NORMAL, 0, way[0].end)) == [(way[1], "")]
+        assert rest_of(way, WalkPosition(TODAY + 1, Priority.NORMAL, 0, way[1].end)) == []
+        assert rest_of(way, WalkPosition(TODAY, Priority.LOW, 0, 0)) == [(way[1], "")]
 
     def test_a_mark_that_is_new_lies_ahead_or_is_passed_by(self):
-        place = Place(TODAY, Priority.NORMAL, 0, _bucket(NOON))
+        place = WalkPosition(TODAY, Priority.NORMAL, 0, _bucket(NOON))
         way = stretches(_days(TODAY - 1, TODAY, TODAY + 1), a_filter(due_from=NOON - DAY), wheel=LOCAL_WHEEL)
 
         assert [stretch.owned.day - TODAY for stretch, _ in rest_of(way, place)] == [0, 1]
 
     def test_how_much_of_it_is_done(self):
         way = stretches(_days(TODAY), a_filter(due_from=NOON, due_until=NOON + HOUR), wheel=LOCAL_WHEEL)
-        half = Place(TODAY, Priority.NORMAL, 0, _bucket(NOON + HOUR / 2))
+        half = WalkPosition(TODAY, Priority.NORMAL, 0, _bucket(NOON + HOUR / 2))
 
         assert share_done(way, None) == 0
         assert share_done(way, half) == 0.5
@@ -333,7 +333,7 @@ class TestProgress:
 class TestTheRecord:
     def test_what_is_written_is_read_again(self):
         operation = an_operation(
-            Action.RESCHEDULE,
+            OperationKind.RESCHEDULE,
             wanted=a_filter(due_until=NOON + DAY, target="https://example.com", schedule_id="nightly", tag="t"),
             shift=Shift(to=NOON + HOUR, spread=HOUR),
             fingerprint="abc",
@@ -341,7 +341,7 @@ class TestTheRecord:
             dry_run=True,
             ended_at=NOON + HOUR,
             progress=Progress(
-                place=Place(TODAY, 2, 1, _bucket(NOON), "2#acme#k"),
+                place=WalkPosition(TODAY, 2, 1, _bucket(NOON), "2#acme#k"),
                 share=0.25,
                 examined=4,
                 matched=3,
@@ -364,7 +364,7 @@ class TestTheRecord:
         assert "place" not in record.progress
 
     def test_a_shift_of_milliseconds_is_one(self):
-        operation = an_operation(Action.RESCHEDULE, shift=Shift(by=-MILLISECOND))
+        operation = an_operation(OperationKind.RESCHEDULE, shift=Shift(by=-MILLISECOND))
 
         assert _again(operation).shift == Shift(by=-MILLISECOND)
 

@@ -14,7 +14,7 @@ from functions.api.operations.operator import MOST_OPEN
 from functions.api.operations.routes import OperationServices, routes
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import HOUR
-from functions.domain.operations.operation import Action, Example, JobFilter, OperationState, Shift
+from functions.domain.operations.operation import Example, JobFilter, OperationKind, OperationState, Shift
 from testkit.builders import NOON
 from testkit.events import Context, a_request
 from tests.unit.test_dead_letter_answers import assert_described
@@ -91,7 +91,7 @@ def test_all_that_a_filter_can_say_reaches_the_rules():
 
     (operation,) = api.operations.rows.values()
     assert status == 202
-    assert (operation.action, operation.dry_run, operation.shift) == (Action.EXPORT, True, None)
+    assert (operation.action, operation.dry_run, operation.shift) == (OperationKind.EXPORT, True, None)
     assert operation.wanted == JobFilter(
         tenant="acme",
         due_from=NOON,
@@ -292,7 +292,7 @@ def test_progress_is_told_with_what_was_refused_and_why():
 
 def test_an_export_that_is_done_tells_where_its_files_are_when_it_is_asked_for_by_itself():
     api = Api()
-    operation = api.ended(api.accept(action=Action.EXPORT), OperationState.DONE, parts=2)
+    operation = api.ended(api.accept(action=OperationKind.EXPORT), OperationState.DONE, parts=2)
 
     _, told = api.call("GET", f"/v1/operations/acme/{operation.operation_id}")
     _, listed = api.call("GET", "/v1/operations", tenant="acme")
@@ -304,7 +304,7 @@ def test_an_export_that_is_done_tells_where_its_files_are_when_it_is_asked_for_b
 
 def test_an_export_of_nothing_has_no_files():
     api = Api()
-    operation = api.ended(api.accept(action=Action.EXPORT), OperationState.DONE)
+    operation = api.ended(api.accept(action=OperationKind.EXPORT), OperationState.DONE)
 
     assert api.call("GET", f"/v1/operations/acme/{operation.operation_id}")[1]["parts"] == []
 

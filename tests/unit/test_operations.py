@@ -9,7 +9,14 @@ import pytest
 from functions.api.operations.operator import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.instants import HOUR, MILLISECOND, SECOND
-from functions.domain.operations.operation import MOST_REACH, USUAL_REACH, Action, Operation, OperationState, Shift
+from functions.domain.operations.operation import (
+    MOST_REACH,
+    USUAL_REACH,
+    Operation,
+    OperationKind,
+    OperationState,
+    Shift,
+)
 from testkit.builders import DEPLOYED_WHEEL, NOON
 from testkit.fakes import (
     CountingWaker,
@@ -52,7 +59,7 @@ class Office(World):
 
 
 def an_asked(**asked: Any) -> Asked:
-    return Asked(**{"tenant": "acme", "action": Action.CANCEL, "tag": "eu", **asked})
+    return Asked(**{"tenant": "acme", "action": OperationKind.CANCEL, "tag": "eu", **asked})
 
 
 def a_changed(operation: Operation, *, state: OperationState, ended_at: Any, **progress: Any) -> Operation:
@@ -86,11 +93,11 @@ def test_what_is_due_since_an_hour_is_meant_unless_it_is_said():
         ({"due_until": NOON - USUAL_REACH}, "due_until is before due_from, which is 2027-03-01T11:00:00.000Z"),
         ({"due_from": NOON, "due_until": NOON}, "due_from must be before due_until"),
         (
-            {"action": Action.RESCHEDULE, "shift": Shift(to=NOON + 330 * SECOND - MILLISECOND)},
+            {"action": OperationKind.RESCHEDULE, "shift": Shift(to=NOON + 330 * SECOND - MILLISECOND)},
             "to must be at least 330 s ahead, it is now 2027-03-01T12:00:00.000Z",
         ),
         (
-            {"action": Action.RESCHEDULE, "shift": Shift(to=NOON + timedelta(days=3_653), spread=SECOND)},
+            {"action": OperationKind.RESCHEDULE, "shift": Shift(to=NOON + timedelta(days=3_653), spread=SECOND)},
             "to, or the end of its spread, is more than ten years ahead",
         ),
     ],
@@ -107,9 +114,9 @@ def test_what_could_mean_no_job_is_refused_and_leaves_nothing(asked: dict[str, A
 def test_the_nearest_and_the_farthest_shift_are_taken():
     office = Office()
 
-    office.accept(action=Action.RESCHEDULE, shift=Shift(to=NOON + 330 * SECOND))
-    office.accept(action=Action.RESCHEDULE, shift=Shift(to=NOON + HOUR, spread=timedelta(days=3_653) - HOUR))
-    office.accept(action=Action.RESCHEDULE, shift=Shift(by=-HOUR))
+    office.accept(action=OperationKind.RESCHEDULE, shift=Shift(to=NOON + 330 * SECOND))
+    office.accept(action=OperationKind.RESCHEDULE, shift=Shift(to=NOON + HOUR, spread=timedelta(days=3_653) - HOUR))
+    office.accept(action=OperationKind.RESCHEDULE, shift=Shift(by=-HOUR))
 
     assert len(office.operations.rows) == 3
 
@@ -151,7 +158,7 @@ def test_keys_of_two_tenants_do_not_meet():
 @pytest.mark.parametrize(
     "other",
     [
-        {"action": Action.EXPORT},
+        {"action": OperationKind.EXPORT},
         {"tag": "us"},
         {"target": "handler:echo"},
         {"schedule_id": "nightly"},
@@ -247,7 +254,7 @@ def test_the_audit_line_says_who_wants_what_and_repeats_no_secret():
     office = Office()
 
     operation = office.accept(
-        action=Action.RUN_NOW,
+        action=OperationKind.RUN_NOW,
         target="https://example.com/hook?token=s3cret",
         schedule_id="nightly",
         due_until=NOON + HOUR,
@@ -288,7 +295,7 @@ def test_the_audit_line_says_who_wants_what_and_repeats_no_secret():
 def test_the_audit_line_of_a_reschedule_says_when(shift: Shift, told: dict[str, str]):
     office = Office()
 
-    office.accept(action=Action.RESCHEDULE, shift=shift)
+    office.accept(action=OperationKind.RESCHEDULE, shift=shift)
 
     assert told.items() <= office.journal.events[0][1].items()
     assert "rate" not in office.journal.events[0][1]
@@ -357,9 +364,9 @@ def test_a_list_is_told_page_by_page_and_of_one_tenant():
 
 def test_only_an_export_that_is_done_has_files():
     office = Office()
-    done = office.ended(office.accept(action=Action.EXPORT), OperationState.DONE, parts=2)
-    counted = office.ended(office.accept(action=Action.EXPORT, dry_run=True), OperationState.DONE)
-    stopped = office.ended(office.accept(action=Action.EXPORT), OperationState.STOPPED, parts=1)
+    done = office.ended(office.accept(action=OperationKind.EXPORT), OperationState.DONE, parts=2)
+    counted = office.ended(office.accept(action=OperationKind.EXPORT, dry_run=True), OperationState.DONE)
+    stopped = office.ended(office.accept(action=OperationKind.EXPORT), OperationState.STOPPED, parts=1)
     cancelled = office.ended(office.accept(), OperationState.DONE)
 
     place = f"https://exports.example/acme/{done.operation_id}"

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -149,7 +149,7 @@ def test_a_clock_within_half_the_skew_writes_far(world: World):
 def test_a_write_whose_answer_reveals_the_skew_is_followed_by_a_near_send(world: World):
     timer = a_timer(due_at=NOON + timedelta(hours=1))
 
-    def reveal(_: Timer | Alarm) -> bool:
+    def reveal(_: Timer | ScheduleAlarm) -> bool:
         world.clock.known_offset = timedelta(seconds=30)
         return False
 

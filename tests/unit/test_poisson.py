@@ -8,7 +8,7 @@ import pytest
 from functions.domain.instants import EPOCH, to_ms
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.poisson import events
-from functions.domain.schedules.schedule import Calendar, Fire, Mover, Poisson, Schedule, Weekday, Window, WindowMode
+from functions.domain.schedules.schedule import Calendar, Fire, Poisson, Schedule, Shifter, Weekday, Window, WindowMode
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import local_of, zone_of
 from testkit.builders import a_schedule
@@ -141,7 +141,7 @@ def test_a_gap_that_starts_inside_a_window_and_ends_outside_does_not_fire_outsid
 def test_deferred_events_keep_their_number_and_do_not_bunch_when_the_windows_open(windows: tuple[Window, ...]):
     schedule = a_poisson(40, windows=windows, window_mode=WindowMode.DEFER, timezone="UTC")
     found = first(schedule, 6_000)
-    moved = [fire for fire in found if fire.moved_by == (Mover.WINDOW,)]
+    moved = [fire for fire in found if fire.moved_by == (Shifter.WINDOW,)]
     length = timedelta(hours=8)
 
     def place(fire: Fire) -> float:

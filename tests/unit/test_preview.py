@@ -7,17 +7,17 @@ import pytest
 
 from functions.domain.instants import MINUTE
 from functions.domain.schedules.firing import fires, next_fire
-from functions.domain.schedules.preview import Place, Preview, explain, preview
+from functions.domain.schedules.preview import Preview, PreviewPosition, explain, preview
 from functions.domain.schedules.schedule import (
     Calendar,
     CronRule,
     Fire,
     Fold,
-    Mover,
     Poisson,
     RecurrenceRule,
     Roll,
     Schedule,
+    Shifter,
     Weekday,
     Window,
     WindowMode,
@@ -31,7 +31,7 @@ DEFERRED: dict[str, Any] = {"windows": (OFFICE,), "window_mode": WindowMode.DEFE
 BUSINESS = Calendar(holidays=("DE",), weekends=True, roll=Roll.AFTER)
 
 
-def marks(schedule: Schedule, after: str) -> dict[Mover, str]:
+def marks(schedule: Schedule, after: str) -> dict[Shifter, str]:
     ((found,), _) = preview(schedule, after=utc(after), count=1)
     return dict(found.marks)
 
@@ -60,7 +60,7 @@ def test_a_preview_goes_on_where_a_page_of_it_was_full():
     schedule = a_schedule(max_runs=5)
     first = preview(schedule, after=NOON, count=3)
     last_at = first.previews[-1].fire.at
-    assert first.goes_on == Place(last_at, fired=3)
+    assert first.goes_on == PreviewPosition(last_at, fired=3)
 
     second = preview(schedule, after=last_at, count=3, index=3)
 
@@ -96,91 +96,91 @@ def test_a_preview_ends_with_the_schedule():
         (
             a_cron("30 2 * * *"),
             "2027-03-28 00:00",
-            {Mover.GAP: "02:30 does not exist on 2027-03-28 in Europe/Berlin: the first valid time after it"},
+            {Shifter.GAP: "02:30 does not exist on 2027-03-28 in Europe/Berlin: the first valid time after it"},
         ),
         (
             a_cron("15,45 2 * * *"),
             "2027-03-28 00:00",
             {
-                Mover.GAP: "02:15 does not exist on 2027-03-28 in Europe/Berlin: the first valid time after it; 2 fires of "
+                Shifter.GAP: "02:15 does not exist on 2027-03-28 in Europe/Berlin: the first valid time after it; 2 fires of "
                 "the hours that the clock skips became this one"
             },
         ),
         (
             a_cron("0 2,3 * * *"),
             "2027-03-28 00:00",
-            {Mover.GAP: "1 fire of the hours that the clock skips became this one"},
+            {Shifter.GAP: "1 fire of the hours that the clock skips became this one"},
         ),
         (
             a_schedule(rule=RecurrenceRule("FREQ=DAILY", local("2027-01-01 02:30:15")), timezone="Europe/Berlin"),
             "2027-03-28 00:00",
-            {Mover.GAP: "02:30:15 does not exist on 2027-03-28 in Europe/Berlin: the first valid time after it"},
+            {Shifter.GAP: "02:30:15 does not exist on 2027-03-28 in Europe/Berlin: the first valid time after it"},
         ),
         (
             a_cron("30 2 * * *"),
             "2027-10-30 23:00",
-            {Mover.FOLD: "02:30 comes twice on 2027-10-31 in Europe/Berlin: the first time"},
+            {Shifter.FOLD: "02:30 comes twice on 2027-10-31 in Europe/Berlin: the first time"},
         ),
         (
             a_cron("30 2 * * *", fold=Fold.SECOND),
             "2027-10-30 23:00",
-            {Mover.FOLD: "02:30 comes twice on 2027-10-31 in Europe/Berlin: the second time"},
+            {Shifter.FOLD: "02:30 comes twice on 2027-10-31 in Europe/Berlin: the second time"},
         ),
         (
             a_cron("30 * * * *"),
             "2027-10-31 01:00",
-            {Mover.FOLD: "02:30 comes twice on 2027-10-31 in Europe/Berlin: the second time"},
+            {Shifter.FOLD: "02:30 comes twice on 2027-10-31 in Europe/Berlin: the second time"},
         ),
         (
             a_cron("0 9 1 1 *", calendar=BUSINESS),
             "2026-12-01 00:00",
-            {Mover.CALENDAR: "moved from 2027-01-01, a holiday of DE (New Year's Day)"},
+            {Shifter.CALENDAR: "moved from 2027-01-01, a holiday of DE (New Year's Day)"},
         ),
         (
             a_cron("0 9 2,3 1 *", calendar=BUSINESS),
             "2026-12-01 00:00",
-            {Mover.CALENDAR: "moved from 2027-01-02, a Saturday; 2 fires of excluded dates became this one"},
+            {Shifter.CALENDAR: "moved from 2027-01-02, a Saturday; 2 fires of excluded dates became this one"},
         ),
         (
             a_cron("0 9 * * *", calendar=BUSINESS),
             "2027-01-01 00:00",
-            {Mover.CALENDAR: "3 fires of excluded dates became this one"},
+            {Shifter.CALENDAR: "3 fires of excluded dates became this one"},
         ),
         (
             a_cron("0 20 * * 1", **DEFERRED),
             "2027-03-01 18:00",
-            {Mover.WINDOW: "moved from 2027-03-01 20:00, outside its windows, into the next opening"},
+            {Shifter.WINDOW: "moved from 2027-03-01 20:00, outside its windows, into the next opening"},
         ),
         (
             a_cron("0 20-22 * * 1", **DEFERRED),
             "2027-03-01 18:00",
             {
-                Mover.WINDOW: "moved from 2027-03-01 20:00, outside its windows, into the next opening; 3 fires of the "
+                Shifter.WINDOW: "moved from 2027-03-01 20:00, outside its windows, into the next opening; 3 fires of the "
                 "closed hours became this one"
             },
         ),
         (
             a_cron("0 9 * * *", spread=15 * MINUTE),
             "2027-03-01 00:00",
-            {Mover.SPREAD: "+12 min 59 s by its spread of 15 min"},
+            {Shifter.SPREAD: "+12 min 59 s by its spread of 15 min"},
         ),
         (
             a_cron("0 9 * * *", jitter=150 * MINUTE),
             "2027-03-01 00:00",
-            {Mover.JITTER: "+2 h 8 min 46.268 s by its jitter of 2 h 30 min"},
+            {Shifter.JITTER: "+2 h 8 min 46.268 s by its jitter of 2 h 30 min"},
         ),
         (
             a_cron("55 16 * * *", spread=15 * MINUTE, windows=(OFFICE,)),
             "2027-03-01 00:00",
             {
-                Mover.SPREAD: "+12 min 59 s by its spread of 15 min; 2 min 59 s in all, so that it stays inside its "
+                Shifter.SPREAD: "+12 min 59 s by its spread of 15 min; 2 min 59 s in all, so that it stays inside its "
                 "opening"
             },
         ),
         (a_schedule(rule=Poisson(10)), "2027-03-01 00:00", {}),
     ],
 )
-def test_a_fire_that_is_not_where_its_rule_says_tells_why(schedule: Schedule, after: str, expected: dict[Mover, str]):
+def test_a_fire_that_is_not_where_its_rule_says_tells_why(schedule: Schedule, after: str, expected: dict[Shifter, str]):
     found = marks(schedule, after)
     fire = next_fire(schedule, after=utc(after))
 
@@ -197,7 +197,7 @@ def test_several_reasons_are_told_in_the_order_in_which_they_moved_the_fire():
         jitter=MINUTE,
     )
 
-    assert list(marks(schedule, "2027-03-26 00:00")) == [Mover.GAP, Mover.CALENDAR, Mover.SPREAD, Mover.JITTER]
+    assert list(marks(schedule, "2027-03-26 00:00")) == [Shifter.GAP, Shifter.CALENDAR, Shifter.SPREAD, Shifter.JITTER]
 
 
 def test_from_end_to_start_a_fire_can_be_explained_without_knowing_the_last_end():
@@ -213,7 +213,7 @@ def test_from_end_to_start_a_fire_can_be_explained_without_knowing_the_last_end(
 
 def test_a_fire_that_the_schedule_does_not_have_has_no_reasons():
     schedule = a_cron("30 2 * * *")
-    fire = Fire(at=utc("2027-03-28 12:00"), nominal_at=utc("2027-03-28 12:00"), moved_by=(Mover.GAP,))
+    fire = Fire(at=utc("2027-03-28 12:00"), nominal_at=utc("2027-03-28 12:00"), moved_by=(Shifter.GAP,))
 
     assert explain(schedule, fire) == []
     assert explain(replace(schedule, end=utc("2027-03-01 00:00")), fire) == []

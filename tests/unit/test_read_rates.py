@@ -11,8 +11,8 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.api.http import read_rates
 from functions.api.http.access import BODY, QUERY
+from functions.api.http.access_check import AccessCheck
 from functions.api.http.answers import problem_answer
-from functions.api.http.guard import Guard
 from functions.api.http.problems import problem_of
 from functions.api.http.read_rates import OVER_ALL, ReadRates, reads_of
 from functions.api.http.reading import Request
@@ -206,7 +206,7 @@ def route_of(method: str, path: str) -> Route:
 def test_a_caller_who_reads_too_fast_is_answered_429_and_does_not_reach_the_route():
     plans, reached = GivenPlans(), []
     plans.plans["acme"] = TenantPlan(principals=(BILLING,), read_rate=1)
-    guard = Guard(plans=plans, operators=())
+    guard = AccessCheck(plans=plans, operators=())
     clock = FakeClock(NOON)
     rates = ReadRates(clock=clock, plans=plans, journal=RecordingJournal())
     app = APIGatewayHttpResolver()

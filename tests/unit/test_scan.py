@@ -15,7 +15,7 @@ from functions.domain.key_lengths import DEAD_LETTER_IDENTITY
 from functions.domain.lifecycle import State
 from functions.domain.schedules.schedule import CronRule, Schedule
 from functions.ports.ready_queue import Rejected
-from functions.scanner import peal
+from functions.scanner import due_alarms
 from functions.scanner import tick as ticking
 from functions.scanner.leases import LEASE
 from functions.scanner.pages import PAGE
@@ -504,7 +504,7 @@ class TestAlarms:
 
         report = world.scan()
 
-        assert (report.sent, report.rung, report.buried, report.stopped_by) == (2, 1, 0, "")
+        assert (report.sent, report.handled, report.buried, report.stopped_by) == (2, 1, 0, "")
         assert [timer.job.identity for timer in world.ready.sent] == [
             before.job.identity,
             after.job.identity,
@@ -520,14 +520,14 @@ class TestAlarms:
         world.scan()
         world.clock.tick(timedelta(minutes=1))
 
-        assert world.scan().rung == 0
+        assert world.scan().handled == 0
         assert len(world.ready.sent) == 1
 
     def test_the_alarms_of_a_page_ring_together(self, world: World):
         for number in range(5):
             an_alarm_row(world, schedule_id=f"s{number}")
 
-        assert world.scan().rung == 5
+        assert world.scan().handled == 5
         assert world.journal.counts["alarms_rung"] == 5
         assert len(world.ready.sent) == 5
 
@@ -537,7 +537,7 @@ class TestAlarms:
 
         report = world.scan()
 
-        assert (report.rung, report.buried, report.stopped_by) == (1, 0, "")
+        assert (report.handled, report.buried, report.stopped_by) == (1, 0, "")
         assert world.ready.sent == []
 
     def test_a_chain_that_is_refused_holds_up_no_timer_and_rings_again(self, world: World):
@@ -549,12 +549,12 @@ class TestAlarms:
 
         report = world.scan()
 
-        assert (report.sent, report.rung, report.stopped_by) == (2, 0, "a schedule could not go on")
-        assert report.cursors[Priority.NORMAL].unrung is not None
+        assert (report.sent, report.handled, report.stopped_by) == (2, 0, "a schedule could not go on")
+        assert report.cursors[Priority.NORMAL].unhandled is not None
         world.ready.refuses = lambda _: None
         report = world.scan()
-        assert (report.sent, report.rung, report.stopped_by) == (0, 1, "")
-        assert report.cursors[Priority.NORMAL].unrung is None
+        assert (report.sent, report.handled, report.stopped_by) == (0, 1, "")
+        assert report.cursors[Priority.NORMAL].unhandled is None
         assert [timer for timer in world.ready.sent if not timer.job.occurrence] == [before, after]
         assert world.state(schedule).fire_count == 1
 
@@ -570,23 +570,23 @@ class TestAlarms:
         (told,) = world.events("alarms_failed")
         assert str(told["error"]).startswith("CrashError at functions.")
         world.timers.unwritten = lambda _: False
-        assert world.scan().rung == 1
+        assert world.scan().handled == 1
         assert world.state(schedule).fire_count == 1
 
     def test_alarms_ring_some_at_a_time_as_long_as_there_is_time(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(peal, "RUNG_AT_ONCE", 2)
+        monkeypatch.setattr(due_alarms, "HANDLED_AT_ONCE", 2)
         schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
         world.timers.put_takes = 2 * SECOND
 
         report = world.scan(time_limit=5 * SECOND)
 
-        assert (report.rung, report.stopped_by) == (4, "80 % of the time limit is used")
+        assert (report.handled, report.stopped_by) == (4, "80 % of the time limit is used")
         world.timers.put_takes = timedelta(0)
-        assert world.scan().rung == 1
+        assert world.scan().handled == 1
         assert [world.state(schedule).fire_count for schedule in schedules] == [1] * 5
 
     def test_the_lease_is_prolonged_while_alarms_ring(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(peal, "RUNG_AT_ONCE", 1)
+        monkeypatch.setattr(due_alarms, "HANDLED_AT_ONCE", 1)
         for number in range(20):
             an_alarm_row(world, schedule_id=f"s{number:02d}")
         world.timers.put_takes = 2 * SECOND
@@ -605,12 +605,12 @@ class TestAlarms:
 
         report = world.scan()
 
-        unrung = report.cursors[Priority.NORMAL].unrung
-        assert unrung is not None
-        assert unrung.bucket == world.wheel.bucket_of(NOON + 80 * SECOND)
+        unhandled = report.cursors[Priority.NORMAL].unhandled
+        assert unhandled is not None
+        assert unhandled.bucket == world.wheel.bucket_of(NOON + 80 * SECOND)
         assert world.state(schedule).fire_count == 0
         world.timers.unwritten = lambda _: False
-        assert world.scan().rung == 1
+        assert world.scan().handled == 1
         assert world.state(schedule).fire_count == 1
 
     def test_a_refused_chain_holds_up_no_other(self, world: World):
@@ -619,7 +619,7 @@ class TestAlarms:
             Rejected(timer, "throttled", is_permanent=False) if timer.job.identity[:2] in ("s1", "s3") else None
         )
 
-        assert world.scan().rung == 3
+        assert world.scan().handled == 3
 
         assert [world.state(schedule).fire_count for schedule in schedules] == [1, 0, 1, 0, 1]
         world.ready.refuses = lambda _: None
@@ -631,14 +631,14 @@ class TestAlarms:
         world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
         world.scan()
         world.clock.tick(timedelta(minutes=60))
-        assert world.scan().cursors[Priority.NORMAL].unrung is not None
+        assert world.scan().cursors[Priority.NORMAL].unhandled is not None
         assert world.events("alarms_left") == []
 
         world.clock.tick(timedelta(minutes=3))
 
         world.scan()
         assert world.events("alarms_left") == [{"tenant": "acme", "count": 1}]
-        assert world.scan().cursors[Priority.NORMAL].unrung is None
+        assert world.scan().cursors[Priority.NORMAL].unhandled is None
         world.ready.refuses = lambda _: None
         both_scanned(world)
         assert world.heal().healed == 1
@@ -655,13 +655,13 @@ class TestAlarms:
         world.clock.tick(LEASE + world.wheel.skew + SECOND)
         report = world.scan()
 
-        assert (report.sent, report.rung) == (0, 1)
+        assert (report.sent, report.handled) == (0, 1)
         assert [timer for timer in world.ready.sent if not timer.job.occurrence] == timers
         assert world.state(schedule).fire_count == 1
 
     def test_alarms_count_towards_the_next_checkpoint(self, world: World, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(ticking, "CHECKPOINT_SENDS", 3)
-        monkeypatch.setattr(peal, "RUNG_AT_ONCE", 3)
+        monkeypatch.setattr(due_alarms, "HANDLED_AT_ONCE", 3)
         for number in range(3):
             an_alarm_row(world, schedule_id=f"s{number}", priority=Priority.CRITICAL)
             an_alarm_row(world, schedule_id=f"t{number}")
@@ -670,32 +670,32 @@ class TestAlarms:
             world.scan()
 
         cursors = world.shards.cursors([0])[0]
-        assert cursors[Priority.CRITICAL].unrung is None
-        assert cursors[Priority.NORMAL].unrung is not None
+        assert cursors[Priority.CRITICAL].unhandled is None
+        assert cursors[Priority.NORMAL].unhandled is not None
 
     def test_more_alarms_than_a_tick_remembers_are_read_again(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(peal, "MOST_OWED", 2)
+        monkeypatch.setattr(due_alarms, "MOST_OWED", 2)
         schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
 
         report = world.scan()
 
-        assert (report.stopped_by, report.cursors[Priority.NORMAL].unrung) == ("", None)
+        assert (report.stopped_by, report.cursors[Priority.NORMAL].unhandled) == ("", None)
         assert [world.state(schedule).fire_count for schedule in schedules] == [1] * 5
 
     def test_alarms_that_were_left_ring_in_their_order_over_buckets_and_pages(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
         schedules = [an_alarm_row(world, schedule_id=f"s{number:03d}") for number in range(PAGE + 20)]
-        schedules += [an_alarm_row(world, schedule_id="t", rings_after=20 * SECOND)]
+        schedules += [an_alarm_row(world, schedule_id="t", alarm_after=20 * SECOND)]
         with monkeypatch.context() as patched:
-            patched.setattr(peal, "RUNG_AT_ONCE", 1)
+            patched.setattr(due_alarms, "HANDLED_AT_ONCE", 1)
             world.timers.put_takes = 2 * SECOND
-            assert world.scan(time_limit=5 * SECOND).rung == 2
+            assert world.scan(time_limit=5 * SECOND).handled == 2
         world.timers.put_takes = timedelta(0)
 
         report = world.scan()
 
-        assert (report.stopped_by, report.cursors[Priority.NORMAL].unrung) == ("", None)
+        assert (report.stopped_by, report.cursors[Priority.NORMAL].unhandled) == ("", None)
         assert [world.state(schedule).fire_count for schedule in schedules] == [1] * len(schedules)
 
     def test_timers_leave_time_for_alarms(self, world: World):
@@ -734,18 +734,18 @@ class TestAlarms:
 
         report = world.scan()
 
-        assert (report.rung, report.stopped_by) == (1, "")
+        assert (report.handled, report.stopped_by) == (1, "")
         assert world.ready.sent == [timer]
 
 
 def an_alarm_row(
-    world: World, *, priority: Priority = Priority.NORMAL, rings_after: timedelta = 80 * SECOND, **overrides: Any
+    world: World, *, priority: Priority = Priority.NORMAL, alarm_after: timedelta = 80 * SECOND, **overrides: Any
 ) -> Schedule:
     """A schedule of shard 0 that fires 80 seconds after noon, its alarm row placed."""
-    rule = every(hours=1, phase=rings_after)
+    rule = every(hours=1, phase=alarm_after)
     schedule = a_schedule(**{"rule": rule, "job": a_template(priority=priority), **overrides})
-    alarm = an_alarm(schedule, rings_at=NOON + rings_after, shard=0)
-    world.store(schedule, link=alarm.link, rings_at=alarm.rings_at)
+    alarm = an_alarm(schedule, alarm_at=NOON + alarm_after, shard=0)
+    world.store(schedule, link=alarm.link, alarm_at=alarm.alarm_at)
     world.rows.put_alarms([alarm])
     return schedule
 

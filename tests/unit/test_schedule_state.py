@@ -104,13 +104,13 @@ class TestChanges:
             assert not state.may_run(an_occurrence(-version, NOON + timedelta(days=31)))
 
     def test_a_change_begins_the_next_version_and_leaves_its_chain_to_be_set(self):
-        before = replace(STATE, link=a_link(), rings_at=NOON, note="old", failures=frozenset({"run"}))
+        before = replace(STATE, link=a_link(), alarm_at=NOON, note="old", failures=frozenset({"run"}))
 
         state = changed(before, status=Status.PAUSED, now=NOON + 2 * HOUR, note="new")
 
         assert (state.version, state.status, state.changed_at, state.note) == (4, Status.PAUSED, NOON + 2 * HOUR, "new")
         assert state.cuts == (*STATE.cuts, Cut(4, NOON + 2 * HOUR))
-        assert (state.link, state.rings_at, state.failures) == (None, None, frozenset())
+        assert (state.link, state.alarm_at, state.failures) == (None, None, frozenset())
 
     def test_so_many_changes_are_remembered(self):
         state = changed(None, status=Status.ACTIVE, now=NOON)

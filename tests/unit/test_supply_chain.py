@@ -30,7 +30,7 @@ class Asked:
     """Who is asked about a file of pins, by its URL."""
 
     file: str
-    ask: Callable[..., vulnerabilities.Audit]
+    ask: Callable[..., vulnerabilities.VulnerabilityReport]
 
 
 @pytest.mark.parametrize("file", PINS)
@@ -165,9 +165,9 @@ def test_who_does_not_answer_in_time_is_told(asked: Asked) -> None:
 def test_every_file_of_pins_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
 
-    def nothing_bad(pins: Path, **_: float) -> vulnerabilities.Audit:
+    def nothing_bad(pins: Path, **_: float) -> vulnerabilities.VulnerabilityReport:
         asked.append(pins)
-        return vulnerabilities.Audit((), "nothing")
+        return vulnerabilities.VulnerabilityReport((), "nothing")
 
     monkeypatch.setattr(vulnerabilities, "audit", nothing_bad)
     monkeypatch.setattr(vulnerabilities, "audit_npm", nothing_bad)
@@ -177,7 +177,7 @@ def test_every_file_of_pins_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_file_that_was_not_asked_about_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = vulnerabilities.Audit(None, "silent")
+    silent = vulnerabilities.VulnerabilityReport(None, "silent")
     monkeypatch.setattr(vulnerabilities, "audit", lambda *_, **__: silent)
     monkeypatch.setattr(vulnerabilities, "audit_npm", lambda *_, **__: silent)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import NotPlaced
-from functions.domain.far_ring.cursor import AuditPosition, ClassCursor, OwnCursor, Position, first_cursors
+from functions.domain.far_ring.cursor import BucketAuditPosition, ClassCursor, OwnCursor, Position, first_cursors
 from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Priority, Timer
@@ -75,7 +75,7 @@ def test_only_a_fire_that_may_still_wait_for_its_slot_is_no_straggler(
 
 
 def test_an_alarm_is_no_straggler(world: World):
-    world.rows.put_alarms([an_alarm(rings_at=RIPE)])
+    world.rows.put_alarms([an_alarm(alarm_at=RIPE)])
 
     assert world.sweep() == a_report(0, 0)
 
@@ -268,7 +268,7 @@ def test_the_first_sweep_of_a_stage_records_where_audits_begin(world: World):
     a_row(world)
 
     assert world.sweep() == SweepReport()
-    assert world.shards.audit == AuditPosition(world.wheel.bucket_of(NOON) - 300)
+    assert world.shards.audit == BucketAuditPosition(world.wheel.bucket_of(NOON) - 300)
 
 
 def test_a_large_bucket_is_audited_page_by_page(world: World):
@@ -314,7 +314,7 @@ def test_a_sweep_that_runs_out_of_time_between_two_shards_goes_on_with_the_next_
     world.timers.before_read = lambda: world.clock.tick(timedelta(seconds=50))
 
     assert world.sweep() == a_report(1, 1)
-    assert world.shards.audit == AuditPosition(world.wheel.bucket_of(RIPE), 1)
+    assert world.shards.audit == BucketAuditPosition(world.wheel.bucket_of(RIPE), 1)
     assert world.ready.sent == [mine]
 
     assert world.sweep() == a_report(1, 1)
@@ -325,7 +325,7 @@ def test_a_bucket_that_was_begun_waits_only_for_the_shards_that_are_left(world: 
     a_row(world, shard=1)
     world.publish()
     scanned(world, 0, world.wheel.bucket_of(RIPE))
-    world.shards.audit = AuditPosition(world.wheel.bucket_of(RIPE), 1)
+    world.shards.audit = BucketAuditPosition(world.wheel.bucket_of(RIPE), 1)
 
     assert world.sweep(publishes=False) == a_report(1, 1)
 
@@ -433,9 +433,9 @@ def a_report(audited: int, stragglers: int, *waits_for: int, unplaced: int = 0) 
     return SweepReport(audited, stragglers, unplaced, list(waits_for))
 
 
-def at(world: World, instant: datetime) -> AuditPosition:
+def at(world: World, instant: datetime) -> BucketAuditPosition:
     """The audit stands before the bucket of an instant."""
-    return AuditPosition(world.wheel.bucket_of(instant))
+    return BucketAuditPosition(world.wheel.bucket_of(instant))
 
 
 def a_row(world: World, *, shard: int = 0, **overrides: Any) -> Timer:

@@ -17,7 +17,7 @@ from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import submission_of
 from functions.domain.lifecycle import State
-from functions.domain.operations.operation import Action, Operation, OperationState, Progress, Shift
+from functions.domain.operations.operation import Operation, OperationKind, OperationState, Progress, Shift
 from functions.domain.tenants.plan import TenantPlan
 from functions.operations import executor as work
 from functions.operations import export
@@ -42,7 +42,7 @@ from testkit.scheduler import World, pass_time
 LATER = NOON + HOUR
 END = LATER + 5 * MINUTE
 TAG = "team:billing"
-EVERY_ACTION = list(Action)
+EVERY_ACTION = list(OperationKind)
 RETRIES = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=HOUR, cap=HOUR)
 LARGE = json.dumps({str(number): f"{number * 7919 % 104_729:x}" for number in range(5_000)}, separators=(",", ":"))
 
@@ -62,7 +62,7 @@ class TestWhatIsMeant:
             placed(world, due_at=LATER + 20 * MINUTE),
         ]
 
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
         pass_time(world, until=LATER + HOUR)
 
         assert operation.state is OperationState.DONE
@@ -74,18 +74,18 @@ class TestWhatIsMeant:
         meant = [placed(world, due_at=NOON + day * timedelta(days=1) + HOUR) for day in range(3)]
         meant += [placed(world) for _ in range(work.PAGE + 20)]
 
-        operation = carried_on(world, Action.CANCEL, due_until=None)
+        operation = carried_on(world, OperationKind.CANCEL, due_until=None)
 
         assert operation.progress.examined == operation.progress.done == len(meant)
         assert {world.row(timer.job).state for timer in meant} == {State.CANCELLED}
 
     def test_a_tenant_without_far_rows_has_nothing_to_do(self, world: World):
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
 
         assert (operation.state, operation.progress.share, operation.progress.matched) == (OperationState.DONE, 1, 0)
 
     @pytest.mark.parametrize("action", EVERY_ACTION)
-    def test_jobs_that_are_submitted_after_it_are_left_alone(self, world: World, action: Action):
+    def test_jobs_that_are_submitted_after_it_are_left_alone(self, world: World, action: OperationKind):
         operation = accepted(world, action)
         world.clock.tick(MILLISECOND)
         timer = placed(world)
@@ -97,7 +97,7 @@ class TestWhatIsMeant:
         assert world.ledger.rows == {}
 
     @pytest.mark.parametrize("action", EVERY_ACTION)
-    def test_a_retry_that_is_placed_while_it_runs_is_left_alone(self, world: World, action: Action):
+    def test_a_retry_that_is_placed_while_it_runs_is_left_alone(self, world: World, action: OperationKind):
         operation = accepted(world, action, due_from=NOON + 30 * MINUTE)
         world.clock.tick(SECOND)
         failed(world, due_at=world.clock.now())
@@ -107,9 +107,9 @@ class TestWhatIsMeant:
         assert standing(world, operation).progress.matched == 0
 
     @pytest.mark.parametrize("action", EVERY_ACTION)
-    def test_alarms_and_what_cannot_be_read_are_no_jobs(self, world: World, action: Action):
+    def test_alarms_and_what_cannot_be_read_are_no_jobs(self, world: World, action: OperationKind):
         timer = placed(world, tags=("other",))
-        world.rows.put_alarms([an_alarm(rings_at=LATER)])
+        world.rows.put_alarms([an_alarm(alarm_at=LATER)])
         world.rows.rows[timer.job.bucket, timer.job.shard]["2#acme#0000000000000#x"] = "{}"
         before = dict(world.rows.rows[timer.job.bucket, timer.job.shard])
 
@@ -124,7 +124,7 @@ class TestWhatIsMeant:
         for second in (-3, -2, -1, 0, 1, 2):
             placed(world, due_at=midnight + second * SECOND)
 
-        operation = carried_on(world, Action.EXPORT, due_from=midnight - MINUTE, due_until=midnight + MINUTE)
+        operation = carried_on(world, OperationKind.EXPORT, due_from=midnight - MINUTE, due_until=midnight + MINUTE)
 
         assert len(set(exported(world, operation))) == len(exported(world, operation)) == 6
         assert operation.progress.examined == 6
@@ -135,7 +135,7 @@ class TestCancelling:
         timer = placed(world)
         world.ready.send([timer])
 
-        carried_on(world, Action.CANCEL)
+        carried_on(world, OperationKind.CANCEL)
         pass_time(world, until=END)
 
         assert ran(world) == []
@@ -143,8 +143,8 @@ class TestCancelling:
     def test_a_job_that_runs_is_asked_once_not_to_be_tried_again(self, world: World):
         timer = placed(world)
         world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
-        first = carried_on(world, Action.CANCEL)
-        second = carried_on(world, Action.CANCEL)
+        first = carried_on(world, OperationKind.CANCEL)
+        second = carried_on(world, OperationKind.CANCEL)
 
         assert (first.progress.done, second.progress.matched) == (1, 0)
         assert world.row(timer.job).cancel_requested
@@ -153,7 +153,7 @@ class TestCancelling:
     def test_a_job_that_waits_for_its_next_attempt_is_cancelled_by_any_row(self, world: World, base: timedelta):
         timer = failed(world, due_at=NOON + 10 * MINUTE, retry=replace(RETRIES, base=base, cap=base))
 
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert (operation.progress.matched, operation.progress.done) == (1, 1)
@@ -163,7 +163,7 @@ class TestCancelling:
     def test_a_parked_job_is_cancelled(self, world: World):
         timer = parked(world)
 
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert operation.progress.done == 1
@@ -173,7 +173,7 @@ class TestCancelling:
     def test_a_replayed_job_is_cancelled_by_the_row_of_its_replay(self, world: World):
         timer = replayed(world)
 
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
 
         assert operation.progress.done == 1
         assert world.row(timer.job).state is State.CANCELLED
@@ -183,7 +183,7 @@ class TestCancelling:
         world.ledger.rows[timer.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=1, due_at=LATER)
         world.placer.place([timer])
 
-        operation = carried_on(world, Action.CANCEL, tag="", schedule_id="nightly")
+        operation = carried_on(world, OperationKind.CANCEL, tag="", schedule_id="nightly")
 
         assert operation.progress.done == 1
         assert world.row(timer.job).state is State.CANCELLED
@@ -192,7 +192,7 @@ class TestCancelling:
         timer = placed(world, delivery=Delivery.AT_LEAST_ONCE)
         world.clock.tick(MINUTE)
 
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
         pass_time(world, until=END)
 
         assert operation.progress.done == 1
@@ -203,7 +203,7 @@ class TestCancelling:
         timer = placed(world, delivery=Delivery.AT_LEAST_ONCE, due_at=NOON + 160 * SECOND)
         world.clock.tick(MINUTE)
 
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
         pass_time(world, until=END)
 
         assert operation.progress.refused == {"too_late": 1}
@@ -215,7 +215,7 @@ class TestCancelling:
     def test_each_job_is_told_in_the_audit_line_of_its_page(self, world: World):
         timers = [placed(world), placed(world)]
 
-        operation = carried_on(world, Action.CANCEL)
+        operation = carried_on(world, OperationKind.CANCEL)
 
         (line,) = world.events("operation_acted")
         assert line == {
@@ -236,7 +236,7 @@ class TestRescheduling:
         small = placed(world, payload=Payload(text='{"n":7}'))
         world.submit(a_submission(due_at=LATER + MINUTE, payload=LARGE, tags=(TAG,)))
 
-        operation = carried_on(world, Action.RESCHEDULE, shift=Shift(by=by))
+        operation = carried_on(world, OperationKind.RESCHEDULE, shift=Shift(by=by))
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert operation.progress.done == 2
@@ -249,7 +249,7 @@ class TestRescheduling:
         placed(world)
         # Whoever asked has the faster clock: what is moved seems older than the operation.
         operation = accepted(
-            world, Action.RESCHEDULE, shift=Shift(by=HOUR), created_at=NOON + SECOND, due_until=NOON + 5 * HOUR
+            world, OperationKind.RESCHEDULE, shift=Shift(by=HOUR), created_at=NOON + SECOND, due_until=NOON + 5 * HOUR
         )
 
         carry_on(world, operation)
@@ -262,7 +262,11 @@ class TestRescheduling:
         timer = placed(world)
         # Whoever asked has the faster clock: what its owner changes seems older than the operation.
         operation = accepted(
-            world, Action.RESCHEDULE, shift=Shift(by=HOUR), created_at=NOON + 5 * SECOND, due_until=NOON + 5 * HOUR
+            world,
+            OperationKind.RESCHEDULE,
+            shift=Shift(by=HOUR),
+            created_at=NOON + 5 * SECOND,
+            due_until=NOON + 5 * HOUR,
         )
 
         def change_and_die(call: str) -> None:
@@ -283,7 +287,7 @@ class TestRescheduling:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
         timer = placed(world)
-        operation = accepted(world, Action.RESCHEDULE)
+        operation = accepted(world, OperationKind.RESCHEDULE)
 
         def die(call: str) -> None:
             if call == "ledger.move":
@@ -303,7 +307,7 @@ class TestRescheduling:
         timers = [placed(world) for _ in range(20)]
         shift = Shift(to=NOON + 2 * HOUR, spread=HOUR)
 
-        carried_on(world, Action.RESCHEDULE, shift=shift)
+        carried_on(world, OperationKind.RESCHEDULE, shift=shift)
 
         moved = {timer.job.identity: world.row(timer.job).moved_to for timer in timers}
         assert {identity: parse_job_id(text).due_at for identity, text in moved.items()} == {
@@ -313,7 +317,7 @@ class TestRescheduling:
     def test_a_time_that_is_too_near_is_refused(self, world: World):
         timer = placed(world)
 
-        operation = carried_on(world, Action.RESCHEDULE, shift=Shift(by=-58 * MINUTE))
+        operation = carried_on(world, OperationKind.RESCHEDULE, shift=Shift(by=-58 * MINUTE))
 
         assert operation.progress.refused == {"too_near": 1}
         assert stored(world, timer) == timer
@@ -328,7 +332,7 @@ class TestRescheduling:
     def test_what_a_single_request_would_not_change_is_refused(self, world: World, job: dict[str, Any], code: str):
         timer = placed(world, **job)
 
-        operation = carried_on(world, Action.RESCHEDULE)
+        operation = carried_on(world, OperationKind.RESCHEDULE)
 
         assert (operation.progress.matched, operation.progress.refused) == (1, {code: 1})
         assert stored(world, timer) == timer
@@ -336,7 +340,7 @@ class TestRescheduling:
     def test_a_retry_is_refused_and_runs_at_its_own_time(self, world: World):
         timer = failed(world)
 
-        operation = carried_on(world, Action.RESCHEDULE)
+        operation = carried_on(world, OperationKind.RESCHEDULE)
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert operation.progress.refused == {"too_late": 1}
@@ -344,7 +348,7 @@ class TestRescheduling:
 
     def test_a_job_that_somebody_moves_meanwhile_is_left_where_it_is(self, world: World):
         timer = placed(world)
-        operation = accepted(world, Action.RESCHEDULE)
+        operation = accepted(world, OperationKind.RESCHEDULE)
 
         def move(call: str) -> None:
             if call == "ledger.get" and world.ledger.get(timer.job.key) is None:
@@ -365,9 +369,11 @@ SLOW = TenantPlan(submission_rate=0.05, submission_burst=4)
 class TestTheRateOfItsTenant:
     @pytest.mark.parametrize(
         ("action", "asked"),
-        [(Action.RUN_NOW, {"rate": 100}), (Action.RESCHEDULE, {"shift": Shift(by=timedelta(days=1))})],
+        [(OperationKind.RUN_NOW, {"rate": 100}), (OperationKind.RESCHEDULE, {"shift": Shift(by=timedelta(days=1))})],
     )
-    def test_what_makes_work_takes_from_it_a_turn_at_a_time(self, world: World, action: Action, asked: dict[str, Any]):
+    def test_what_makes_work_takes_from_it_a_turn_at_a_time(
+        self, world: World, action: OperationKind, asked: dict[str, Any]
+    ):
         world.plans.plans["acme"] = SLOW
         for _ in range(12):
             placed(world)
@@ -385,9 +391,11 @@ class TestTheRateOfItsTenant:
 
     @pytest.mark.parametrize(
         ("action", "asked"),
-        [(Action.RUN_NOW, {"rate": 100}), (Action.RESCHEDULE, {"shift": Shift(by=timedelta(days=1))})],
+        [(OperationKind.RUN_NOW, {"rate": 100}), (OperationKind.RESCHEDULE, {"shift": Shift(by=timedelta(days=1))})],
     )
-    def test_a_turn_goes_on_as_fast_as_the_rate_lets_it(self, world: World, action: Action, asked: dict[str, Any]):
+    def test_a_turn_goes_on_as_fast_as_the_rate_lets_it(
+        self, world: World, action: OperationKind, asked: dict[str, Any]
+    ):
         world.plans.plans["acme"] = TenantPlan(submission_rate=10, submission_burst=1)
         for _ in range(12):
             placed(world)
@@ -404,7 +412,7 @@ class TestTheRateOfItsTenant:
         world.plans.plans["acme"] = TenantPlan(submission_rate=0.01, submission_burst=1)
         for _ in range(3):
             placed(world)
-        operation = accepted(world, Action.RUN_NOW, rate=100)
+        operation = accepted(world, OperationKind.RUN_NOW, rate=100)
         begun_at = world.clock.now()
 
         world.operate(time_limit=timedelta(minutes=14))
@@ -412,8 +420,8 @@ class TestTheRateOfItsTenant:
         assert standing(world, operation).progress.done == 1
         assert world.clock.now() == begun_at
 
-    @pytest.mark.parametrize("action", [Action.CANCEL, Action.EXPORT])
-    def test_what_makes_none_does_not(self, world: World, action: Action):
+    @pytest.mark.parametrize("action", [OperationKind.CANCEL, OperationKind.EXPORT])
+    def test_what_makes_none_does_not(self, world: World, action: OperationKind):
         world.plans.plans["acme"] = SLOW
         for _ in range(12):
             placed(world)
@@ -427,7 +435,7 @@ class TestTheRateOfItsTenant:
             delivery = Delivery.AT_LEAST_ONCE if number < 8 else Delivery.EXACTLY_ONCE
             placed(world, identity=f"job-{number:02}", delivery=delivery)
 
-        progress = carried_on(world, Action.RUN_NOW).progress
+        progress = carried_on(world, OperationKind.RUN_NOW).progress
 
         assert (progress.done, progress.refused) == (4, {"not_changeable": 8})
 
@@ -435,7 +443,7 @@ class TestTheRateOfItsTenant:
         world.plans.plans["acme"] = SLOW
         placed(world)
 
-        carried_on(world, Action.RUN_NOW, dry_run=True)
+        carried_on(world, OperationKind.RUN_NOW, dry_run=True)
 
         assert world.rates.writes == 0
 
@@ -444,7 +452,7 @@ class TestRunningNow:
     def test_jobs_run_at_their_rate_from_now_on(self, world: World):
         timers = [placed(world) for _ in range(10)]
 
-        operation = carried_on(world, Action.RUN_NOW, rate=2)
+        operation = carried_on(world, OperationKind.RUN_NOW, rate=2)
 
         assert operation.progress.done == 10
         assert [sent.due_at for sent in world.ready.sent] == [NOON + number * SECOND / 2 for number in range(10)]
@@ -456,7 +464,7 @@ class TestRunningNow:
     def test_none_is_ever_put_back_into_the_far_ring(self, world: World, rate: float):
         for _ in range(260):
             placed(world)
-        operation = accepted(world, Action.RUN_NOW, rate=rate)
+        operation = accepted(world, OperationKind.RUN_NOW, rate=rate)
 
         while not standing(world, operation).state.is_over:
             sent = len(world.ready.sent)
@@ -476,7 +484,7 @@ class TestRunningNow:
         world = World(dates_rows=True, wheel=wheel)
         for _ in range(100):
             placed(world)
-        operation = accepted(world, Action.RUN_NOW, rate=1)
+        operation = accepted(world, OperationKind.RUN_NOW, rate=1)
 
         world.operate()
 
@@ -486,7 +494,7 @@ class TestRunningNow:
     def test_a_retry_is_hastened_and_keeps_its_attempt(self, world: World):
         timer = failed(world)
 
-        operation = carried_on(world, Action.RUN_NOW)
+        operation = carried_on(world, OperationKind.RUN_NOW)
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert (operation.progress.matched, operation.progress.done) == (1, 1)
@@ -497,7 +505,7 @@ class TestRunningNow:
     def test_a_job_that_fails_meanwhile_is_not_tried_again_ahead_of_its_time(self, world: World):
         timer = placed(world, retry=RETRIES)
         placed(world, due_at=LATER + 3 * MINUTE)
-        operation = accepted(world, Action.RUN_NOW, due_until=NOON + 3 * HOUR)
+        operation = accepted(world, OperationKind.RUN_NOW, due_until=NOON + 3 * HOUR)
         world.operate(time_limit=SECOND)
         world.targets.answer = lambda *_: Failed("busy")
         world.receive_and_work()
@@ -512,14 +520,14 @@ class TestRunningNow:
         placed(world, due_at=LATER)
         world.clock.tick(HOUR - SECOND)
 
-        operation = carried_on(world, Action.RUN_NOW, progress=Progress(due_at=LATER))
+        operation = carried_on(world, OperationKind.RUN_NOW, progress=Progress(due_at=LATER))
 
         assert operation.progress.refused == {"too_late": 1}
 
     def test_a_parked_job_is_refused_and_waits_on(self, world: World):
         timer = parked(world)
 
-        operation = carried_on(world, Action.RUN_NOW)
+        operation = carried_on(world, OperationKind.RUN_NOW)
 
         assert operation.progress.refused == {"too_late": 1}
         assert stored(world, timer, at=NOON + 40 * MINUTE) is not None
@@ -530,7 +538,7 @@ class TestRunningNow:
     def test_what_a_single_request_would_not_run_is_refused(self, world: World, job: dict[str, Any]):
         timer = placed(world, **job)
 
-        operation = carried_on(world, Action.RUN_NOW)
+        operation = carried_on(world, OperationKind.RUN_NOW)
 
         assert operation.progress.refused == {"not_changeable": 1}
         assert stored(world, timer) == timer
@@ -541,7 +549,7 @@ class TestExporting:
         small = placed(world, payload=Payload(text='{"n":7}'))
         large = world.submit(a_submission(due_at=LATER + MINUTE, payload=LARGE, tags=(TAG,)))
 
-        operation = carried_on(world, Action.EXPORT)
+        operation = carried_on(world, OperationKind.EXPORT)
 
         (lines,) = world.exports.parts.values()
         first, second = map(json.loads, lines)
@@ -568,7 +576,7 @@ class TestExporting:
         world.submit(a_submission(due_at=LATER, payload=LARGE, tags=(TAG,)))
         world.payloads.objects.clear()
 
-        operation = carried_on(world, Action.EXPORT)
+        operation = carried_on(world, OperationKind.EXPORT)
 
         assert operation.progress.done == 1
         assert all("payload" not in json.loads(line) for line in world.exports.parts["acme", operation.operation_id, 1])
@@ -576,14 +584,14 @@ class TestExporting:
     def test_a_job_without_a_payload_has_none(self, world: World):
         placed(world, payload=Payload())
 
-        operation = carried_on(world, Action.EXPORT)
+        operation = carried_on(world, OperationKind.EXPORT)
 
         assert all("payload" not in json.loads(line) for line in world.exports.parts["acme", operation.operation_id, 1])
 
     def test_a_job_that_has_several_rows_is_exported_by_the_last(self, world: World):
         timer = failed(world, due_at=NOON + 10 * MINUTE)
 
-        operation = carried_on(world, Action.EXPORT, due_until=NOON + 2 * HOUR)
+        operation = carried_on(world, OperationKind.EXPORT, due_until=NOON + 2 * HOUR)
 
         (lines,) = world.exports.parts.values()
         (told,) = map(json.loads, lines)
@@ -593,7 +601,7 @@ class TestExporting:
 
     def test_a_job_that_is_parked_meanwhile_is_exported_with_the_time_that_it_has_now(self, world: World):
         timer = placed(world, due_at=NOON + 10 * MINUTE)
-        operation = accepted(world, Action.EXPORT, due_until=NOON + 30 * MINUTE)
+        operation = accepted(world, OperationKind.EXPORT, due_until=NOON + 30 * MINUTE)
         world.clock.tick(10 * MINUTE)
         world.settler().park(timer, until=NOON + 50 * MINUTE, reason="down")
 
@@ -607,7 +615,7 @@ class TestExporting:
         world.ledger.claim(running, owner="w", lease_until=LATER, now=NOON)
         world.ledger.cancel(job_id_of(done.job), owner="w", now=NOON)
 
-        operation = carried_on(world, Action.EXPORT)
+        operation = carried_on(world, OperationKind.EXPORT)
 
         assert (operation.progress.examined, operation.progress.matched, operation.progress.parts) == (2, 0, 0)
         assert world.exports.parts == {}
@@ -621,16 +629,16 @@ class TestExporting:
         world.receive_and_work()
         assert [watchdog.attempt for watchdog in world.timers.puts[-1]] == [2]
 
-        for action in (Action.EXPORT, Action.RUN_NOW, Action.RESCHEDULE):
+        for action in (OperationKind.EXPORT, OperationKind.RUN_NOW, OperationKind.RESCHEDULE):
             assert carried_on(world, action, due_until=NOON + 3 * HOUR).progress.matched == 0
-        assert carried_on(world, Action.CANCEL, due_until=NOON + 3 * HOUR).progress.done == 1
+        assert carried_on(world, OperationKind.CANCEL, due_until=NOON + 3 * HOUR).progress.done == 1
         assert world.row(timer.job).cancel_requested
 
     def test_what_is_large_is_cut_into_parts(self, world: World, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(export, "PART_SIZE", 1_000)
         timers = [placed(world, due_at=LATER + number * MINUTE / 8) for number in range(24)]
 
-        operation = carried_on(world, Action.EXPORT)
+        operation = carried_on(world, OperationKind.EXPORT)
 
         assert operation.progress.parts == len(world.exports.parts) > 1
         assert sorted(exported(world, operation)) == sorted(str(job_id_of(timer.job)) for timer in timers)
@@ -638,7 +646,7 @@ class TestExporting:
 
 class TestDryRuns:
     @pytest.mark.parametrize("action", EVERY_ACTION)
-    def test_it_counts_and_shows_what_is_meant_and_changes_nothing(self, world: World, action: Action):
+    def test_it_counts_and_shows_what_is_meant_and_changes_nothing(self, world: World, action: OperationKind):
         timers = [placed(world) for _ in range(30)]
         timers.append(failed(world, due_at=NOON + 10 * MINUTE))
         before = (dict(world.ledger.rows), {key: dict(rows) for key, rows in world.rows.rows.items()})
@@ -658,7 +666,7 @@ class TestDryRuns:
 class TestTurns:
     def test_a_turn_that_runs_out_of_time_is_followed_by_one_that_goes_on(self, world: World):
         timers = [placed(world, due_at=LATER + number * MINUTE) for number in range(5)]
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
         slow = world.watched(before=lambda call: world.clock.tick(SECOND if call == "ledger.cancel" else MILLISECOND))
 
         report = slow.operate(time_limit=2 * SECOND)
@@ -675,7 +683,7 @@ class TestTurns:
         for number in range(10):
             placed(world, due_at=LATER + number * MINUTE)
         operations = [
-            accepted(world, Action.EXPORT, created_at=NOON + number * MILLISECOND, tenant=tenant)
+            accepted(world, OperationKind.EXPORT, created_at=NOON + number * MILLISECOND, tenant=tenant)
             for number, tenant in enumerate(["umbrella", "acme", "acme"])
         ]
         slow = world.watched(before=lambda call: world.clock.tick(SECOND if call == "ledger.get_many" else timedelta()))
@@ -692,7 +700,10 @@ class TestTurns:
 
     def test_what_is_left_when_the_time_is_over_waits_for_the_next_tick(self, world: World):
         placed(world)
-        first, second = accepted(world, Action.CANCEL), accepted(world, Action.EXPORT, created_at=NOON + SECOND)
+        first, second = (
+            accepted(world, OperationKind.CANCEL),
+            accepted(world, OperationKind.EXPORT, created_at=NOON + SECOND),
+        )
         slow = world.watched(before=lambda call: world.clock.tick(SECOND if call == "ledger.cancel" else timedelta()))
 
         slow.operate(time_limit=SECOND)
@@ -703,7 +714,7 @@ class TestTurns:
     def test_progress_is_recorded_every_few_seconds(self, world: World):
         for number in range(10):
             placed(world, due_at=LATER + number * MINUTE)
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
         steps: list[tuple[int, datetime | None]] = []
 
         def note(call: str) -> None:
@@ -719,7 +730,7 @@ class TestTurns:
 
     def test_an_operation_that_somebody_carries_on_is_left_to_him(self, world: World):
         timer = placed(world)
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
         held(world, operation, until=NOON + LEASE)
         world.clock.tick(LEASE + world.wheel.skew)
 
@@ -728,8 +739,8 @@ class TestTurns:
         assert world.operate().ended == 1
         assert world.row(timer.job).state is State.CANCELLED
 
-    @pytest.mark.parametrize("action", [Action.CANCEL, Action.EXPORT])
-    def test_a_turn_whose_lease_was_lost_stops_and_records_nothing(self, world: World, action: Action):
+    @pytest.mark.parametrize("action", [OperationKind.CANCEL, OperationKind.EXPORT])
+    def test_a_turn_whose_lease_was_lost_stops_and_records_nothing(self, world: World, action: OperationKind):
         for number in range(10):
             placed(world, due_at=LATER + number * MINUTE)
         operation = accepted(world, action)
@@ -751,7 +762,7 @@ class TestTurns:
 
     def test_a_part_is_not_put_over_that_of_the_turn_that_has_taken_over(self, world: World):
         timers = [placed(world, due_at=LATER + number * MINUTE) for number in range(4)]
-        operation = accepted(world, Action.EXPORT)
+        operation = accepted(world, OperationKind.EXPORT)
         calls: list[str] = []
 
         def stall(call: str) -> None:
@@ -768,7 +779,7 @@ class TestTurns:
     def test_two_operators_at_once_do_it_to_each_job_once(self, world: World):
         for number in range(6):
             placed(world, due_at=LATER + number * MINUTE)
-        operation = accepted(world, Action.RESCHEDULE)
+        operation = accepted(world, OperationKind.RESCHEDULE)
         has_stalled: list[bool] = []
 
         def stall(call: str) -> None:
@@ -787,7 +798,7 @@ class TestTurns:
 class TestStopping:
     def test_an_operation_that_was_stopped_before_it_began_does_nothing(self, world: World):
         timer = placed(world)
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
         world.operations.stop("acme", operation.operation_id)
 
         world.operate()
@@ -799,7 +810,7 @@ class TestStopping:
     def test_it_ends_at_its_next_step_with_what_it_has_done(self, world: World):
         for number in range(6):
             placed(world, due_at=LATER + number * MINUTE)
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
 
         def stop(call: str) -> None:
             world.clock.tick(STEP if call == "ledger.cancel" else timedelta())
@@ -813,8 +824,8 @@ class TestStopping:
         assert standing(world, operation).progress.done == 3
         assert 0 < standing(world, operation).progress.share < 1
 
-    @pytest.mark.parametrize("action", [Action.CANCEL, Action.RUN_NOW])
-    def test_it_ends_although_each_of_its_turns_is_short(self, world: World, action: Action):
+    @pytest.mark.parametrize("action", [OperationKind.CANCEL, OperationKind.RUN_NOW])
+    def test_it_ends_although_each_of_its_turns_is_short(self, world: World, action: OperationKind):
         for _ in range(200):
             placed(world)
         operation = accepted(world, action, rate=1)
@@ -832,7 +843,7 @@ class TestStopping:
     def test_what_was_exported_until_then_is_kept(self, world: World):
         for number in range(6):
             placed(world, due_at=LATER + number * MINUTE)
-        operation = accepted(world, Action.EXPORT)
+        operation = accepted(world, OperationKind.EXPORT)
 
         def stop(call: str) -> None:
             if call == "ledger.get_many":
@@ -848,7 +859,7 @@ class TestStopping:
 class TestFailing:
     def test_an_error_ends_a_turn_and_the_next_goes_on_from_the_last_step(self, world: World):
         timers = [placed(world, due_at=LATER + number * MINUTE) for number in range(5)]
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
 
         failing(world, lambda call: call == "ledger.cancel" and len(world.ledger.rows) == 3).operate()
         first = standing(world, operation)
@@ -870,7 +881,7 @@ class TestFailing:
         "call", ["timers.days", "timers.read_owned", "ledger.get_many", "ledger.get", "exports.put", "ready.send"]
     )
     def test_a_store_that_fails_turn_after_turn_ends_it_and_one_that_comes_back_does_not(
-        self, action: Action, call: str
+        self, action: OperationKind, call: str
     ):
         for turns in (MOST_FAILURES - 1, MOST_FAILURES):
             world = World(dates_rows=True)
@@ -889,7 +900,7 @@ class TestFailing:
     def test_turns_that_fail_after_they_have_done_something_go_on_for_ever(self, world: World):
         for number in range(MOST_FAILURES + 5):
             placed(world, due_at=LATER + number * MINUTE)
-        operation = accepted(world, Action.CANCEL, due_until=LATER + HOUR)
+        operation = accepted(world, OperationKind.CANCEL, due_until=LATER + HOUR)
 
         for turn in range(1, MOST_FAILURES + 5):
             failing(world, lambda call, turn=turn: call == "ledger.cancel" and len(world.ledger.rows) == turn).operate()
@@ -901,7 +912,7 @@ class TestFailing:
     def test_a_turn_that_goes_well_begins_the_count_of_failures_anew(self, world: World):
         for number in range(5):
             placed(world, due_at=LATER + number * MINUTE, tags=("other",))
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
         failing(world, lambda call: call == "timers.days").operate()
         assert standing(world, operation).progress.failures == 1
 
@@ -915,7 +926,10 @@ class TestFailing:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
         placed(world)
-        broken, healthy = accepted(world, Action.EXPORT), accepted(world, Action.CANCEL, created_at=NOON + SECOND)
+        broken, healthy = (
+            accepted(world, OperationKind.EXPORT),
+            accepted(world, OperationKind.CANCEL, created_at=NOON + SECOND),
+        )
         take = world.operations.take
 
         def take_safely(tenant: str, operation_id: str, **lease: Any) -> Operation | None:
@@ -934,7 +948,10 @@ class TestFailing:
 
     def test_an_operation_that_fails_does_not_hold_up_the_others(self, world: World):
         placed(world)
-        first, second = accepted(world, Action.CANCEL), accepted(world, Action.EXPORT, created_at=NOON + SECOND)
+        first, second = (
+            accepted(world, OperationKind.CANCEL),
+            accepted(world, OperationKind.EXPORT, created_at=NOON + SECOND),
+        )
 
         failing(world, lambda call: call == "ledger.cancel").operate()
 
@@ -943,7 +960,7 @@ class TestFailing:
 
     def test_what_an_error_says_is_told_to_nobody(self, world: World):
         placed(world)
-        operation = accepted(world, Action.CANCEL)
+        operation = accepted(world, OperationKind.CANCEL)
 
         failing(world, lambda call: call == "ledger.cancel", told="x" * 10_000).operate()
 
@@ -955,7 +972,7 @@ class TestFailing:
         unplaceable = placed(world)
         world.ready.refuses = refusing(lambda timer: timer.job.identity == unplaceable.job.identity)
         others = [placed(world) for _ in range(beside)] + [placed(world, due_at=LATER + MINUTE) for _ in range(5)]
-        operation = accepted(world, Action.RUN_NOW)
+        operation = accepted(world, OperationKind.RUN_NOW)
 
         turns = carry_on(world, operation)
 
@@ -973,7 +990,7 @@ class TestFailing:
         for number in range(14):
             placed(world, due_at=LATER + number * MINUTE)
         world.ready.refuses = refusing(lambda _: True)
-        operation = accepted(world, Action.RUN_NOW)
+        operation = accepted(world, OperationKind.RUN_NOW)
 
         turns = carry_on(world, operation)
 
@@ -986,7 +1003,7 @@ class TestFailing:
         for number in range(14):
             placed(world, due_at=LATER + number * MINUTE)
         world.ready.refuses = refusing(lambda _: True)
-        operation = accepted(world, Action.RUN_NOW)
+        operation = accepted(world, OperationKind.RUN_NOW)
         for _ in range(ENOUGH_FAILURES):
             world.operate()
             world.clock.tick(MINUTE)
@@ -1001,7 +1018,7 @@ class TestFailing:
     def test_instants_that_were_given_stay_given_when_a_turn_fails(self, world: World, call: str):
         for number in range(50):
             placed(world, due_at=LATER + number * SECOND / 2)
-        operation = accepted(world, Action.RUN_NOW, rate=1)
+        operation = accepted(world, OperationKind.RUN_NOW, rate=1)
 
         failing(world, lambda made: made == call and len(world.ready.sent) >= 30).operate()
         carry_on(world, operation)
@@ -1051,7 +1068,7 @@ def replayed(world: World) -> Timer:
 
 def accepted(
     world: World,
-    action: Action,
+    action: OperationKind,
     *,
     tenant: str = "acme",
     tag: str = TAG,
@@ -1077,7 +1094,7 @@ def carry_on(world: World, operation: Operation) -> int:
     raise AssertionError("it does not end")
 
 
-def carried_on(world: World, action: Action, **asked: Any) -> Operation:
+def carried_on(world: World, action: OperationKind, **asked: Any) -> Operation:
     """An operation that has ended."""
     operation = accepted(world, action, **asked)
     carry_on(world, operation)

@@ -13,7 +13,7 @@ from functions.domain.instants import HOUR, MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
-from functions.domain.operations.operation import Action, Operation, OperationState, Shift
+from functions.domain.operations.operation import Operation, OperationKind, OperationState, Shift
 from functions.operations.executor import LEASE, STEP
 from functions.ports.targets import Failed, Succeeded
 from testkit.builders import NOON, a_filter, a_timer, an_operation
@@ -73,15 +73,15 @@ def a_scene() -> World:
     return world
 
 
-def an_accepted(world: World, action: Action) -> Operation:
+def an_accepted(world: World, action: OperationKind) -> Operation:
     wanted = a_filter(tag="t", due_from=LATER - MINUTE, due_until=LATER + 3 * MINUTE)
-    shift = Shift(by=2 * HOUR) if action is Action.RESCHEDULE else None
+    shift = Shift(by=2 * HOUR) if action is OperationKind.RESCHEDULE else None
     operation = an_operation(action, wanted=wanted, created_at=world.clock.now(), rate=2, shift=shift)
     assert world.operations.create(operation) is None
     return operation
 
 
-def writes_of(action: Action) -> list[str]:
+def writes_of(action: OperationKind) -> list[str]:
     """The writes of a turn that goes well."""
     world, calls = a_scene(), list[str]()
     an_accepted(world, action)
@@ -89,7 +89,7 @@ def writes_of(action: Action) -> list[str]:
     return [call for call in calls if call in WRITES]
 
 
-def lived_through(action: Action, *, at: int, when: str) -> tuple[World, Operation, Runs]:
+def lived_through(action: OperationKind, *, at: int, when: str) -> tuple[World, Operation, Runs]:
     """Its first turn dies at that write; then all goes on."""
     world, calls = a_scene(), list[str]()
     operation = an_accepted(world, action)
@@ -118,13 +118,13 @@ def lived_through(action: Action, *, at: int, when: str) -> tuple[World, Operati
     return world, found, runs
 
 
-def each_death(action: Action, when: str) -> list[tuple[World, Operation, Runs]]:
+def each_death(action: OperationKind, when: str) -> list[tuple[World, Operation, Runs]]:
     return [lived_through(action, at=at, when=when) for at in range(len(writes_of(action)))]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_cancel_that_died_is_finished_and_no_job_of_it_runs(when: str):
-    for _, operation, runs in each_death(Action.CANCEL, when):
+    for _, operation, runs in each_death(OperationKind.CANCEL, when):
         assert operation.state is OperationState.DONE
         assert operation.progress.refused == {}
         assert _counted(runs) == {"other": 1}
@@ -132,7 +132,7 @@ def test_a_cancel_that_died_is_finished_and_no_job_of_it_runs(when: str):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_reschedule_that_died_is_finished_and_moves_each_job_once(when: str):
-    for world, operation, runs in each_death(Action.RESCHEDULE, when):
+    for world, operation, runs in each_death(OperationKind.RESCHEDULE, when):
         assert operation.state is OperationState.DONE
         assert {"too_late", "not_changeable"} >= set(operation.progress.refused)
         assert _counted(runs) == {"other": 1, "retry": 1, "loose": 1, "small": 1, "once": 1, "large": 1}
@@ -143,7 +143,7 @@ def test_a_reschedule_that_died_is_finished_and_moves_each_job_once(when: str):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_run_now_that_died_is_finished_and_runs_each_job_once(when: str):
-    for _, operation, runs in each_death(Action.RUN_NOW, when):
+    for _, operation, runs in each_death(OperationKind.RUN_NOW, when):
         assert operation.state is OperationState.DONE
         assert {"not_changeable"} >= set(operation.progress.refused)
         assert _counted(runs) == {"other": 1, "retry": 1, "loose": 1, "small": 1, "once": 1, "large": 1}
@@ -153,7 +153,7 @@ def test_a_run_now_that_died_is_finished_and_runs_each_job_once(when: str):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_export_that_died_is_finished_and_holds_each_job_once(when: str):
-    for world, operation, runs in each_death(Action.EXPORT, when):
+    for world, operation, runs in each_death(OperationKind.EXPORT, when):
         assert operation.state is OperationState.DONE
         lines = [
             line
@@ -165,8 +165,8 @@ def test_an_export_that_died_is_finished_and_holds_each_job_once(when: str):
         assert _counted(runs) == {"other": 1, "retry": 1, "loose": 1, "small": 1, "once": 1, "large": 1}
 
 
-@pytest.mark.parametrize("action", [Action.CANCEL, Action.RESCHEDULE, Action.RUN_NOW])
-def test_what_died_wrote_more_than_one_step(action: Action):
+@pytest.mark.parametrize("action", [OperationKind.CANCEL, OperationKind.RESCHEDULE, OperationKind.RUN_NOW])
+def test_what_died_wrote_more_than_one_step(action: OperationKind):
     writes = Counter(writes_of(action))
 
     assert writes["operations.take"] == writes["operations.finish"] == 1

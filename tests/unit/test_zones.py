@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.schedules.schedule import Calendar, Fold, Gap, Mover, RecurrenceRule, Roll, Rule
+from functions.domain.schedules.schedule import Calendar, Fold, Gap, RecurrenceRule, Roll, Rule, Shifter
 from functions.domain.schedules.schedule import CronRule as Cron
 from functions.domain.schedules.zones import first_local, instants_of, local_of, steady_spans, zone_names, zone_of
 from testkit.builders import a_schedule, every
@@ -108,7 +108,7 @@ def test_times_that_a_gap_moves_to_one_instant_are_one_fire_that_counts_the_othe
     (fire,) = fires_between(schedule, "2027-03-28 00:00", "2027-03-28 12:00")
 
     assert (fire.at, fire.nominal_at) == (utc("2027-03-28 01:00"), utc("2027-03-28 01:00"))
-    assert (fire.moved_by, fire.merged_count) == ((Mover.GAP,), 1)
+    assert (fire.moved_by, fire.merged_count) == ((Shifter.GAP,), 1)
 
 
 def test_a_time_that_exists_is_not_called_moved_by_the_ones_that_a_gap_brings_to_it():
@@ -134,7 +134,7 @@ def test_the_fires_of_a_fold_say_so():
 
     found = fires_between(schedule, "2027-10-30 12:00", "2027-10-31 12:00")
 
-    assert [fire.moved_by for fire in found] == [(), (Mover.FOLD,), (Mover.FOLD,), ()]
+    assert [fire.moved_by for fire in found] == [(), (Shifter.FOLD,), (Shifter.FOLD,), ()]
 
 
 def test_a_fire_that_is_rolled_onto_a_repeated_hour_stays_one_fire():

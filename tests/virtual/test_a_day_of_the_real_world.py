@@ -17,7 +17,7 @@ from cronsim import CronSim
 from functions.domain.errors import InvalidSchedule
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.occurrence import identity_of
-from functions.domain.schedules.planning import MISFIRE_GRACE
+from functions.domain.schedules.due_fires import MISFIRE_GRACE
 from functions.domain.schedules.schedule import CronRule, Every, JobTemplate, Misfire, Schedule
 from functions.domain.schedules.state import SkipReason
 from testkit.builders import DEPLOYED_WHEEL, a_wheel

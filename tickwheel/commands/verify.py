@@ -19,7 +19,7 @@ _SEEDS = 2**32
 _WIDTH_OF_FILES = 130
 
 
-class Place(StrEnum):
+class Backend(StrEnum):
     """Where the jobs run: on stores in memory, on DynamoDB's own engine, or on the stacks of the local cloud."""
 
     FAKES = "fakes"
@@ -43,15 +43,15 @@ def verify(
         str | None, typer.Option(help="Only these, separated by commas, or none; else all.", show_default=False)
     ] = None,
     on: Annotated[
-        Place, typer.Option(help="Where: in memory, on DynamoDB's own engine, or on the local cloud.")
-    ] = Place.FAKES,
+        Backend, typer.Option(help="Where: in memory, on DynamoDB's own engine, or on the local cloud.")
+    ] = Backend.FAKES,
     episode: Annotated[
         int | None, typer.Option(min=0, help="Repeat the one episode with this seed.", show_default=False)
     ] = None,
     output: Output,
 ) -> None:
     """Run jobs and schedules under faults, and see that every promise is kept; exits with 1 when one is not."""
-    if episode is not None and (on is Place.LOCAL or jobs is not None or seed is not None):
+    if episode is not None and (on is Backend.LOCAL or jobs is not None or seed is not None):
         usage("--episode repeats one episode, in memory or on dynamodb: leave --jobs and --seed out")
     verification = _Verification()
     struck = verification.faults(faults, on=on)
@@ -60,12 +60,12 @@ def verify(
     with progress_bar(disable=output.as_json) as progress:
         if episode is not None:
             total = verification.repeat(episode, struck, on=on)
-        elif on is Place.LOCAL:
+        elif on is Backend.LOCAL:
             total = verification.run_local(jobs, seed, struck, progress)
         else:
             total = verification.run(jobs, seed, struck, progress, on=on)
     command = "tickwheel verify" + (f" --faults {faults}" if faults is not None else "")
-    command += " --on dynamodb" if on is Place.DYNAMODB else ""
+    command += " --on dynamodb" if on is Backend.DYNAMODB else ""
     origin = {"on": str(on), "seed": seed if episode is None else None}
     if output.as_json:
         output.print(verification.report.as_json(total, command=command, **origin))
@@ -83,11 +83,11 @@ class _Verification:
         reason = "a verification runs the scheduler's own code"
         _, (self._faults, self._run, self.report) = modules_of_checkout(*names, reason=reason)
 
-    def faults(self, text: str | None, *, on: Place) -> tuple[Any, ...]:
+    def faults(self, text: str | None, *, on: Backend) -> tuple[Any, ...]:
         there = {
-            Place.FAKES: self._faults.IN_MEMORY,
-            Place.DYNAMODB: self._faults.Fault,
-            Place.LOCAL: self._faults.FROM_OUTSIDE,
+            Backend.FAKES: self._faults.IN_MEMORY,
+            Backend.DYNAMODB: self._faults.Fault,
+            Backend.LOCAL: self._faults.FROM_OUTSIDE,
         }
         known = tuple(there[on])
         if text is None:
@@ -98,18 +98,18 @@ class _Verification:
                 usage(f"--faults names {name!r}, which there is not on {on}: choose from {', '.join(known)}, or none")
         return tuple(fault for fault in known if fault in named)
 
-    def repeat(self, seed: int, faults: tuple[Any, ...], *, on: Place) -> Any:
+    def repeat(self, seed: int, faults: tuple[Any, ...], *, on: Backend) -> Any:
         with self._stores(on) as stores:
             return self._run.run_all([seed], faults, stores=stores)
 
-    def run(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress, *, on: Place) -> Any:
+    def run(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress, *, on: Backend) -> Any:
         seeds = self._run.seeds_of(seed, jobs=jobs)
         with self._stores(on) as stores:
             task = progress.add_task("verifying", total=len(seeds) * self._run.JOBS)
             return self._run.run_all(seeds, faults, stores=stores, advance=lambda count: progress.advance(task, count))
 
-    def _stores(self, on: Place) -> AbstractContextManager[Any]:
-        if on is Place.DYNAMODB:
+    def _stores(self, on: Backend) -> AbstractContextManager[Any]:
+        if on is Backend.DYNAMODB:
             return importlib.import_module("verification.engine").dynamodb()
         return nullcontext(importlib.import_module("testkit.world.stores").in_memory)
 

@@ -33,7 +33,7 @@ SETTLED = frozenset({"succeeded", "failed", "cancelled", "expired"})
 _MOST_NAMED = 10
 
 
-class Outcome(StrEnum):
+class JobEnd(StrEnum):
     """What became of a job."""
 
     DELIVERED = "delivered"
@@ -49,7 +49,7 @@ class JudgedJob:
 
     job: PlannedJob
     ring: str | None
-    outcome: Outcome
+    outcome: JobEnd
     retried: int = 0
     lag: timedelta | None = None
 
@@ -102,8 +102,8 @@ def judge(
     return Verdict(
         jobs=judged,
         submitted=sum(case.submitted is not None for case in cases),
-        delivered=sum(each.outcome in (Outcome.DELIVERED, Outcome.RETRIED) for each in judged),
-        lost=sum(each.outcome is Outcome.LOST for each in judged),
+        delivered=sum(each.outcome in (JobEnd.DELIVERED, JobEnd.RETRIED) for each in judged),
+        lost=sum(each.outcome is JobEnd.LOST for each in judged),
         duplicated=sum(case.effects > 1 for case in cases),
         early=sum(case.is_early for case in cases),
         retried=sum(each.retried for each in judged),
@@ -162,14 +162,14 @@ class _Case:
         return settled_at is not None and settled_at < due_at
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> JobEnd:
         if self.submitted is None:
-            return Outcome.NOT_TAKEN
+            return JobEnd.NOT_TAKEN
         if self.is_dead:
-            return Outcome.DEAD_LETTERED
+            return JobEnd.DEAD_LETTERED
         if not self.is_delivered:
-            return Outcome.LOST
-        return Outcome.RETRIED if self._retried else Outcome.DELIVERED
+            return JobEnd.LOST
+        return JobEnd.RETRIED if self._retried else JobEnd.DELIVERED
 
     @property
     def standing(self) -> str:
@@ -210,7 +210,7 @@ def _faults(cases: Sequence[_Case], *, strangers: int) -> Iterable[str]:
     lost = "lost, with neither an effect nor a dead letter at the end"
     for names, words in (
         ([case.job.name for case in cases if case.submitted is None], "not taken by the scheduler"),
-        ([case.standing for case in cases if case.outcome is Outcome.LOST], lost),
+        ([case.standing for case in cases if case.outcome is JobEnd.LOST], lost),
         ([case.standing for case in cases if case.effects > 1], "had more than one effect"),
         ([case.job.name for case in cases if case.is_early], "fired early"),
         ([case.job.name for case in doomed if not case.is_dead], "failed every time but left no dead letter"),

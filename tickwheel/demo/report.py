@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Column, Table
 
 from tickwheel.demo.fires import FiresVerdict, JudgedSchedule
-from tickwheel.demo.judge import JudgedJob, Outcome, Verdict, percentile
+from tickwheel.demo.judge import JobEnd, JudgedJob, Verdict, percentile
 from tickwheel.demo.schedules import OWN_TENANT
 
 _LAGS = ("lag p50", "p99 ms")
@@ -77,7 +77,7 @@ def _by_tenant_and_ring(jobs: Sequence[JudgedJob]) -> Table:
 
 def _by_outcome(jobs: Sequence[JudgedJob]) -> Table:
     table = _table("outcome", "jobs", "to the sink", "to the handler")
-    for outcome in Outcome:
+    for outcome in JobEnd:
         those = [each for each in jobs if each.outcome is outcome]
         if those:
             by_target = Counter(each.job.calls_sink for each in those)
@@ -129,10 +129,10 @@ def _add(table: Table, label: str, jobs: Sequence[JudgedJob], *, style: str = ""
     table.add_row(
         label,
         _count(len(jobs)),
-        _count(outcomes[Outcome.DELIVERED] + outcomes[Outcome.RETRIED]),
+        _count(outcomes[JobEnd.DELIVERED] + outcomes[JobEnd.RETRIED]),
         _count(sum(each.retried for each in jobs)),
-        _count(outcomes[Outcome.DEAD_LETTERED]),
-        _lost(outcomes[Outcome.LOST] + outcomes[Outcome.NOT_TAKEN]),
+        _count(outcomes[JobEnd.DEAD_LETTERED]),
+        _lost(outcomes[JobEnd.LOST] + outcomes[JobEnd.NOT_TAKEN]),
         *_lags(lags),
         style=style,
     )

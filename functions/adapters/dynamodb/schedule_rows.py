@@ -90,7 +90,7 @@ def read_state(item: Mapping[str, Any]) -> ScheduleState:
             note=item["n"]["S"],
             cuts=tuple(Cut(version, from_ms(since)) for version, since in json.loads(item["q"]["S"])),
             link=_read_link(item, fire_count),
-            rings_at=_instant(item["r"]) if "r" in item else None,
+            alarm_at=_instant(item["r"]) if "r" in item else None,
             fire_count=fire_count,
             recent=tuple(sorted(_instant(at) for at in item["l"]["M"].values())),
             holder=_text(item, "h"),

@@ -90,7 +90,7 @@ def new_version(state: ScheduleState, seen: ScheduleState | None, *, history: in
     update.set("l", {"M": places})
     update.set("y", {"N": str(state.born)})
     update.set_link(state.link)
-    update.set_or_remove("r", ms_of(state.rings_at) if state.rings_at else None)
+    update.set_or_remove("r", ms_of(state.alarm_at) if state.alarm_at else None)
     update.remove("f")
     update.set_or_remove("a", {"N": str(state.asides)} if state.asides else None)
     update.set_or_remove("aa", ms_of(state.aside_at) if state.aside_at else None)

@@ -26,8 +26,8 @@ from functions.adapters.dynamodb.schedule_rows import (
 )
 from functions.adapters.dynamodb.schedule_updates import Update, new_version, places_of, share_condition
 from functions.domain.errors import Busy, ScheduleBusy
+from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
-from functions.domain.schedules.planning import Plan
 from functions.domain.schedules.record import encode_stored
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
@@ -180,12 +180,12 @@ class DynamoDBScheduleStore:
         return True
 
     def advance(
-        self, key: str, planned: Plan, *, version: int, before: Link, rings_at: datetime | None, history: int
+        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         """One write unit, refused or not. Repeating it changes nothing."""
         update, places = Update(), places_of(history)
         update.set_link(planned.link)
-        update.set_or_remove("r", ms_of(rings_at) if rings_at else None)
+        update.set_or_remove("r", ms_of(alarm_at) if alarm_at else None)
         if planned.kept:
             update.set("i", {"N": str(planned.kept[-1].index + 1)})
             for link in planned.kept[-places:]:

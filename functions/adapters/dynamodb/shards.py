@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError
 from functions.adapters.clients import is_refused
 from functions.domain.errors import WheelChanged
 from functions.domain.far_ring.cursor import (
-    AuditPosition,
+    BucketAuditPosition,
     Cursors,
     Position,
-    ShardStanding,
+    ShardProgress,
     SweepPosition,
     decode_cursors,
     encode_cursors,
@@ -88,7 +88,7 @@ class DynamoDBShardStore:
         )
 
     def checkpoint(
-        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, ringing: Position | None = None
+        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, next_alarm: Position | None = None
     ) -> bool:
         """One write unit. Repeating it changes nothing."""
         values: dict[str, Any] = {
@@ -98,7 +98,7 @@ class DynamoDBShardStore:
             ":taken": {"N": str(to_ms(lease.taken_at))},
         }
         kept = {"l": ("lease", lease_until and {"N": str(to_ms(lease_until))})}
-        kept["r"] = ("ringing", ringing and {"S": json.dumps(ringing, separators=(",", ":"))})
+        kept["r"] = ("ringing", next_alarm and {"S": json.dumps(next_alarm, separators=(",", ":"))})
         written = {name: f"{name} = :{value}" for name, (value, given) in kept.items() if given}
         values |= {f":{kept[name][0]}": kept[name][1] for name in written}
         gone = [name for name in kept if name not in written]
@@ -111,9 +111,9 @@ class DynamoDBShardStore:
         """Half a read unit a shard."""
         return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
 
-    def standings(self, shards: Sequence[int]) -> dict[int, ShardStanding]:
+    def standings(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
         """Half a read unit a shard."""
-        found: dict[int, ShardStanding] = {}
+        found: dict[int, ShardProgress] = {}
         wanted: list[Any] = [{"k": {"S": f"{shard:04d}"}} for shard in shards]
         while wanted:
             answer = self._client.batch_get_item(RequestItems={self._table: {"Keys": wanted[:_BATCH]}})
@@ -133,10 +133,10 @@ class DynamoDBShardStore:
         item = {"k": {"S": _CONDITIONS}, "b": {"S": encode_conditions(conditions)}}
         self._client.put_item(TableName=self._table, Item=item)
 
-    def audited(self) -> AuditPosition | None:
+    def audited(self) -> BucketAuditPosition | None:
         """One read unit."""
         row = self._get(_AUDIT)
-        return AuditPosition(*json.loads(row["b"]["S"])) if row else None
+        return BucketAuditPosition(*json.loads(row["b"]["S"])) if row else None
 
     def swept(self) -> SweepPosition | None:
         """One read unit."""
@@ -158,7 +158,7 @@ class DynamoDBShardStore:
             further=reviving,
         )
 
-    def advance_audit(self, *, before: AuditPosition | None, to: AuditPosition) -> bool:
+    def advance_audit(self, *, before: BucketAuditPosition | None, to: BucketAuditPosition) -> bool:
         """One write unit. Repeating it changes nothing."""
         return self._advance(_AUDIT, before=before, to=to)
 
@@ -226,5 +226,5 @@ class DynamoDBShardStore:
         return True
 
 
-def _standing_of(row: Mapping[str, Any]) -> ShardStanding:
-    return ShardStanding(decode_cursors(row["c"]["S"]), from_ms(int(row["t"]["N"])) if "t" in row else None)
+def _standing_of(row: Mapping[str, Any]) -> ShardProgress:
+    return ShardProgress(decode_cursors(row["c"]["S"]), from_ms(int(row["t"]["N"])) if "t" in row else None)

@@ -19,8 +19,8 @@ from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from functions.domain.far_ring.timer_key import owned_prefix
 from functions.domain.instants import EPOCH, format_instant, from_ms
 from functions.domain.jobs.job import Priority
-from functions.domain.operations.operation import JobFilter, Place, rest_of, stretches
-from functions.domain.tenants.deletion import Part
+from functions.domain.operations.operation import JobFilter, WalkPosition, rest_of, stretches
+from functions.domain.tenants.deletion import DeletionStage
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.tenants import Swept, TenantPlans
@@ -79,22 +79,22 @@ class StoredRemains:
         self._plans = plans
         self._marks = marks
 
-    def sweep(self, tenant: str, part: Part, *, after: str) -> Swept:
+    def sweep(self, tenant: str, part: DeletionStage, *, after: str) -> Swept:
         """A write unit for each KB of a row that is deleted, and what it reads.
 
         That is a read unit for each bucket of a marked day, each hour of dead letters, and each 8 KB of the states of
         schedules and of the ledger, whosever they are. Raises NotDeleted.
         """
-        sweep: Mapping[Part, Callable[[str, str], Swept]] = {
-            Part.OPERATIONS: self._operations,
-            Part.TIMERS: self._timers,
-            Part.SCHEDULES: self._schedules,
-            Part.STATES: partial(self._scan, self._tables.schedule_state),
-            Part.OBJECTS: self._objects,
-            Part.LETTERS: self._letters,
-            Part.BREAKERS: self._breakers,
-            Part.ROWS: self._rows,
-            Part.LEDGER: partial(self._scan, self._tables.ledger),
+        sweep: Mapping[DeletionStage, Callable[[str, str], Swept]] = {
+            DeletionStage.OPERATIONS: self._operations,
+            DeletionStage.TIMERS: self._timers,
+            DeletionStage.SCHEDULES: self._schedules,
+            DeletionStage.STATES: partial(self._scan, self._tables.schedule_state),
+            DeletionStage.OBJECTS: self._objects,
+            DeletionStage.LETTERS: self._letters,
+            DeletionStage.BREAKERS: self._breakers,
+            DeletionStage.ROWS: self._rows,
+            DeletionStage.LEDGER: partial(self._scan, self._tables.ledger),
         }
         return sweep[part](tenant, after)
 
@@ -106,7 +106,7 @@ class StoredRemains:
 
     def _timers(self, tenant: str, after: str) -> Swept:
         """The buckets of marked days, some at a time."""
-        place = Place(*json.loads(after)) if after else None
+        place = WalkPosition(*json.loads(after)) if after else None
         everything = JobFilter(tenant=tenant, due_from=EPOCH)
         way = rest_of(stretches(self._marks.days(tenant), everything, wheel=self._wheel), place)
         width = self._wheel.next_bucket(0)
@@ -117,7 +117,7 @@ class StoredRemains:
             prefix = owned_prefix(owned.priority, tenant)
             values = {":p": f"{bucket}#{owned.shard:04d}", ":owned": prefix}
             deleted += self._all(self._tables.timers, "p = :p AND begins_with(s, :owned)", values)
-            last = Place(owned.day, owned.priority.value, owned.shard, bucket + width)
+            last = WalkPosition(owned.day, owned.priority.value, owned.shard, bucket + width)
         return Swept(deleted, json.dumps(last) if last is not None else None)
 
     def _schedules(self, tenant: str, after: str) -> Swept:

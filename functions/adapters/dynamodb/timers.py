@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.adapters.clients import is_refused, is_transient
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks, mark_of
 from functions.domain.errors import NotPlaced, Undecodable
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_timer, encode_alarm, encode_timer
 from functions.domain.instants import from_ms, to_ms, to_seconds
@@ -27,7 +27,7 @@ from functions.ports.timers import Page, StoredTimer
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-Entry = TypeVar("Entry", Timer, Alarm)
+FarRow = TypeVar("FarRow", Timer, ScheduleAlarm)
 
 _BATCH = 25
 
@@ -70,7 +70,7 @@ class DynamoDBTimerStore:
         waiting = [timer for timer in timers if mark_of(timer) in unmarked]
         return [*waiting, *self._put([timer for timer in timers if mark_of(timer) not in unmarked])]
 
-    def put_alarms(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+    def put_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[ScheduleAlarm]:
         """One write unit an alarm."""
         return self._put(alarms)
 
@@ -152,14 +152,14 @@ class DynamoDBTimerStore:
         """A put as a part of a transaction, of a timer that is marked."""
         return {"TableName": self._table, "Item": self._item(timer)}
 
-    def _put(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _put(self, entries: Sequence[FarRow]) -> list[FarRow]:
         if len(entries) == 1:
             return self._put_one(entries[0])
         batches = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
         unwritten = self._pool.map(lambda batch: self._put_batch(batch), batches)  # noqa: PLW0108  for its type
         return [entry for left in unwritten for entry in left]
 
-    def _put_one(self, entry: Entry) -> list[Entry]:
+    def _put_one(self, entry: FarRow) -> list[FarRow]:
         try:
             self._writer.put_item(TableName=self._table, Item=self._item(entry))
         except (ClientError, BotoCoreError) as error:
@@ -168,7 +168,7 @@ class DynamoDBTimerStore:
             return [entry]
         return []
 
-    def _put_batch(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _put_batch(self, entries: Sequence[FarRow]) -> list[FarRow]:
         # A batch may not name a key twice; equal keys are equal jobs, and one row is enough for them.
         items = {(item["p"]["S"], item["s"]["S"]): item for item in map(self._item, entries)}
         try:
@@ -184,9 +184,9 @@ class DynamoDBTimerStore:
         unprocessed = {request["PutRequest"]["Item"]["s"]["S"] for request in left}
         return [entry for entry in entries if _sort(entry) in unprocessed]
 
-    def _item(self, entry: Timer | Alarm) -> dict[str, Any]:
+    def _item(self, entry: Timer | ScheduleAlarm) -> dict[str, Any]:
         bucket = self._wheel.bucket_of(entry.wakes_at)
-        is_alarm = isinstance(entry, Alarm)
+        is_alarm = isinstance(entry, ScheduleAlarm)
         return {
             "p": {"S": _partition(bucket, entry.shard if is_alarm else entry.job.shard)},
             "s": {"S": _sort(entry)},
@@ -200,8 +200,8 @@ def _partition(bucket: int, shard: int) -> str:
     return f"{bucket}#{shard:04d}"
 
 
-def _sort(entry: Timer | Alarm) -> str:
-    return alarm_key(entry) if isinstance(entry, Alarm) else timer_key(entry.job, due_at=entry.wakes_at)
+def _sort(entry: Timer | ScheduleAlarm) -> str:
+    return alarm_key(entry) if isinstance(entry, ScheduleAlarm) else timer_key(entry.job, due_at=entry.wakes_at)
 
 
 def _key_of(job_id: JobId) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
+from functions.adapters.targets.address_check import AddressCheck
 from functions.adapters.targets.aws import AwsCaller
-from functions.adapters.targets.guard import Guard
 from functions.adapters.targets.handlers import Handler, HandlerCaller
 from functions.adapters.targets.http import HttpCaller
 from functions.domain.targets.options import TargetOptions
@@ -17,7 +17,9 @@ from functions.ports.targets import Failed, Invocation, Outcome, Targets, Webhoo
 class TargetCaller:
     """Calls the target of a job by its scheme. Every failure of a target is a result."""
 
-    def __init__(self, handlers: Mapping[str, Handler], *, clock: Clock, guard: Guard, keys: WebhookKeys) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], *, clock: Clock, guard: AddressCheck, keys: WebhookKeys
+    ) -> None:
         http = HttpCaller(clock=clock, guard=guard, keys=keys)
         self._by_scheme: dict[str, Targets] = {
             "handler": HandlerCaller(handlers),

@@ -23,10 +23,10 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import TimeoutError as OverrunError
 
+from functions.adapters.targets.address_check import AddressCheck, RefusedAddressError
 from functions.adapters.targets.calls import TIMEOUT, Call
-from functions.adapters.targets.guard import Guard, RefusedAddressError
 from functions.domain.instants import format_instant
-from functions.domain.targets.http_answers import Judgement, Verdict, judge, result_of
+from functions.domain.targets.http_answers import AnswerMeaning, Judgement, judge, result_of
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.targets.webhooks import keys_of, signed_headers
 from functions.ports.clock import Clock
@@ -46,7 +46,7 @@ _WITHOUT_BODY = frozenset({Method.GET, Method.DELETE})
 class HttpCaller:
     """Makes one request a call, signed, to an address that the guard lets it call. It follows nothing."""
 
-    def __init__(self, *, clock: Clock, guard: Guard, keys: WebhookKeys) -> None:
+    def __init__(self, *, clock: Clock, guard: AddressCheck, keys: WebhookKeys) -> None:
         self._clock = clock
         self._guard = guard
         self._keys = keys
@@ -125,19 +125,19 @@ class _Answer:
         """What the status means, with as much of the body as there is by now."""
         status, judgement = self._response.status, self._judgement
         match judgement.verdict:
-            case Verdict.SUCCESS:
+            case AnswerMeaning.SUCCESS:
                 is_whole = self._is_whole  # before the chunks: none comes after it
                 return Succeeded(result_of(status, b"".join(self._chunks), is_whole=is_whole))
-            case Verdict.PENDING:
+            case AnswerMeaning.PENDING:
                 return Pending()
-            case Verdict.REDIRECT:
+            case AnswerMeaning.REDIRECT:
                 return Failed(
                     f"the target answered {status}, but redirects are not followed: give the address that it leads to",
                     error_class="redirect",
                     is_permanent=True,
                 )
-            case Verdict.TRY_AGAIN | Verdict.REFUSAL:
-                is_permanent = judgement.verdict is Verdict.REFUSAL
+            case AnswerMeaning.TRY_AGAIN | AnswerMeaning.REFUSAL:
+                is_permanent = judgement.verdict is AnswerMeaning.REFUSAL
                 return Failed(
                     f"the target answered {status}",
                     error_class=f"http_{status}",
@@ -151,11 +151,11 @@ _thread = threading.local()
 """The call that a thread makes, and its guard: connections are made deep in the library, by whoever needs one."""
 
 
-class _Guarded(urllib3.connection.HTTPConnection):
+class _CheckedConnection(urllib3.connection.HTTPConnection):
     """A connection to a checked address, which its call can cut. Certificate, SNI and Host keep the name."""
 
     def _new_conn(self) -> socket.socket:
-        guard: Guard = _thread.guard
+        guard: AddressCheck = _thread.guard
         timeout = self.timeout if isinstance(self.timeout, int | float) else None
         try:
             return guard.connect(self._dns_host, self.port, timeout=timeout, socket_options=self.socket_options or ())
@@ -178,12 +178,12 @@ class _Guarded(urllib3.connection.HTTPConnection):
         super().request(*arguments, **options)
 
 
-class _GuardedTLS(_Guarded, urllib3.connection.HTTPSConnection):
+class _CheckedTLSConnection(_CheckedConnection, urllib3.connection.HTTPSConnection):
     pass
 
 
 class _HTTPPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Guarded  # pyright: ignore[reportAssignmentType]  the class that it replaces derives alike
+    ConnectionCls = _CheckedConnection  # pyright: ignore[reportAssignmentType]  the class that it replaces derives alike
 
     def _put_conn(self, conn: Any) -> None:
         """On the thread of its call: from now on it may serve others."""
@@ -193,7 +193,7 @@ class _HTTPPool(urllib3.HTTPConnectionPool):
 
 
 class _HTTPSPool(_HTTPPool, urllib3.HTTPSConnectionPool):
-    ConnectionCls = _GuardedTLS  # pyright: ignore[reportAssignmentType]
+    ConnectionCls = _CheckedTLSConnection  # pyright: ignore[reportAssignmentType]
 
 
 def _headers(

@@ -14,7 +14,7 @@ from functions.domain.stage.pulse import Figure
 from functions.ports.recorder import PulseCounter
 
 
-class Entry(Protocol):
+class AdmissionGate(Protocol):
     """Where jobs come in that are made of what is there already."""
 
     def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:
@@ -33,7 +33,7 @@ class Entry(Protocol):
 class Open:
     """For where nobody limits what comes in."""
 
-    def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:  # noqa: ARG002  the shape of Entry
+    def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:  # noqa: ARG002  the shape of AdmissionGate
         """All of them."""
         return len(due_ats)
 

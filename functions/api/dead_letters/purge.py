@@ -8,7 +8,7 @@ from typing import Any
 
 from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder, DeadLetterPage
 from functions.api.dead_letters.replay import MOST_DEAD_LETTERS, chunks_of
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.faults import fault_of
 from functions.domain.jobs.claims import LedgerRow, awaits_replay
@@ -19,7 +19,7 @@ from functions.ports.clock import Clock
 from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.ledger import Cancelled, Ledger
 from functions.ports.payloads import PayloadStore
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.services.jobs.ends import Ends
 
 PURGED = "purged"
@@ -57,7 +57,7 @@ class Purger:
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-    audit: Audit
+    audit: AuditTrail
 
     def purge(self, letter_id: DeadLetterId, *, caller: str) -> None:
         """Forget one dead letter, whether it is there or not."""
@@ -139,4 +139,6 @@ class Purger:
             "letters": [str(letter.letter_id) for letter in purged],
         }
         self.journal.event("dead_letters_purged", caller=caller, tenant=tenant, **told)
-        self.audit.note(Deed(action=Deeds.DEAD_LETTERS_PURGE, caller=caller, tenant=tenant, subject=letter, after=told))
+        self.audit.note(
+            Action(action=ActionName.DEAD_LETTERS_PURGE, caller=caller, tenant=tenant, subject=letter, after=told)
+        )

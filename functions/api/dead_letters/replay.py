@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.api.admission.gate import OPEN, Entry
+from functions.api.admission.gate import OPEN, AdmissionGate
 from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder, DeadLetterPage, obstacle_of
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import (
     DeadLetterNotFound,
@@ -41,7 +41,7 @@ from functions.ports.clock import Clock
 from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.ledger import Applied, Ledger
 from functions.ports.payloads import PayloadStore
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
 
@@ -134,8 +134,8 @@ class Replayer:
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-    gate: Entry = OPEN
-    audit: Audit
+    gate: AdmissionGate = OPEN
+    audit: AuditTrail
 
     def replay(self, letter_id: DeadLetterId, *, caller: str) -> Replayed | AlreadyReplayed:
         """Replay one dead letter, now.
@@ -310,8 +310,8 @@ class Replayer:
         self.journal.count("dead_letters_replayed", len(replayed))
         self.journal.event("dead_letters_replayed", caller=caller, tenant=tenant, **told)
         self.audit.note(
-            Deed(
-                action=Deeds.DEAD_LETTERS_REPLAY,
+            Action(
+                action=ActionName.DEAD_LETTERS_REPLAY,
                 caller=caller,
                 tenant=tenant,
                 subject=letter,

@@ -10,7 +10,7 @@ from functions.api.http import shapes
 from functions.api.http.answers import without_empty
 from functions.api.jobs import submit
 from functions.api.jobs.bodies import BATCH_LIMIT
-from functions.api.jobs.find import Found
+from functions.api.jobs.find import JobInWheel
 from functions.domain.explanation import facts
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import LedgerRow
@@ -148,7 +148,7 @@ def waiting_body(waiting: rescheduler.Waiting, *, asked: JobId) -> Waiting:
     return body if waiting.job_id == asked else {**body, "moved_from": str(asked)}
 
 
-def explanation_body(found: Found, explanation: facts.Explanation) -> Explanation:
+def explanation_body(found: JobInWheel, explanation: facts.Explanation) -> Explanation:
     """Why a job has not run yet, or what became of it."""
     return {
         "id": str(found.job_id),
@@ -173,7 +173,7 @@ def accepted_body(accepted: submit.Accepted) -> Accepted:
     }
 
 
-def found_body(found: Found) -> Job:
+def found_body(found: JobInWheel) -> Job:
     """What is known of a job. What is not known is left out."""
     row = found.row
     body: Job = {

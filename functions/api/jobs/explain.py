@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.api.jobs.find import Finder, Found
+from functions.api.jobs.find import Finder, JobInWheel
 from functions.domain.errors import TickwheelError
 from functions.domain.explanation.explain import explain
 from functions.domain.explanation.facts import Explanation, Facts
@@ -46,7 +46,7 @@ class Explainer:
     plans: TenantPlans
     backlogs: Callable[[str], Backlog | None] = lambda _: None
 
-    def explain(self, job_id: JobId) -> tuple[Found, Explanation]:
+    def explain(self, job_id: JobId) -> tuple[JobInWheel, Explanation]:
         """What is known of a job under its last id, and why. Raises JobNotFound."""
         found = self.finder.find(job_id)
         is_open = found.state in _OPEN

@@ -23,7 +23,7 @@ _NO_ROW = LedgerRow(state=State.SCHEDULED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class JobInWheel:
     """What is known of a job. state is None where an at_least_once job has left the far ring: it keeps no row.
 
     job_id: under which it goes on. due_at: of the attempt that is next or was last.
@@ -45,21 +45,21 @@ class Finder:
     timers: TimerStore
     known: KnownIds
 
-    def find(self, job_id: JobId) -> Found:
+    def find(self, job_id: JobId) -> JobInWheel:
         """Raises JobNotFound when nobody was given the id, and when every row of such a job would have expired, or was removed."""
         row = self.ledger.get(job_id.key)
         self.known.check_with(job_id, row)
         job_id, row = last_behind(self.ledger, job_id, row)
         if row is not None and (row.state is not State.SCHEDULED or job_id.is_ledgered):
-            return Found(job_id=job_id, state=row.state, due_at=row.due_at or job_id.due_at, row=row)
+            return JobInWheel(job_id=job_id, state=row.state, due_at=row.due_at or job_id.due_at, row=row)
         if job_id.due_at + ABSENT_IS_OVER < self.clock.now():
             raise JobNotFound(str(job_id))
         now = self.clock.now()
         if not job_id.is_ledgered and job_id.due_at <= now:
             # Its far row stays after its promotion, and says nothing of what became of it.
-            return Found(job_id=job_id, state=None, due_at=job_id.due_at)
+            return JobInWheel(job_id=job_id, state=None, due_at=job_id.due_at)
         has_a_row = not job_id.is_ledgered and self.wheel.is_surely_far(job_id.due_at, now=now)
         if has_a_row and self.timers.get(job_id) is None:
             raise JobNotFound(str(job_id))  # it was cancelled
         # A near job has no row until it is claimed: the id says all there is.
-        return Found(job_id=job_id, state=State.SCHEDULED, due_at=job_id.due_at)
+        return JobInWheel(job_id=job_id, state=State.SCHEDULED, due_at=job_id.due_at)

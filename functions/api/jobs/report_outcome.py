@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from functions.api.jobs.known_ids import KnownIds
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.errors import AlreadySettled, JobBusy, JobNotFound, NotHeld, StaleFence, TickwheelError
 from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.jobs.claims import LEASE_MARGIN, LedgerRow
@@ -20,7 +20,7 @@ from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied, Ledger, Refused
-from functions.ports.recorder import Audit
+from functions.ports.recorder import AuditTrail
 from functions.ports.targets import Failed
 from functions.services.jobs.settler import Claim, Settler
 
@@ -51,7 +51,7 @@ class Finisher:
     known: KnownIds
     settler: Settler
     token: Callable[[], str]
-    audit: Audit
+    audit: AuditTrail
 
     def heartbeat(self, job_id: JobId, *, fence: int, lease: timedelta | None = None) -> LedgerRow:
         """Prolong the lease; the row, which says until when, and whether a cancel was requested meanwhile."""
@@ -83,7 +83,7 @@ class Finisher:
             if row is not None and (row.state, row.fence) == (State.SUCCEEDED, fence):
                 # Whoever said it first may have got no answer, and its line may be lost.
                 self.settler.ends.told_again(job_id, row)
-                self._note(Deeds.JOB_COMPLETE, job_id, row.state, row.state, fence=fence, caller=caller)
+                self._note(ActionName.JOB_COMPLETE, job_id, row.state, row.state, fence=fence, caller=caller)
                 return
             running = _running(job_id, row, fence=fence)
             if running.held:
@@ -93,7 +93,7 @@ class Finisher:
                 answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())
                 is_ended = isinstance(answer, Applied)
             if is_ended:
-                self._note(Deeds.JOB_COMPLETE, job_id, State.RUNNING, State.SUCCEEDED, fence=fence, caller=caller)
+                self._note(ActionName.JOB_COMPLETE, job_id, State.RUNNING, State.SUCCEEDED, fence=fence, caller=caller)
                 return
         raise JobBusy(str(job_id))
 
@@ -105,7 +105,7 @@ class Finisher:
             self._check(job_id, row)
             if row is not None and row.state in _FAILED and row.fence == fence:
                 self.settler.ends.told_again(job_id, row)
-                self._note(Deeds.JOB_FAIL, job_id, row.state, row.state, fence=fence, caller=caller)
+                self._note(ActionName.JOB_FAIL, job_id, row.state, row.state, fence=fence, caller=caller)
                 return row.state
             running = _running(job_id, row, fence=fence)
             if not running.held:
@@ -118,7 +118,7 @@ class Finisher:
                 row = self.ledger.get(job_id.key)
                 # Its next attempt may have begun already.
                 state = row.state if row is not None and row.fence == fence else State.RETRYING
-                self._note(Deeds.JOB_FAIL, job_id, State.RUNNING, state, fence=fence, caller=caller)
+                self._note(ActionName.JOB_FAIL, job_id, State.RUNNING, state, fence=fence, caller=caller)
                 return state
         raise JobBusy(str(job_id))
 
@@ -140,9 +140,9 @@ class Finisher:
         assert row.lease_until is not None  # a running row has one
         return Claim(owner=self.token(), fence=row.fence, lease_until=row.lease_until)
 
-    def _note(self, action: Deeds, job_id: JobId, before: State, after: State, *, fence: int, caller: str) -> None:
+    def _note(self, action: ActionName, job_id: JobId, before: State, after: State, *, fence: int, caller: str) -> None:
         self.audit.note(
-            Deed(
+            Action(
                 action=action,
                 caller=caller,
                 tenant=job_id.tenant,

@@ -47,7 +47,7 @@ class Operation(Shift):
 
     id: shapes.OperationId
     tenant: shapes.TenantId
-    action: Annotated[str, shapes.one_of(rules.Action)]
+    action: Annotated[str, shapes.one_of(rules.OperationKind)]
     dry_run: bool
     state: Annotated[str, shapes.one_of(rules.OperationState)]
     stop_requested: bool
@@ -110,7 +110,7 @@ def operation_body(operation: rules.Operation, *, parts: Sequence[str] | None = 
         "error": progress.error[:_MOST_OF_AN_ERROR],
     }
     body = without_empty(Operation, body)
-    if operation.action is rules.Action.RUN_NOW:
+    if operation.action is rules.OperationKind.RUN_NOW:
         body["rate"] = operation.rate
     if parts is not None:
         body["parts"] = list(parts)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functions.api.admission.admission import Admission
 from functions.api.http.requests import HORIZON
 from functions.api.operations.answers import filter_body, shift_body
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.faults import fault_of
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, to_ms
@@ -23,9 +23,9 @@ from functions.domain.operations.operation import (
     MOST_REACH,
     USUAL_RATE,
     USUAL_REACH,
-    Action,
     JobFilter,
     Operation,
+    OperationKind,
     OperationState,
     Shift,
 )
@@ -33,7 +33,7 @@ from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.operations import ExportStore, OperationStore
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.timers import Waker
 
 MOST_OPEN = 10
@@ -53,7 +53,7 @@ class Asked:
     """An operation as it was asked for. due_from, rate: None where that was not said."""
 
     tenant: str
-    action: Action
+    action: OperationKind
     due_from: datetime | None = None
     due_until: datetime | None = None
     target: str = ""
@@ -99,7 +99,7 @@ class OperationManager:
     journal: Journal
     admission: Admission
     identity: Callable[[], str]
-    audit: Audit
+    audit: AuditTrail
 
     def accept(self, asked: Asked, *, key: str | None, caller: str) -> Operation:
         """The operation, open; or, under an idempotency key that was used, its first one as it stands.
@@ -110,7 +110,7 @@ class OperationManager:
         first = None if key is None else self.operations.get(asked.tenant, operation_id)
         if first is not None:
             return self._accepted_before(_same(first, asked), caller=caller)
-        if asked.action is Action.RUN_NOW and not asked.dry_run:
+        if asked.action is OperationKind.RUN_NOW and not asked.dry_run:
             self.admission.check_open(asked.tenant)
         operation = self._operation(asked, operation_id, caller=caller)
         self._check_room(asked.tenant)
@@ -118,7 +118,7 @@ class OperationManager:
         # One of this very moment is its own, whose first write got no answer.
         if met is not None and met.created_at != operation.created_at:
             return self._accepted_before(_same(met, asked), caller=caller)
-        self._note(Deeds.OPERATION_ACCEPT, operation, caller=caller, before=None)
+        self._note(ActionName.OPERATION_ACCEPT, operation, caller=caller, before=None)
         self.journal.event("operation_accepted", **operation.log_keys, **_described(operation))
         self._wake(operation)
         return operation
@@ -132,7 +132,7 @@ class OperationManager:
 
     def parts(self, operation: Operation) -> Sequence[str] | None:
         """Where the files of an export may be downloaded for the next minutes; None of what has none."""
-        is_there = operation.action is Action.EXPORT and operation.state is OperationState.DONE
+        is_there = operation.action is OperationKind.EXPORT and operation.state is OperationState.DONE
         if not is_there or operation.dry_run:
             return None
         return self.exports.urls(operation.tenant, operation.operation_id, operation.progress.parts)
@@ -147,7 +147,7 @@ class OperationManager:
         operation = self.operations.stop(*_checked(tenant, operation_id))
         if operation is None:
             raise OperationNotFound(tenant, operation_id)
-        self._note(Deeds.OPERATION_STOP, operation, caller=caller, before=None)
+        self._note(ActionName.OPERATION_STOP, operation, caller=caller, before=None)
         if not operation.state.is_over:
             self.journal.event("operation_stop_requested", **operation.log_keys | {"caller": caller})
             self._wake(operation)
@@ -155,13 +155,15 @@ class OperationManager:
 
     def _accepted_before(self, operation: Operation, *, caller: str) -> Operation:
         """Whoever repeats a request may have got no answer, and its line may be lost."""
-        self._note(Deeds.OPERATION_ACCEPT, operation, caller=caller, before=_standing(operation))
+        self._note(ActionName.OPERATION_ACCEPT, operation, caller=caller, before=_standing(operation))
         return operation
 
-    def _note(self, action: Deeds, operation: Operation, *, caller: str, before: Mapping[str, object] | None) -> None:
+    def _note(
+        self, action: ActionName, operation: Operation, *, caller: str, before: Mapping[str, object] | None
+    ) -> None:
         after = {**operation.log_keys, **_described(operation), **_standing(operation)}
         self.audit.note(
-            Deed(
+            Action(
                 action=action,
                 caller=caller,
                 tenant=operation.tenant,
@@ -256,7 +258,7 @@ def _described(operation: Operation) -> dict[str, object]:
     """What it is about, for the log: of a target only its destination, because a path may hold a secret."""
     wanted = replace(operation.wanted, target=destination_of(operation.wanted.target))
     told: dict[str, object] = {"filter": filter_body(wanted), **shift_body(operation.shift)}
-    return told | ({"rate": operation.rate} if operation.action is Action.RUN_NOW else {})
+    return told | ({"rate": operation.rate} if operation.action is OperationKind.RUN_NOW else {})
 
 
 def _ms(instant: datetime | None) -> int | None:

@@ -19,7 +19,7 @@ from functions.api.http.requests import HORIZON, Duration, Instant, StrictModel,
 from functions.api.operations.operator import OPERATION_ID, Asked
 from functions.domain.instants import parse_duration
 from functions.domain.jobs.job import DOT_SEGMENTS
-from functions.domain.operations.operation import MAX_RATE, MIN_RATE, USUAL_RATE, Action, Shift
+from functions.domain.operations.operation import MAX_RATE, MIN_RATE, USUAL_RATE, OperationKind, Shift
 from functions.domain.schedules.schedule import check_schedule_id
 from functions.domain.targets.targets import parse_target
 
@@ -60,7 +60,7 @@ class OperationBody(
     """What is to be done, and which jobs of a tenant are meant: all that match everything that is said."""
 
     tenant: Tenant
-    action: Action
+    action: OperationKind
     due_from: Annotated[
         Instant | None, Field(description="jobs due from then on; without it: from an hour ago; at most 14 days back")
     ] = None
@@ -92,8 +92,8 @@ class OperationBody(
 
     @field_validator("action")
     @classmethod
-    def _can_be_downloaded(cls, value: Action, info: ValidationInfo) -> Action:
-        if value is Action.EXPORT and info.data.get("tenant") in DOT_SEGMENTS:
+    def _can_be_downloaded(cls, value: OperationKind, info: ValidationInfo) -> OperationKind:
+        if value is OperationKind.EXPORT and info.data.get("tenant") in DOT_SEGMENTS:
             raise PydanticCustomError("export", "is no use for this tenant: no URL of its files can hold its name")
         return value
 
@@ -114,7 +114,7 @@ class OperationBody(
     @classmethod
     def _belongs_to_the_action(cls, value: Any, info: ValidationInfo) -> Any:
         action = info.data.get("action")
-        needed = Action.RUN_NOW if info.field_name == "rate" else Action.RESCHEDULE
+        needed = OperationKind.RUN_NOW if info.field_name == "rate" else OperationKind.RESCHEDULE
         if value and action not in (None, needed):
             raise PydanticCustomError("action", "is for the action {needed} only", {"needed": needed.value})
         return value
@@ -136,7 +136,7 @@ class OperationBody(
     @field_validator("to")
     @classmethod
     def _is_the_one_time_asked_for(cls, value: Any, info: ValidationInfo) -> Any:
-        if info.data.get("action") is not Action.RESCHEDULE or "by" not in info.data:
+        if info.data.get("action") is not OperationKind.RESCHEDULE or "by" not in info.data:
             return value
         if (value is None) is (info.data["by"] is None):
             raise PydanticCustomError("to", "or by is needed for a reschedule, and not both")
@@ -151,7 +151,7 @@ class OperationBody(
 
     def asked(self) -> Asked:
         """The request of the rules."""
-        shift = Shift(by=self.by, to=self.to, spread=self.spread) if self.action is Action.RESCHEDULE else None
+        shift = Shift(by=self.by, to=self.to, spread=self.spread) if self.action is OperationKind.RESCHEDULE else None
         return Asked(
             tenant=self.tenant,
             action=self.action,

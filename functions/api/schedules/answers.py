@@ -96,7 +96,7 @@ class Schedules(TypedDict):
 class Mark(TypedDict):
     """What moved a fire, and why."""
 
-    by: Annotated[str, shapes.one_of(rules.Mover)]
+    by: Annotated[str, shapes.one_of(rules.Shifter)]
     reason: Annotated[str, Field(examples=["spread"])]
 
 

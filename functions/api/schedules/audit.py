@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import POINTER, encode_schedule
 from functions.domain.schedules.state import ScheduleState, Status
@@ -30,16 +30,16 @@ class Watched:
 
 
 def changed(
-    action: Deeds,
+    action: ActionName,
     key: str,
     *,
     caller: str,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
-) -> Deed:
+) -> Action:
     """The deed of a change. key: `{tenant}#{schedule_id}`."""
     tenant, _, schedule_id = key.partition("#")
-    return Deed(action=action, caller=caller, tenant=tenant, subject=schedule_id, before=before, after=after)
+    return Action(action=action, caller=caller, tenant=tenant, subject=schedule_id, before=before, after=after)
 
 
 def told(stored: StoredSchedule | None, state: ScheduleState | None) -> dict[str, Any] | None:

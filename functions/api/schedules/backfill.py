@@ -13,8 +13,8 @@ from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.occurrence import UNBOUND
 from functions.domain.jobs.overlap import Overlap
+from functions.domain.schedules.due_fires import occurrence_job
 from functions.domain.schedules.firing import fires
-from functions.domain.schedules.planning import occurrence_job
 from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.state import Link
 from functions.domain.wheel import Wheel

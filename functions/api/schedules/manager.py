@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.api.admission.gate import OPEN, Entry
+from functions.api.admission.gate import OPEN, AdmissionGate
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import Watched, changed, told
 from functions.api.schedules.backfill import Backfill, extra_job, extra_jobs, range_of
@@ -21,7 +21,7 @@ from functions.api.schedules.standing import (
     standing_of,
     upcoming_of,
 )
-from functions.domain.audit import Deeds
+from functions.domain.audit import ActionName
 from functions.domain.errors import (
     NotPlaced,
 )
@@ -35,7 +35,7 @@ from functions.domain.schedules.changes import activated, stopped, with_a_fire, 
 from functions.domain.schedules.fire_rates import begins_anew, share_of
 from functions.domain.schedules.firing import check_fires
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
-from functions.domain.schedules.preview import Page, Place, Preview, preview
+from functions.domain.schedules.preview import Page, Preview, PreviewPosition, preview
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
@@ -44,7 +44,7 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
 from functions.ports.payloads import PayloadStore
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.caught_up import CaughtUpChanger, Standings
 from functions.services.schedules.changer import Change, Rule, ScheduleChanger
@@ -73,8 +73,8 @@ class ScheduleManager:
     asked: AskedFires
     payloads: PayloadStore
     journal: Journal
-    gate: Entry = OPEN
-    audit: Audit
+    gate: AdmissionGate = OPEN
+    audit: AuditTrail
     limits: Callable[[str], LoadLimits] = unlimited
 
     def put(self, schedule: Schedule, *, caller: str = "") -> tuple[Standing, bool]:
@@ -93,7 +93,9 @@ class ScheduleManager:
             return self._put_in_place(schedule, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
-        stored, state = self._tell(Deeds.SCHEDULE_PUT, schedule.uid, rule, by=self._caught_up.change, caller=caller)
+        stored, state = self._tell(
+            ActionName.SCHEDULE_PUT, schedule.uid, rule, by=self._caught_up.change, caller=caller
+        )
         return self._revived(stored, state), created
 
     def patch(
@@ -107,7 +109,9 @@ class ScheduleManager:
             return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
 
         return self._revived(
-            *self._tell(Deeds.SCHEDULE_PATCH, f"{tenant}#{schedule_id}", rule, by=self._caught_up.change, caller=caller)
+            *self._tell(
+                ActionName.SCHEDULE_PATCH, f"{tenant}#{schedule_id}", rule, by=self._caught_up.change, caller=caller
+            )
         )
 
     def compare(self, schedule: Schedule, *, count: int) -> Difference:
@@ -139,7 +143,9 @@ class ScheduleManager:
             return self._counted(found.schedule, after, stored=found, state=state)
 
         return self._standing(
-            *self._tell(Deeds.SCHEDULE_PAUSE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
+            *self._tell(
+                ActionName.SCHEDULE_PAUSE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller
+            )
         )
 
     def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
@@ -155,7 +161,9 @@ class ScheduleManager:
             return self._counted(schedule, with_a_fire(schedule, after), stored=found, state=state)
 
         return self._revived(
-            *self._tell(Deeds.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
+            *self._tell(
+                ActionName.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller
+            )
         )
 
     def delete(self, tenant: str, schedule_id: str, *, caller: str = "") -> None:
@@ -169,7 +177,7 @@ class ScheduleManager:
             after = stopped(Status.DELETED, before=found.schedule, state=state, now=now)
             return self._counted(found.schedule, after, stored=found, state=state)
 
-        self._tell(Deeds.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
+        self._tell(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
 
     def get(self, tenant: str, schedule_id: str) -> Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
@@ -201,7 +209,7 @@ class ScheduleManager:
         active = [stored.schedule for stored in found if stored.status is Status.ACTIVE]
         return active, found[-1].schedule.schedule_id if has_more and found else None
 
-    def preview(self, tenant: str, schedule_id: str, *, count: int, begins: Place | None = None) -> Page:
+    def preview(self, tenant: str, schedule_id: str, *, count: int, begins: PreviewPosition | None = None) -> Page:
         """The next fires, as they stand, from now on or where the page before has left off."""
         stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
         found = existing(stored, tenant, schedule_id)
@@ -230,7 +238,7 @@ class ScheduleManager:
             self.gate.note(tenant, [now])
         self.journal.count("triggered")
         job_id = str(job_id_of(taken.job))
-        self.audit.note(changed(Deeds.SCHEDULE_TRIGGER, stored.key, caller=caller, after={"job": job_id}))
+        self.audit.note(changed(ActionName.SCHEDULE_TRIGGER, stored.key, caller=caller, after={"job": job_id}))
         return job_id
 
     def backfill(self, tenant: str, schedule_id: str, body: BackfillBody, *, token: str, caller: str = "") -> Backfill:
@@ -276,7 +284,7 @@ class ScheduleManager:
                 "backfill": token,
                 "count": len(jobs),
             }
-            self.audit.note(changed(Deeds.SCHEDULE_BACKFILL, stored.key, caller=caller, after=made))
+            self.audit.note(changed(ActionName.SCHEDULE_BACKFILL, stored.key, caller=caller, after=made))
         return Backfill(
             backfill_id=token,
             count=len(jobs),
@@ -288,7 +296,7 @@ class ScheduleManager:
         )
 
     def _tell(
-        self, action: Deeds, key: str, rule: Rule, *, by: Callable[[str, Rule], Standings], caller: str
+        self, action: ActionName, key: str, rule: Rule, *, by: Callable[[str, Rule], Standings], caller: str
     ) -> Standings:
         """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
 

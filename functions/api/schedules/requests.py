@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
 from functions.api.http.requests import Instant, StrictModel, Tenant, read_instant
 from functions.domain.jobs.overlap import Overlap
-from functions.domain.schedules.preview import Place
+from functions.domain.schedules.preview import PreviewPosition
 from functions.domain.schedules.schedule import SCHEDULE_ID
 
 MAX_NOTE = 500
@@ -74,9 +74,9 @@ class ChangeQuery(TenantQuery):
     count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
 
 
-def _place(value: Any) -> Place:
+def _place(value: Any) -> PreviewPosition:
     found = _GOES_ON.fullmatch(value) if isinstance(value, str) else None
-    return Place(read_instant(found[1]), int(found[2])) if found else Place(read_instant(value))
+    return PreviewPosition(read_instant(found[1]), int(found[2])) if found else PreviewPosition(read_instant(value))
 
 
 class PreviewQuery(TenantQuery):
@@ -85,7 +85,7 @@ class PreviewQuery(TenantQuery):
     count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
     after: (
         Annotated[
-            InstanceOf[Place],
+            InstanceOf[PreviewPosition],
             BeforeValidator(_place),
             WithJsonSchema(
                 {

@@ -11,8 +11,8 @@ from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.schedules.changes import placed_ahead
+from functions.domain.schedules.due_fires import occurrence_job
 from functions.domain.schedules.firing import next_fire
-from functions.domain.schedules.planning import occurrence_job
 from functions.domain.schedules.preview import Page, Preview, preview
 from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.state import Link, ScheduleState, Status

@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from functions.api.http import shapes
-from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS, Standing
+from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS, StageSnapshot
 from functions.api.stage.pulse_answers import PriorityName, Pulse, pulse_body
 from functions.api.targets.answers import Breaker, breaker_body
 from functions.domain.instants import format_instant, from_seconds
@@ -132,7 +132,7 @@ class Health(TypedDict):
     pulse: Pulse
 
 
-def health_body(standing: Standing) -> Health:
+def health_body(standing: StageSnapshot) -> Health:
     """The health of the stage; null is what is not known."""
     health, conditions = standing.health, standing.conditions
     audited_to = from_seconds(standing.audited.bucket) if standing.audited is not None else None

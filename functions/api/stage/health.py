@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from functions.api.stage.pulse import PulseReader, Pulses
-from functions.domain.far_ring.cursor import AuditPosition
+from functions.domain.far_ring.cursor import BucketAuditPosition
 from functions.domain.stage.conditions import Conditions
 from functions.domain.stage.health import Health, health_of
 from functions.domain.targets.breaker import Breaker
@@ -34,12 +34,12 @@ class Plans(TenantPlans, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StageSnapshot:
     """How the stage stands. breakers: the first; breaker_count: of all tenants, about. unserved: tenants by name."""
 
     health: Health
     conditions: Conditions | None
-    audited: AuditPosition | None
+    audited: BucketAuditPosition | None
     everybody: TenantPlan
     unserved: Mapping[str, TenantPlan]
     breakers: Sequence[Breaker]
@@ -62,13 +62,13 @@ class HealthReader:
     plans: Plans
     pulse: PulseReader
 
-    def read(self) -> Standing:
+    def read(self) -> StageSnapshot:
         """How it stands now; what the sweeper knows, as of its last minute."""
         now = self.clock.now()
         conditions, audited = self.shards.conditions(), self.shards.audited()
         everybody = self.plans.of_everybody()
         breakers, count = self.breakers.everywhere(limit=MOST_BREAKERS)
-        return Standing(
+        return StageSnapshot(
             health=health_of(
                 self.shards.standings(range(self.wheel.scan_shards)),
                 now=now,

@@ -13,9 +13,9 @@ from functions.api.http.reading import Request
 from functions.api.http.route import Routes
 from functions.api.targets.answers import breaker_body
 from functions.api.targets.requests import BreakersQuery, ResetBody
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.targets.breaker import CLOSED
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.targets import BreakerStore
 
 routes = Routes("a breaker")
@@ -27,7 +27,7 @@ class BreakerServices:
 
     breaker_store: BreakerStore
     journal: Journal
-    audit: Audit
+    audit: AuditTrail
 
 
 @routes.route("GET /v1/breakers", access=QUERY, query=BreakersQuery, answers={200: "Breakers"}, reads=5)
@@ -53,8 +53,8 @@ def reset_breaker(services: BreakerServices, request: Request) -> Response[str]:
         services.journal.count("breakers_closed")
         services.journal.event("breaker_reset", tenant=body.tenant, destination=body.destination)
     services.audit.note(
-        Deed(
-            action=Deeds.BREAKER_RESET,
+        Action(
+            action=ActionName.BREAKER_RESET,
             caller=request.caller,
             tenant=body.tenant,
             subject=body.destination,

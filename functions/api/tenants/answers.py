@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from functions.api.http import shapes
 from functions.api.http.answers import without_empty
-from functions.api.tenants.manager import TenantStanding, UsageStanding
+from functions.api.tenants.manager import TenantInEffect, UsageReport
 from functions.api.tenants.requests import LIMIT_SCHEMAS
 from functions.domain.instants import format_instant
 from functions.domain.schedules import load
@@ -31,8 +31,8 @@ DeletedRows = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "required": [part.value for part in deletion.Part],
-            "properties": {part.value: {"type": "integer"} for part in deletion.Part},
+            "required": [part.value for part in deletion.DeletionStage],
+            "properties": {part.value: {"type": "integer"} for part in deletion.DeletionStage},
         }
     ),
 ]
@@ -72,7 +72,7 @@ class Load(TypedDict):
 class Deletion(TypedDict):
     """While it is being deleted."""
 
-    part: Annotated[str, shapes.one_of(deletion.Part)] | None
+    part: Annotated[str, shapes.one_of(deletion.DeletionStage)] | None
     """what is being deleted"""
     deleted: DeletedRows
     """rows and objects so far, by parts"""
@@ -169,7 +169,7 @@ class WebhookKeys(TypedDict):
     """the current key first"""
 
 
-def tenant_body(standing: TenantStanding) -> Tenant:
+def tenant_body(standing: TenantInEffect) -> Tenant:
     """A tenant as it stands; what there is not, because it was never changed, is left out."""
     tenant = standing.tenant
     body: Tenant = {
@@ -200,17 +200,17 @@ def _load_body(found: load.Load, allowed: plans.TenantPlan) -> Load:
 def _deletion_body(done: deletion.Deletion) -> Deletion:
     return {
         "part": done.part.value if done.part is not None else None,
-        "deleted": {part.value: done.deleted.get(part.value, 0) for part in deletion.Part},
+        "deleted": {part.value: done.deleted.get(part.value, 0) for part in deletion.DeletionStage},
         "ledger": "ttl" if done.keeps_ledger else "scan",
     }
 
 
-def tenants_body(standings: Sequence[TenantStanding], *, after: str | None) -> Tenants:
+def tenants_body(standings: Sequence[TenantInEffect], *, after: str | None) -> Tenants:
     """A page of a list."""
     return {"tenants": [tenant_body(standing) for standing in standings], "next": after}
 
 
-def usage_body(standing: UsageStanding) -> Usage:
+def usage_body(standing: UsageReport) -> Usage:
     """What a tenant has used; a day on which there was nothing is left out."""
     body: Usage = {
         "tenant": standing.name,
@@ -229,7 +229,7 @@ def _figures_body(used: usage.Usage) -> UsageFigures:
     return cast("UsageFigures", asdict(used))
 
 
-def _cap_body(standing: UsageStanding) -> Cap:
+def _cap_body(standing: UsageReport) -> Cap:
     """What waits for the cap of its rate, and whether its schedules alone fire more than that serves."""
     backlog, rate = standing.backlog, standing.plan.execution_rate
     return {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Protocol
 
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.errors import InvalidInput, TenantBusy
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.job import check_new_tenant, check_tenant
@@ -26,25 +26,25 @@ from functions.domain.tenants.deletion import Deletion
 from functions.domain.tenants.plan import Limits, Tenant, TenantPlan, TenantStatus, encode_tenant
 from functions.domain.tenants.usage import Days, Usage, days_asked
 from functions.ports.clock import Clock
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.tenants import EVERYBODY, DeletionStore, TenantStore, UsageStore
 
 _TRIES = 4
 _THE_STAGE = "the stage"
 
 _TURNS = {
-    TenantStatus.PAUSED: Deeds.TENANT_PAUSE,
-    TenantStatus.DRAINING: Deeds.TENANT_DRAIN,
-    TenantStatus.ACTIVE: Deeds.TENANT_RESUME,
+    TenantStatus.PAUSED: ActionName.TENANT_PAUSE,
+    TenantStatus.DRAINING: ActionName.TENANT_DRAIN,
+    TenantStatus.ACTIVE: ActionName.TENANT_RESUME,
 }
-_STAGE_TURNS = {TenantStatus.PAUSED: Deeds.STAGE_PAUSE, TenantStatus.ACTIVE: Deeds.STAGE_RESUME}
+_STAGE_TURNS = {TenantStatus.PAUSED: ActionName.STAGE_PAUSE, TenantStatus.ACTIVE: ActionName.STAGE_RESUME}
 
 Rule = Callable[[Tenant, datetime], Tenant]
 """How a row changes at an instant; the very row, where nothing does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TenantStanding:
+class TenantInEffect:
     """A tenant as it stands. tenant: what is stored of it. plan: what it may do by that. deletion: how far that is.
 
     load: what its schedules come to, where that was asked for.
@@ -66,7 +66,7 @@ class LoadReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageStanding:
+class UsageReport:
     """What a tenant has used on each of some days on which there was anything, and what its schedules come to now.
 
     backlog: what waits for its cap; None where it has none, or that cannot be known.
@@ -96,26 +96,26 @@ class TenantManager:
     schedules: LoadReader
     journal: Journal
     plans: Mapping[str, Limits]
-    audit: Audit
+    audit: AuditTrail
     backlogs: Callable[[str], Backlog | None] = lambda _: None
 
-    def get(self, name: str) -> TenantStanding:
+    def get(self, name: str) -> TenantInEffect:
         """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
         tenant = self.store.get(check_tenant(name)) or Tenant()
         deletion = self.deletions.get(name) if tenant.status is TenantStatus.DELETING else None
         return replace(self._standing(name, tenant, deletion), load=self.schedules.load(name))
 
-    def page(self, *, after: str, limit: int) -> tuple[list[TenantStanding], str | None]:
+    def page(self, *, after: str, limit: int) -> tuple[list[TenantInEffect], str | None]:
         """Tenants that have a row, in the order of their names; where the next page begins, None at the end."""
         found, has_more = self.store.page(after=after, limit=limit)
         standings = [self._standing(name, tenant) for name, tenant in found.items()]
         return standings, standings[-1].name if has_more and standings else None
 
-    def used(self, name: str, *, first: date | None, last: date | None) -> UsageStanding:
+    def used(self, name: str, *, first: date | None, last: date | None) -> UsageReport:
         """What it has used on each of these days: until today unless it is said. Raises InvalidInput."""
         days = days_asked(first, last, today=self.clock.now().date())
         tenant = self.store.get(check_tenant(name)) or Tenant()
-        return UsageStanding(
+        return UsageReport(
             name=name,
             days=days,
             used=self.usage.days(name, days),
@@ -124,25 +124,25 @@ class TenantManager:
             backlog=self.backlogs(name),
         )
 
-    def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantStanding:
+    def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantInEffect:
         """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
         check_new_tenant(name)
 
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return replaced(name, tenant, values, plans=self.plans, now=now)
 
-        return self._standing(name, self._change(name, rule, action=Deeds.TENANT_PUT, seen=seen, caller=caller))
+        return self._standing(name, self._change(name, rule, action=ActionName.TENANT_PUT, seen=seen, caller=caller))
 
-    def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantStanding:
+    def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantInEffect:
         """Change parts. Raises InvalidInput, TenantDeleted."""
         check_tenant(name)
 
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return patched(name, tenant, patch, plans=self.plans, now=now)
 
-        return self._standing(name, self._change(name, rule, action=Deeds.TENANT_PATCH, seen=seen, caller=caller))
+        return self._standing(name, self._change(name, rule, action=ActionName.TENANT_PATCH, seen=seen, caller=caller))
 
-    def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantStanding:
+    def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantInEffect:
         """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
         check_tenant(name)
 
@@ -151,7 +151,7 @@ class TenantManager:
 
         return self._standing(name, self._change(name, rule, action=_TURNS[status], seen=seen, caller=caller))
 
-    def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantStanding:
+    def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantInEffect:
         """Begin to delete it with all that there is of it; once more, and it goes on as it was begun.
 
         confirm: its id again. keeps_ledger: its ledger rows go by their ttl. Raises InvalidInput, TenantDeleted once it is.
@@ -163,7 +163,7 @@ class TenantManager:
         def rule(tenant: Tenant, now: datetime) -> Tenant:
             return with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
 
-        tenant = self._change(name, rule, action=Deeds.TENANT_DELETE, seen=None, caller=caller)
+        tenant = self._change(name, rule, action=ActionName.TENANT_DELETE, seen=None, caller=caller)
         assert tenant.status_since is not None  # it has this status
         # Behind the change: what dies in between is begun again by whoever asks again.
         deletion = self.deletions.begin(Deletion(tenant=name, since=tenant.status_since, keeps_ledger=keeps_ledger))
@@ -177,7 +177,7 @@ class TenantManager:
 
         return self._change(EVERYBODY, rule, action=_STAGE_TURNS[status], seen=seen, caller=caller)
 
-    def _change(self, name: str, rule: Rule, *, action: Deeds, seen: int | None, caller: str) -> Tenant:
+    def _change(self, name: str, rule: Rule, *, action: ActionName, seen: int | None, caller: str) -> Tenant:
         shown = _THE_STAGE if name == EVERYBODY else f"tenant {name}"
         for _ in range(_TRIES):
             before = self.store.get(name) or Tenant()
@@ -192,12 +192,12 @@ class TenantManager:
                 )
             # Also where nothing has changed: whoever repeats a request may have got no answer, and its line may be lost.
             tenant = "" if name == EVERYBODY else name
-            self.audit.note(Deed(action=action, caller=caller, tenant=tenant, subject=tenant, **told))
+            self.audit.note(Action(action=action, caller=caller, tenant=tenant, subject=tenant, **told))
             return after
         raise TenantBusy(shown)
 
-    def _standing(self, name: str, tenant: Tenant, deletion: Deletion | None = None) -> TenantStanding:
-        return TenantStanding(name=name, tenant=tenant, plan=tenant.plan_among(self.plans), deletion=deletion)
+    def _standing(self, name: str, tenant: Tenant, deletion: Deletion | None = None) -> TenantInEffect:
+        return TenantInEffect(name=name, tenant=tenant, plan=tenant.plan_among(self.plans), deletion=deletion)
 
 
 def _told(tenant: Tenant) -> Any:

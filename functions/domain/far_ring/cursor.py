@@ -26,7 +26,7 @@ class Position(NamedTuple):
     key: str = ""
 
 
-class AuditPosition(NamedTuple):
+class BucketAuditPosition(NamedTuple):
     """Earlier buckets, earlier shards of this bucket, and its rows up to this sort key have been audited."""
 
     bucket: int
@@ -62,13 +62,13 @@ class OwnCursor(NamedTuple):
 class ClassCursor:
     """at: the position for everybody. own: of tenants that are behind, which `at` passes over. turn: whose is next.
 
-    unrung: alarms behind this position that have been passed may not have rung yet; None: all of them have.
+    unhandled: alarms behind this position that have been passed may not have been handled yet; None: all of them have.
     """
 
     at: Position
     own: Mapping[str, OwnCursor] = field(default_factory=dict)
     turn: str = ""
-    unrung: Position | None = None
+    unhandled: Position | None = None
 
     @property
     def oldest_bucket(self) -> int:
@@ -78,9 +78,9 @@ class ClassCursor:
 
     @property
     def _unrung_buckets(self) -> tuple[int, ...]:
-        return () if self.unrung is None else (self.unrung.bucket,)
+        return () if self.unhandled is None else (self.unhandled.bucket,)
 
-    def rung_for(self, tenant: str) -> int:
+    def handled_for(self, tenant: str) -> int:
         """The first bucket of which alarms of a tenant may be to come."""
         return min((self.position_of(tenant).bucket, *self._unrung_buckets))
 
@@ -99,7 +99,7 @@ Cursors = dict[Priority, ClassCursor]
 
 
 @dataclass(frozen=True, slots=True)
-class ShardStanding:
+class ShardProgress:
     """How a shard stands. cursors: as recorded last; scanned_at: when the tick began that did, None where it is not known."""
 
     cursors: Cursors
@@ -119,7 +119,7 @@ def set_back(cursors: Cursors, bucket: int) -> Cursors:
             min(cursor.at, to),
             {tenant: own._replace(at=min(own.at, to)) for tenant, own in cursor.own.items()},
             cursor.turn,
-            cursor.unrung and min(cursor.unrung, to),
+            cursor.unhandled and min(cursor.unhandled, to),
         )
         for priority, cursor in cursors.items()
     }
@@ -141,9 +141,9 @@ def has_passed(cursors: Cursors, bucket: int, key: str) -> bool:
     return Position(bucket, key) <= cursors[priority].position_of(owner_of(key)[0])
 
 
-def rung_for(cursors: Cursors, tenant: str) -> int:
+def handled_for(cursors: Cursors, tenant: str) -> int:
     """The first bucket of which alarms of a tenant may be to come in any class: held or not."""
-    return min(cursor.rung_for(tenant) for cursor in cursors.values())
+    return min(cursor.handled_for(tenant) for cursor in cursors.values())
 
 
 def encode_cursors(cursors: Cursors) -> str:
@@ -183,8 +183,8 @@ def _write_closely(cursor: ClassCursor, priority: Priority) -> dict[str, Any]:
 
 
 def _write_rest(cursor: ClassCursor) -> dict[str, Any]:
-    unrung = {} if cursor.unrung is None else {"unrung": cursor.unrung}
-    return {**({"turn": cursor.turn} if cursor.turn else {}), **unrung}
+    unhandled = {} if cursor.unhandled is None else {"unrung": cursor.unhandled}
+    return {**({"turn": cursor.turn} if cursor.turn else {}), **unhandled}
 
 
 def _read(written: dict[str, Any], priority: Priority) -> ClassCursor:
@@ -199,8 +199,8 @@ def _read(written: dict[str, Any], priority: Priority) -> ClassCursor:
             tenant: OwnCursor(Position(bucket, key), deficit, bool(is_held))
             for tenant, (bucket, key, deficit, is_held) in written["own"].items()
         }
-    unrung = Position(*written["unrung"]) if "unrung" in written else None
-    return ClassCursor(at, own, written.get("turn", ""), unrung)
+    unhandled = Position(*written["unrung"]) if "unrung" in written else None
+    return ClassCursor(at, own, written.get("turn", ""), unhandled)
 
 
 def _cut(key: str, priority: Priority, tenant: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import to_ms
 from functions.domain.jobs.job import Job, Priority
 
@@ -32,9 +32,9 @@ def owned_prefix(priority: Priority, tenant: str) -> str:
     return f"{priority.value}#{tenant}#"
 
 
-def alarm_key(alarm: Alarm) -> str:
+def alarm_key(alarm: ScheduleAlarm) -> str:
     """The key of an alarm row: that of a timer whose identity is the schedule's version."""
-    return key_of(alarm.priority, alarm.tenant, alarm.rings_at, f"{alarm.schedule_id}{VERSION_MARK}{alarm.version}")
+    return key_of(alarm.priority, alarm.tenant, alarm.alarm_at, f"{alarm.schedule_id}{VERSION_MARK}{alarm.version}")
 
 
 def is_alarm_key(key: str) -> bool:

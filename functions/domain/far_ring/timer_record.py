@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from functions.domain.errors import InvalidInput, NewerVersion, Undecodable
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.job import Job, Payload, Precision, Priority, Timer
 from functions.domain.jobs.occurrence import Occurrence
@@ -85,7 +85,7 @@ def decode_timer(record: str, *, tenant: str) -> Timer:
         raise Undecodable(f"not a timer record: {type(error).__name__}") from error
 
 
-def encode_alarm(alarm: Alarm) -> str:
+def encode_alarm(alarm: ScheduleAlarm) -> str:
     """An alarm as a compact JSON record."""
     link = alarm.link
     record: dict[str, Any] = {
@@ -93,7 +93,7 @@ def encode_alarm(alarm: Alarm) -> str:
         "v": alarm.version,
         "h": alarm.shard,
         "c": alarm.priority.value,
-        "d": to_ms(alarm.rings_at),
+        "d": to_ms(alarm.alarm_at),
         "f": to_ms(link.at),
         "n": link.index,
     }
@@ -108,18 +108,18 @@ def encode_alarm(alarm: Alarm) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-def decode_alarm(text: str, *, tenant: str) -> Alarm:
+def decode_alarm(text: str, *, tenant: str) -> ScheduleAlarm:
     """The alarm that `encode_alarm` wrote. Raises Undecodable for anything else."""
     try:
         record = json.loads(text)
         fire_at = from_ms(record["f"])
-        return Alarm(
+        return ScheduleAlarm(
             tenant=tenant,
             schedule_id=record["i"],
             version=record["v"],
             shard=record["h"],
             priority=Priority(record["c"]),
-            rings_at=from_ms(record["d"]),
+            alarm_at=from_ms(record["d"]),
             link=Link(
                 at=fire_at,
                 nominal_at=from_ms(record["m"]) if "m" in record else fire_at,

@@ -40,7 +40,7 @@ _DAY_SECONDS = 86_400
 _HASHES = 1 << 64
 
 
-class Action(StrEnum):
+class OperationKind(StrEnum):
     """What is done to each job."""
 
     CANCEL = "cancel"
@@ -144,7 +144,7 @@ class OwnedDay(NamedTuple):
         return from_seconds((self.day + 1) * _DAY_SECONDS)
 
 
-class Place(NamedTuple):
+class WalkPosition(NamedTuple):
     """How far a walk has come: everything before, and the rows of this bucket up to this key, has been examined."""
 
     day: int
@@ -178,7 +178,7 @@ def stretches(days: Sequence[OwnedDay], wanted: JobFilter, *, wheel: Wheel) -> l
     return found
 
 
-def rest_of(way: Sequence[Stretch], place: Place | None) -> list[tuple[Stretch, str]]:
+def rest_of(way: Sequence[Stretch], place: WalkPosition | None) -> list[tuple[Stretch, str]]:
     """What is left of a way behind a place, each stretch with the key to go on behind in its first bucket."""
     if place is None:
         return [(stretch, "") for stretch in way]
@@ -193,7 +193,7 @@ def rest_of(way: Sequence[Stretch], place: Place | None) -> list[tuple[Stretch, 
     return left
 
 
-def share_done(way: Sequence[Stretch], place: Place | None) -> float:
+def share_done(way: Sequence[Stretch], place: WalkPosition | None) -> float:
     """How much of a way lies behind a place, from 0 to 1."""
     total = sum(stretch.end - stretch.first for stretch in way)
     left = sum(stretch.end - stretch.first for stretch, _ in rest_of(way, place))
@@ -217,7 +217,7 @@ class Progress:
     failures: turns in a row that ended in an error.
     """
 
-    place: Place | None = None
+    place: WalkPosition | None = None
     share: float = 0.0
     examined: int = 0
     matched: int = 0
@@ -254,7 +254,7 @@ class Operation:
     """
 
     operation_id: str
-    action: Action
+    action: OperationKind
     wanted: JobFilter
     caller: str
     created_at: datetime

@@ -13,13 +13,13 @@ from typing import Any
 from functions.domain.errors import InvalidInput, Undecodable
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.operations.operation import (
-    Action,
     Example,
     JobFilter,
     Operation,
-    Place,
+    OperationKind,
     Progress,
     Shift,
+    WalkPosition,
 )
 
 _STORED_RATE = 50.0
@@ -79,7 +79,7 @@ def decode_operation(record: OperationRecord, *, tenant: str, operation_id: str)
         asked, given = json.loads(record.asked), json.loads(record.progress)
         return Operation(
             operation_id=operation_id,
-            action=Action(asked["action"]),
+            action=OperationKind(asked["action"]),
             wanted=JobFilter(
                 tenant=tenant,
                 due_from=from_ms(asked["due_from"]),
@@ -110,7 +110,7 @@ def _shift(asked: dict[str, Any]) -> Shift | None:
 
 def _progress(given: dict[str, Any]) -> Progress:
     return Progress(
-        place=Place(*given["place"]) if "place" in given else None,
+        place=WalkPosition(*given["place"]) if "place" in given else None,
         share=given.get("share", 0.0),
         examined=given.get("examined", 0),
         matched=given.get("matched", 0),

@@ -10,7 +10,7 @@ from datetime import datetime
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.lifecycle import State
-from functions.domain.operations.operation import Action, Operation
+from functions.domain.operations.operation import Operation, OperationKind
 
 
 def is_meant(operation: Operation, timer: Timer, *, written_at: datetime | None, now: datetime) -> bool:
@@ -31,13 +31,13 @@ def waits(operation: Operation, timer: Timer, row: LedgerRow | None) -> bool:
         return True
     if row.is_settled:
         return False
-    if operation.action is Action.CANCEL:
+    if operation.action is OperationKind.CANCEL:
         # By any row of it: a retry that waits in the ready queue has none of its own. One that runs is asked once.
         return not (row.state is State.RUNNING and row.cancel_requested)
     if row.state is State.RUNNING:
         return False
     # The row of what it waits for now may be one that was written since: it is exported by an older one.
-    return _is_last(timer, row) or (operation.action is Action.EXPORT and operation.is_older(row.updated_at))
+    return _is_last(timer, row) or (operation.action is OperationKind.EXPORT and operation.is_older(row.updated_at))
 
 
 def has_more_rows(row: LedgerRow | None) -> bool:

@@ -11,8 +11,8 @@ from itertools import islice, takewhile
 
 from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.instants import MILLISECOND
+from functions.domain.schedules.due_fires import first_link
 from functions.domain.schedules.firing import fires, next_fire
-from functions.domain.schedules.planning import first_link
 from functions.domain.schedules.rrules import counted
 from functions.domain.schedules.schedule import RecurrenceRule, Schedule
 from functions.domain.schedules.shifts import course_of

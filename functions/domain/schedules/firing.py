@@ -15,7 +15,7 @@ from functions.domain.instants import EPOCH, LATEST, format_instant, from_ms, to
 from functions.domain.schedules.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
 from functions.domain.schedules.nominal_times import nominals
 from functions.domain.schedules.schedule import At, Every, Fire, Poisson, Schedule
-from functions.domain.schedules.shifts import Course, Move, course_of
+from functions.domain.schedules.shifts import Course, Shift, course_of
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.validation import check_sense, name_of
 from functions.domain.schedules.zones import Nominal
@@ -34,7 +34,7 @@ MOST_GATHERED = 100
 _MICROSECOND = timedelta(microseconds=1)
 
 
-_Waiting = tuple[datetime, int, int, Move]
+_Waiting = tuple[datetime, int, int, Shift]
 """By instant, then by how many things moved it, then by nominal time."""
 
 
@@ -46,7 +46,7 @@ class Gathered(NamedTuple):
     """A fire, and the nominal times that became it, the one that was moved least first."""
 
     fire: Fire
-    moves: tuple[Move, ...]
+    moves: tuple[Shift, ...]
 
 
 def fires(schedule: Schedule, *, after: datetime, budget: Budget | None = None) -> Iterator[Fire]:
@@ -157,7 +157,7 @@ def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Ga
 
 def _moves(
     course: Course, source: _Source, *, since: datetime, budget: Budget
-) -> Iterator[tuple[Move | None, datetime]]:
+) -> Iterator[tuple[Shift | None, datetime]]:
     """Each nominal time as it was moved, None for a dropped one, with the instant before which none that follow go."""
     end, steps = course.ends_at, _steps_of_a_look(course)
     last_at, gathered_count = since, 0
@@ -195,7 +195,7 @@ def _steps_of_a_look(course: Course) -> int:
     return sets + STEPS_OF_AN_EVENT if isinstance(course.schedule.rule, Poisson) else sets + STEPS_OF_A_LOOK_AT_HOURS
 
 
-def _in_order(moves: Iterable[tuple[Move | None, datetime]]) -> Iterator[Gathered]:
+def _in_order(moves: Iterable[tuple[Shift | None, datetime]]) -> Iterator[Gathered]:
     """The fires by instant: one is held back until nothing that follows can come before it, or join it."""
     waiting: list[_Waiting] = []
     numbers = count()
@@ -215,7 +215,7 @@ def _first_of(waiting: list[_Waiting]) -> Gathered:
     return _gathered(moves)
 
 
-def _gathered(moves: Sequence[Move]) -> Gathered:
+def _gathered(moves: Sequence[Shift]) -> Gathered:
     move = moves[0]
     fire = Fire(at=move.at, nominal_at=move.nominal.at, moved_by=move.moved_by, merged_count=len(moves) - 1)
     return Gathered(fire, tuple(moves))

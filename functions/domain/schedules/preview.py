@@ -12,18 +12,18 @@ from functions.domain.errors import TooCostly
 from functions.domain.instants import MILLISECOND, format_instant
 from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import MOST_GATHERED, Gathered, gather
-from functions.domain.schedules.schedule import Fire, Fold, Gap, Mover, Schedule
-from functions.domain.schedules.shifts import Move, course_of, jitter_of, spread_of
+from functions.domain.schedules.schedule import Fire, Fold, Gap, Schedule, Shifter
+from functions.domain.schedules.shifts import Shift, course_of, jitter_of, spread_of
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import Nominal, instants_of, local_of, zone_of
 
-Mark = tuple[Mover, str]
+Mark = tuple[Shifter, str]
 
 _MICROSECOND = timedelta(microseconds=1)
 _GATHERED_FROM = {
-    Mover.WINDOW: "the closed hours",
-    Mover.CALENDAR: "excluded dates",
-    Mover.GAP: "the hours that the clock skips",
+    Shifter.WINDOW: "the closed hours",
+    Shifter.CALENDAR: "excluded dates",
+    Shifter.GAP: "the hours that the clock skips",
 }
 
 
@@ -42,7 +42,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PreviewPosition:
     """An instant behind which a preview goes on. fired: how many fires there are up to it, of a schedule that has a last run."""
 
     after: datetime
@@ -56,7 +56,7 @@ class Page(NamedTuple):
     """Some of the next fires. goes_on: where there may be more; None where there are none."""
 
     previews: list[Preview]
-    goes_on: Place | None
+    goes_on: PreviewPosition | None
 
 
 def preview(schedule: Schedule, *, after: datetime, count: int, index: int = 0, budget: Budget | None = None) -> Page:
@@ -77,7 +77,7 @@ def preview(schedule: Schedule, *, after: datetime, count: int, index: int = 0, 
         is_cut = True
     goes_on = bool(found) and (is_cut or len(found) == count) and len(found) != left
     fired = None if left is None else index + len(found)
-    return Page(found, Place(found[-1].fire.at, fired) if goes_on else None)
+    return Page(found, PreviewPosition(found[-1].fire.at, fired) if goes_on else None)
 
 
 def explain(schedule: Schedule, fire: Fire) -> list[str]:
@@ -102,7 +102,7 @@ def _previewed(schedule: Schedule, gathered: Gathered) -> Preview:
     )
 
 
-def _marks(schedule: Schedule, moves: Sequence[Move]) -> tuple[Mark, ...]:
+def _marks(schedule: Schedule, moves: Sequence[Shift]) -> tuple[Mark, ...]:
     """One for each thing that moved the fire, or brought others to it."""
     reasons = {mover: [_reason(schedule, moves[0], mover)] for mover in (moves[0].moved_by if moves else ())}
     if len(moves) > 1:
@@ -115,37 +115,37 @@ def _marks(schedule: Schedule, moves: Sequence[Move]) -> tuple[Mark, ...]:
     return tuple((mover, "; ".join(texts)) for mover, texts in reasons.items())
 
 
-def _gatherer_of(move: Move) -> Mover | None:
+def _gatherer_of(move: Shift) -> Shifter | None:
     return next((mover for mover in _GATHERED_FROM if mover in move.moved_by), None)
 
 
-def _reason(schedule: Schedule, move: Move, mover: Mover) -> str:
+def _reason(schedule: Schedule, move: Shift, mover: Shifter) -> str:
     zone = zone_of(schedule.timezone)
     landed = local_of(move.landed.at, zone)
     match mover:
-        case Mover.GAP:
+        case Shifter.GAP:
             local = move.landed.local or landed
             return f"{_clock(local)} does not exist on {local.date()} in {zone.key}: the first valid time after it"
-        case Mover.FOLD:
+        case Shifter.FOLD:
             first = instants_of(landed, zone, gap=Gap.NEXT_VALID, fold=Fold.FIRST)[0].at
             which = "first" if move.landed.at == first else "second"
             return f"{_clock(landed)} comes twice on {landed.date()} in {zone.key}: the {which} time"
-        case Mover.CALENDAR:
+        case Shifter.CALENDAR:
             day = (move.nominal.local or local_of(move.nominal.at, zone)).date()
             reason = why_excluded(schedule.calendar, day) if schedule.calendar is not None else None
             return f"moved from {day}, {reason}" if reason else f"moved from {day}"
-        case Mover.WINDOW:
+        case Shifter.WINDOW:
             return f"moved from {landed.date()} {_clock(landed)}, outside its windows, into the next opening"
-        case Mover.SPREAD:
+        case Shifter.SPREAD:
             return f"+{_words(spread_of(schedule))} by its spread of {_words(schedule.spread)}" + _turned(
                 schedule, move
             )
-        case Mover.JITTER:
+        case Shifter.JITTER:
             jitter = jitter_of(schedule, move.nominal.at)
             return f"+{_words(jitter)} by its jitter of {_words(schedule.jitter)}" + _turned(schedule, move)
 
 
-def _turned(schedule: Schedule, move: Move) -> str:
+def _turned(schedule: Schedule, move: Shift) -> str:
     """For a delay that would have led out of the opening."""
     delay = move.at - move.landed.at
     asked = spread_of(schedule) + (jitter_of(schedule, move.nominal.at) if schedule.jitter else timedelta(0))

@@ -348,11 +348,11 @@ class Fire:
 
     at: datetime
     nominal_at: datetime
-    moved_by: tuple[Mover, ...] = ()
+    moved_by: tuple[Shifter, ...] = ()
     merged_count: int = 0
 
 
-class Mover(StrEnum):
+class Shifter(StrEnum):
     """What makes a fire differ from what its rule says."""
 
     GAP = "gap"

@@ -15,7 +15,7 @@ import xxhash
 from functions.domain.instants import LATEST, MILLISECOND, SECOND, to_ms
 from functions.domain.schedules.calendars import HOLIDAYS_END, MAX_ROLL_DAYS, rolled, why_excluded
 from functions.domain.schedules.nominal_times import clock_policy
-from functions.domain.schedules.schedule import Calendar, Every, Fold, Gap, Mover, Poisson, Roll, Schedule, WindowMode
+from functions.domain.schedules.schedule import Calendar, Every, Fold, Gap, Poisson, Roll, Schedule, Shifter, WindowMode
 from functions.domain.schedules.week import times_of_week
 from functions.domain.schedules.windows import REACH, OpenHours, Opening, open_hours
 from functions.domain.schedules.zones import Nominal, instants_of, local_of, next_change, zone_of
@@ -29,7 +29,7 @@ _TRIES = 3
 """A gap at midnight can move a fire onto an excluded date again."""
 
 
-class Move(NamedTuple):
+class Shift(NamedTuple):
     """A nominal time that becomes a fire at `at`, and what moved it there.
 
     landed: the nominal time itself, or the one of another date in its place.
@@ -38,7 +38,7 @@ class Move(NamedTuple):
     at: datetime
     nominal: Nominal
     landed: Nominal
-    moved_by: tuple[Mover, ...]
+    moved_by: tuple[Shifter, ...]
 
 
 def spread_of(schedule: Schedule) -> timedelta:
@@ -69,28 +69,28 @@ class Course:
     hours: OpenHours | None
     spread: timedelta
 
-    def move(self, nominal: Nominal) -> Move | None:
+    def move(self, nominal: Nominal) -> Shift | None:
         """Where a nominal time goes; None when it is dropped."""
         if self.hours is None:
             delay, delayed_by = self._delay(nominal.at)
             moved_by = (nominal.mover, *delayed_by) if nominal.mover else delayed_by
-            return Move(nominal.at + delay, nominal, nominal, moved_by)
+            return Shift(nominal.at + delay, nominal, nominal, moved_by)
         landed = self._landed(nominal)
         if landed is None:
             return None
         moved_by = (landed.mover,) if landed.mover else ()
         if landed is not nominal:
-            moved_by = (*moved_by, Mover.CALENDAR)
+            moved_by = (*moved_by, Shifter.CALENDAR)
         delay, delayed_by = self._delay(nominal.at)
         end = self.hours.end_of(landed.at, limit=landed.at + delay + MILLISECOND)
         if end is not None:
             # What would lead out of the opening begins again at the fire's own place in it.
             delay %= end - landed.at
-            return Move(landed.at + delay, nominal, landed, (*moved_by, *delayed_by) if delay else moved_by)
+            return Shift(landed.at + delay, nominal, landed, (*moved_by, *delayed_by) if delay else moved_by)
         opening = self.hours.next_after(landed.at) if self.schedule.mode is WindowMode.DEFER else None
         if opening is None:
             return None
-        return Move(self._place_in(opening, nominal.at), nominal, landed, (*moved_by, Mover.WINDOW))
+        return Shift(self._place_in(opening, nominal.at), nominal, landed, (*moved_by, Shifter.WINDOW))
 
     def looks_back_to(self, after: datetime) -> datetime:
         """No nominal time before it becomes a fire after `after`."""
@@ -117,7 +117,7 @@ class Course:
         """An instant before which no nominal time behind this one goes."""
         if self.hours is None:
             # Only the local times of one gap share an instant: what comes behind any other is later.
-            is_last = nominal.mover is not Mover.GAP and not self._is_poisson
+            is_last = nominal.mover is not Shifter.GAP and not self._is_poisson
             return nominal.at + self.spread + (_MICROSECOND if is_last else timedelta(0))
         calendar = self._rolling_calendar
         if calendar is None or calendar.roll is not Roll.BEFORE:
@@ -187,9 +187,9 @@ class Course:
         # For events that belong to no date an excluded one is closed, like the time outside the windows.
         return None if self._is_poisson else self.schedule.calendar
 
-    def _delay(self, nominal_at: datetime) -> tuple[timedelta, tuple[Mover, ...]]:
+    def _delay(self, nominal_at: datetime) -> tuple[timedelta, tuple[Shifter, ...]]:
         jitter = jitter_of(self.schedule, nominal_at) if self.schedule.jitter else _ZERO
-        movers = ((Mover.SPREAD, self.spread), (Mover.JITTER, jitter))
+        movers = ((Shifter.SPREAD, self.spread), (Shifter.JITTER, jitter))
         return self.spread + jitter, tuple(mover for mover, delay in movers if delay)
 
     def _landed(self, nominal: Nominal) -> Nominal | None:

@@ -82,7 +82,7 @@ class Cut:
 class ScheduleState:
     """The state row of a schedule.
 
-    born: the version that it was created with. link: None when nothing follows. rings_at: when the alarm row of the
+    born: the version that it was created with. link: None when nothing follows. alarm_at: when the alarm row of the
     link rings. fire_count: of those placed; recent: the last of them, one at least. holder: id of the run that has the
     slot, since holder_since; waiting: of the fire that is buffered. failures: identities of the runs that failed since the last success. skips: how many fires did not run, by reason.
     asides: how often its chain was set aside lately, because its next fire takes too much to find; last at aside_at.
@@ -96,7 +96,7 @@ class ScheduleState:
     note: str = ""
     cuts: tuple[Cut, ...] = ()
     link: Link | None = None
-    rings_at: datetime | None = None
+    alarm_at: datetime | None = None
     fire_count: int = 0
     recent: tuple[datetime, ...] = ()
     holder: str = ""
@@ -166,7 +166,7 @@ def changed(
         note=note,
         cuts=(*state.cuts, Cut(version, since))[-MOST_CUTS:],
         link=None,
-        rings_at=None,
+        alarm_at=None,
         fire_count=max(0, state.fire_count - dropped_count),
         recent=tuple(fire_at for fire_at in state.recent if fire_at <= since),
         failures=frozenset(),

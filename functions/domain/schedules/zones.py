@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import LATEST, SECOND
-from functions.domain.schedules.schedule import Fold, Gap, Mover
+from functions.domain.schedules.schedule import Fold, Gap, Shifter
 from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 
 _DAY = timedelta(days=1)
@@ -45,7 +45,7 @@ class Nominal(NamedTuple):
 
     at: datetime
     local: datetime | None = None
-    mover: Mover | None = None
+    mover: Shifter | None = None
 
 
 @lru_cache(maxsize=1)
@@ -114,9 +114,9 @@ def instants_of(local: datetime, zone: ZoneInfo, *, gap: Gap, fold: Fold) -> tup
     if before == after:
         return (Nominal((local - before).replace(tzinfo=UTC), local),)
     if before < after:
-        return () if gap is Gap.SKIP else (Nominal(_change(aware, before=before, after=after), local, Mover.GAP),)
-    first = Nominal((local - before).replace(tzinfo=UTC), local, Mover.FOLD)
-    second = Nominal((local - after).replace(tzinfo=UTC), local, Mover.FOLD)
+        return () if gap is Gap.SKIP else (Nominal(_change(aware, before=before, after=after), local, Shifter.GAP),)
+    first = Nominal((local - before).replace(tzinfo=UTC), local, Shifter.FOLD)
+    second = Nominal((local - after).replace(tzinfo=UTC), local, Shifter.FOLD)
     return {Fold.FIRST: (first,), Fold.SECOND: (second,), Fold.BOTH: (first, second)}[fold]
 
 

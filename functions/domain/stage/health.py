@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from functions.domain.far_ring.cursor import AuditPosition, OwnCursor, ShardStanding, oldest_bucket
+from functions.domain.far_ring.cursor import BucketAuditPosition, OwnCursor, ShardProgress, oldest_bucket
 from functions.domain.instants import format_instant, from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
@@ -90,12 +90,12 @@ class Health:
 
 
 def health_of(
-    standings: Mapping[int, ShardStanding],
+    standings: Mapping[int, ShardProgress],
     *,
     now: datetime,
     shards: int,
     conditions: Conditions | None,
-    audited: AuditPosition | None,
+    audited: BucketAuditPosition | None,
     everybody: TenantPlan,
 ) -> Health:
     """standings: of the shards that have ever been scanned. conditions, audited: None where there were none yet.
@@ -129,13 +129,13 @@ def health_of(
     )
 
 
-def _class_health(priority: Priority, standings: Mapping[int, ShardStanding], *, now: datetime) -> ClassHealth:
+def _class_health(priority: Priority, standings: Mapping[int, ShardProgress], *, now: datetime) -> ClassHealth:
     buckets = [standing.cursors[priority].oldest_bucket for standing in standings.values()]
     oldest_at = from_seconds(min(buckets)) if buckets else None
     return ClassHealth(priority=priority, oldest_bucket_at=oldest_at, age=_age(oldest_at, now=now))
 
 
-def _shard_health(shard: int, standing: ShardStanding, *, now: datetime) -> ShardHealth:
+def _shard_health(shard: int, standing: ShardProgress, *, now: datetime) -> ShardHealth:
     oldest_at = from_seconds(oldest_bucket(standing.cursors))
     own = [(name, cursor) for of_class in standing.cursors.values() for name, cursor in of_class.own.items()]
     return ShardHealth(
@@ -159,7 +159,7 @@ def _worst(each: Sequence[ShardHealth]) -> tuple[ShardHealth, ...]:
     return tuple(sorted(undone, key=lambda shard: (-shard.age, -shard.behind.count, shard.shard))[:MOST_WORST])
 
 
-def _is_scanned(standing: ShardStanding | None, *, now: datetime) -> bool:
+def _is_scanned(standing: ShardProgress | None, *, now: datetime) -> bool:
     if standing is None or standing.scanned_at is None:
         return False
     return now - standing.scanned_at <= UNSCANNED_AFTER
@@ -203,7 +203,7 @@ def _why_unscanned(unscanned: Sequence[int], *, shards: int) -> list[str]:
     ]
 
 
-def _why_audit(audited: AuditPosition | None, *, now: datetime) -> list[str]:
+def _why_audit(audited: BucketAuditPosition | None, *, now: datetime) -> list[str]:
     age = now - from_seconds(audited.bucket) if audited is not None else timedelta(0)
     return [f"the audit is {_spoken(age)} behind"] if age > AUDIT_BEHIND_AFTER else []
 

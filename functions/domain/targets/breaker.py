@@ -46,7 +46,7 @@ class BreakerState(StrEnum):
     HALF_OPEN = "half_open"
 
 
-class Health(StrEnum):
+class Signal(StrEnum):
     """What the outcome of a call says about its destination."""
 
     WORKS = "works"
@@ -54,11 +54,11 @@ class Health(StrEnum):
     UNKNOWN = "unknown"
 
 
-def health_of_failure(error_class: str, *, is_its_own: bool) -> Health:
+def health_of_failure(error_class: str, *, is_its_own: bool) -> Signal:
     """What a failure says. is_its_own: the destination answered, and refused just this job."""
     if error_class in UNREACHED:
-        return Health.UNKNOWN
-    return Health.WORKS if is_its_own else Health.FAILS
+        return Signal.UNKNOWN
+    return Signal.WORKS if is_its_own else Signal.FAILS
 
 
 class Slice(NamedTuple):
@@ -70,13 +70,13 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RecentCalls:
     """The calls of a destination in the last minute, as one process has seen them. in_a_row: failures since a success."""
 
     slices: tuple[Slice, ...] = ()
     in_a_row: int = 0
 
-    def with_call(self, *, failed: bool, at: float) -> Window:
+    def with_call(self, *, failed: bool, at: float) -> RecentCalls:
         """The window after one more call. at: seconds of a monotonic clock, never less than before."""
         number = int(at // SLICE_SECONDS)
         kept = tuple(part for part in self.slices if part.number > number - WINDOW_SECONDS // SLICE_SECONDS)
@@ -84,7 +84,7 @@ class Window:
         in_a_row = (self.in_a_row if kept else 0) + 1 if failed else 0
         last = kept[-1] if kept and kept[-1].number == number else Slice(number, 0, 0)
         earlier = kept[:-1] if kept and kept[-1].number == number else kept
-        return Window((*earlier, Slice(number, last.calls + 1, last.failures + failed)), in_a_row)
+        return RecentCalls((*earlier, Slice(number, last.calls + 1, last.failures + failed)), in_a_row)
 
     @property
     def trips(self) -> bool:

@@ -27,7 +27,7 @@ _LONGEST_RETRY_AFTER = 64
 _SECONDS = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
-class Verdict(StrEnum):
+class AnswerMeaning(StrEnum):
     """What a status says. REFUSAL: the same request would be refused again. REDIRECT: it asks for another address."""
 
     SUCCESS = "success"
@@ -41,26 +41,26 @@ class Verdict(StrEnum):
 class Judgement:
     """retry_after: no attempt before this is of any use, says the target; None when it says nothing usable."""
 
-    verdict: Verdict
+    verdict: AnswerMeaning
     retry_after: timedelta | None = None
 
 
 def judge(status: int, retry_after: str | None, *, options: TargetOptions, now: datetime) -> Judgement:
     """What a status means under the options of its job. retry_after: the header of that name."""
     if status in options.success_codes:
-        return Judgement(Verdict.SUCCESS)
+        return Judgement(AnswerMeaning.SUCCESS)
     if not options.success_codes and status == ACCEPTED:
-        return Judgement(Verdict.PENDING)
+        return Judgement(AnswerMeaning.PENDING)
     if not options.success_codes and 200 <= status < 300:  # noqa: PLR2004
-        return Judgement(Verdict.SUCCESS)
+        return Judgement(AnswerMeaning.SUCCESS)
     if 300 <= status < 400:  # noqa: PLR2004
-        return Judgement(Verdict.REDIRECT)
+        return Judgement(AnswerMeaning.REDIRECT)
     is_refused = 200 <= status < 500 and status not in _TRIED_AGAIN  # noqa: PLR2004
     if is_refused and status not in options.retry_codes:
-        return Judgement(Verdict.REFUSAL)
+        return Judgement(AnswerMeaning.REFUSAL)
     if retry_after is None or status not in (_TOO_MANY_REQUESTS, _UNAVAILABLE):
-        return Judgement(Verdict.TRY_AGAIN)
-    return Judgement(Verdict.TRY_AGAIN, parse_retry_after(retry_after, now=now))
+        return Judgement(AnswerMeaning.TRY_AGAIN)
+    return Judgement(AnswerMeaning.TRY_AGAIN, parse_retry_after(retry_after, now=now))
 
 
 def parse_retry_after(text: str, *, now: datetime) -> timedelta | None:

@@ -18,7 +18,7 @@ from functions.domain.instants import from_ms, to_ms
 from functions.domain.tenants.changes import EFFECTIVE_AFTER
 
 
-class Part(StrEnum):
+class DeletionStage(StrEnum):
     """What there is of a tenant, in the order in which it is deleted.
 
     operations: the open ones. timers: far rows of jobs. schedules: with their states and alarm rows. states: of schedules
@@ -48,7 +48,7 @@ class Deletion:
     tenant: str
     since: datetime
     keeps_ledger: bool = False
-    part: Part | None = Part.OPERATIONS
+    part: DeletionStage | None = DeletionStage.OPERATIONS
     after: str = ""
     deleted: Mapping[str, int] = field(default_factory=dict[str, int])
     owner: str = ""
@@ -60,7 +60,7 @@ class Deletion:
         counts = {**self.deleted, self.part.value: self.deleted.get(self.part.value, 0) + deleted}
         if after is not None:
             return replace(self, after=after, deleted=counts)
-        parts = [part for part in Part if part is not Part.LEDGER or not self.keeps_ledger]
+        parts = [part for part in DeletionStage if part is not DeletionStage.LEDGER or not self.keeps_ledger]
         following = parts[parts.index(self.part) + 1 :]
         return replace(self, part=following[0] if following else None, after="", deleted=counts)
 
@@ -90,7 +90,7 @@ def decode_deletion(text: str, *, tenant: str) -> Deletion:
             tenant=tenant,
             since=from_ms(said["since"]),
             keeps_ledger=said["keeps_ledger"],
-            part=Part(said["part"]) if said["part"] is not None else None,
+            part=DeletionStage(said["part"]) if said["part"] is not None else None,
             after=said["after"],
             deleted=said["deleted"],
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.errors import ClockSkewed, NotPlaced
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.jobs.job import Timer
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
@@ -65,13 +65,13 @@ class Placer:
                 break
         return [placed[index] for index in range(len(timers))]
 
-    def place_alarms(self, alarms: Sequence[Alarm]) -> list[bool]:
+    def place_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[bool]:
         """Write alarms into the far ring, once; whether each is sure to be met by the scanner.
 
         One that is not may stand behind it: its fire is to be placed instead, or it is to ring later.
         """
         now = self.clock.now()
-        far = [alarm for alarm in alarms if self.wheel.place(alarm.rings_at, now=now) is Ring.FAR]
+        far = [alarm for alarm in alarms if self.wheel.place(alarm.alarm_at, now=now) is Ring.FAR]
         if not far or self._is_skewed():
             return [False] * len(alarms)
         unwritten = {id(alarm) for alarm in self.timers.put_alarms(far)}
@@ -79,7 +79,7 @@ class Placer:
         safe = {
             id(alarm)
             for alarm in far
-            if id(alarm) not in unwritten and not is_skewed and finished <= self.wheel.closes_at(alarm.rings_at)
+            if id(alarm) not in unwritten and not is_skewed and finished <= self.wheel.closes_at(alarm.alarm_at)
         }
         return [id(alarm) in safe for alarm in alarms]
 

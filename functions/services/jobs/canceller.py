@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from functions.domain.audit import Deed, Deeds
+from functions.domain.audit import Action, ActionName
 from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job_id import JobId
@@ -16,7 +16,7 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied, Cancelled, Ledger
 from functions.ports.payloads import PayloadStore
-from functions.ports.recorder import Audit
+from functions.ports.recorder import AuditTrail
 from functions.ports.timers import StoredTimer, TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
@@ -36,7 +36,7 @@ class Canceller:
     placer: Placer
     ends: Ends
     token: Callable[[], str]
-    audit: Audit
+    audit: AuditTrail
 
     def cancel(self, job_id: JobId, *, caller: str = "") -> bool:
         """True when the job will not run. False when it is running: it is asked not to be tried again.
@@ -46,8 +46,8 @@ class Canceller:
         cancelled = self._write_tombstone(job_id) if job_id.is_ledgered else self._delete(job_id)
         state = State.CANCELLED.value if cancelled else "cancel_requested"
         self.audit.note(
-            Deed(
-                action=Deeds.JOB_CANCEL,
+            Action(
+                action=ActionName.JOB_CANCEL,
                 caller=caller,
                 tenant=job_id.tenant,
                 subject=str(job_id),

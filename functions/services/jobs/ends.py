@@ -33,7 +33,7 @@ from functions.domain.tenants.usage import Usage
 from functions.ports.clock import Clock
 from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.ledger import Applied, Cancelled, Ledger, Refused
-from functions.ports.recorder import Audit, Journal, PendingCounter, PulseCounter, UsageCounter
+from functions.ports.recorder import AuditTrail, Journal, PendingCounter, PulseCounter, UsageCounter
 from functions.ports.targets import Failed
 from functions.services.schedules.run_ends import RunEnds
 from functions.services.schedules.stops import Stops
@@ -57,7 +57,7 @@ class Ends:
     usage: UsageCounter
     pending: PendingCounter
     pulse: PulseCounter
-    audit: Audit
+    audit: AuditTrail
 
     def succeeded(self, timer: Timer, *, began_at: datetime | None) -> None:
         """Its target has taken it. began_at: when the attempt began, where that is known."""

@@ -14,7 +14,7 @@ ERROR_CLASS = "undecodable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class ForeignMessages:
     """Keeps foreign messages, for whoever receives one."""
 
     dead_letters: DeadLetters

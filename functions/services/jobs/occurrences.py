@@ -42,7 +42,7 @@ _WHY_SKIPPED = {
 """By what the slot says."""
 
 
-class Admission(Enum):
+class FireDecision(Enum):
     """What becomes of an occurrence before its first claim."""
 
     MAY_RUN = auto()
@@ -64,7 +64,7 @@ class Occurrences:
     journal: Journal
     token: Callable[[], str]
 
-    def admit(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> Admission:
+    def admit(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> FireDecision:
         """Whether an occurrence may be claimed for the first time, at its time or after.
 
         is_closed: its tenant was closed before its fire time.
@@ -80,22 +80,22 @@ class Occurrences:
         if is_closed:
             return self._skip(timer, SkipReason.DRAINING, "its tenant is being closed")
         if occurrence.overlap is Overlap.ALLOW:
-            return Admission.MAY_RUN
+            return FireDecision.MAY_RUN
         return self._take_slot(timer, occurrence, key, state)
 
     def _leave_to_later_version(
         self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState
-    ) -> Admission:
+    ) -> FireDecision:
         """Dropped without a trace: a later version may decide the same fire, and under the same name it must run."""
         if occurrence.version <= UNBOUND:
             # None decides it: it was asked of a schedule that has been deleted. What has begun comes to its end.
             if timer.job.is_ledgered:
                 answer = self.ledger.skip(timer, reason=_DELETED, owner=self.token(), now=self.clock.now())
                 if isinstance(answer, Refused):
-                    return Admission.MAY_RUN
+                    return FireDecision.MAY_RUN
             # A schedule of its name that there may be by now is not to count it.
             self.ends.skipped(timer, _DELETED)
-            return Admission.IS_OVER
+            return FireDecision.IS_OVER
         row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
         has_begun = row is not None and not row.is_settled and row.state is not State.SCHEDULED
         has_place = _is_same(state.holder, timer) or _is_same(state.waiting, timer)
@@ -104,7 +104,7 @@ class Occurrences:
             # Admitted before the change. Nobody else comes to its end, and a slot would wait for that.
             return self._skip(timer, SkipReason.REPLACED, "its schedule has changed")
         self.journal.event("stale_fire_dropped", job_id=str(job_id_of(timer.job)))
-        return Admission.IS_OVER
+        return FireDecision.IS_OVER
 
     def _may_be_decided_again(self, key: str, fire_at: datetime) -> bool:
         stored, state = self.schedules.get(key)
@@ -120,37 +120,37 @@ class Occurrences:
             return False  # it cannot be worked out, as its chain cannot: a message would come back for nothing
         return fire is not None and fire.at == fire_at
 
-    def _skip(self, timer: Timer, reason: SkipReason, text: str) -> Admission:
+    def _skip(self, timer: Timer, reason: SkipReason, text: str) -> FireDecision:
         """End a fire without a run; one that has begun goes on."""
         if timer.job.is_ledgered:
             answer = self.ledger.skip(timer, reason=f"{reason}: {text}", owner=self.token(), now=self.clock.now())
             if isinstance(answer, Refused):
-                return Admission.MAY_RUN  # its claim finds out what it met
+                return FireDecision.MAY_RUN  # its claim finds out what it met
         self.ends.skipped(timer, reason)
-        return Admission.IS_OVER
+        return FireDecision.IS_OVER
 
-    def _take_slot(self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState) -> Admission:
+    def _take_slot(self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState) -> FireDecision:
         me = str(job_id_of(timer.job))
         seen = self._said_again(key, timer, state)
         for _ in range(_TRIES):
             if seen is None:
                 return self._skip(timer, SkipReason.PAUSED, "its schedule is deleted")
             if _is_same(seen.holder, timer):
-                return Admission.MAY_RUN
+                return FireDecision.MAY_RUN
             now = self.clock.now()
             turn = self._turn(timer, occurrence, seen, now=now)
             if isinstance(turn, SkipReason):
                 return self._skip(timer, turn, _WHY_SKIPPED[turn].format(holder=seen.holder, waiting=seen.waiting))
             if turn is Turn.WAIT:
                 if timer.job.expires_at is not None and now >= timer.job.expires_at:
-                    return Admission.MAY_RUN  # its claim lets it expire: its target is not called
+                    return FireDecision.MAY_RUN  # its claim lets it expire: its target is not called
                 if self._is_waiting(key, me, seen, now=now):
                     return self._wait(timer, now=now)
             else:
                 if turn is Turn.REPLACE:
                     self._evict(seen.holder, key)
                 if self._takes_slot(key, timer, seen, now=now):
-                    return Admission.MAY_RUN
+                    return FireDecision.MAY_RUN
             seen = self.schedules.state(key)
         raise NotPlaced([f"the slot of {key} kept changing hands"])
 
@@ -226,14 +226,14 @@ class Occurrences:
                 return False
         raise NotPlaced([f"the row of {job_id} kept changing"])
 
-    def _wait(self, timer: Timer, *, now: datetime) -> Admission:
+    def _wait(self, timer: Timer, *, now: datetime) -> FireDecision:
         """Placed again before this message is acknowledged; the same attempt, its ledger row untouched."""
         wait = wait_of(waited=now - timer.job.scheduled_at)
         placement = self.placer.place([replace(timer, due_at=now + wait)])[0]
         if placement.ring is None:
             raise NotPlaced([placement.fault])
         self.journal.event("fire_waits", job_id=str(job_id_of(timer.job)), seconds=wait.total_seconds())
-        return Admission.IS_OVER
+        return FireDecision.IS_OVER
 
 
 def _is_fresh(since: datetime | None, *, now: datetime) -> bool:

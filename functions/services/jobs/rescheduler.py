@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.domain.audit import Deed, Deeds, described
+from functions.domain.audit import Action, ActionName, described
 from functions.domain.errors import (
     AlreadySettled,
     InvalidJob,
@@ -36,7 +36,7 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger, Refused
 from functions.ports.payloads import PayloadStore
-from functions.ports.recorder import Audit, Journal, PendingCounter
+from functions.ports.recorder import AuditTrail, Journal, PendingCounter
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
@@ -83,7 +83,7 @@ class Rescheduler:
     id_secret: Callable[[], bytes]
     token: Callable[[], str]
     pending: PendingCounter
-    audit: Audit
+    audit: AuditTrail
 
     def run_now(
         self, job_id: JobId, *, at: datetime | None = None, row_at: datetime | None = None, caller: str = ""
@@ -118,7 +118,7 @@ class Rescheduler:
             self.pending.hasten(job_id, to=runs_at)
         self.journal.event("job_hastened", job_id=str(job_id), attempt=timer.attempt, caller=caller)
         self._note(
-            Deeds.JOB_RUN_NOW,
+            ActionName.JOB_RUN_NOW,
             job_id,
             caller=caller,
             before={"due_at": format_instant(due_at)},
@@ -169,7 +169,7 @@ class Rescheduler:
             id_secret=self.id_secret(),
         )
         if wanted == text and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job:
-            self._note(Deeds.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(job))
+            self._note(ActionName.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(job))
             return Waiting(job_id, job.scheduled_at)
         if not self.wheel.is_surely_far(moved.scheduled_at, now=now + REQUEST_LIMIT):
             raise InvalidJob(
@@ -207,13 +207,13 @@ class Rescheduler:
         self._forget(job.payload)
         self.pending.move(job, to=timer.job)
         self.journal.event("job_moved", job_id=str(job_id), moved_to=str(job_id_of(timer.job)), caller=caller)
-        self._note(Deeds.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(timer.job))
+        self._note(ActionName.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(timer.job))
 
     def _note(
-        self, action: Deeds, job_id: JobId, *, caller: str, before: Mapping[str, Any], after: Mapping[str, Any]
+        self, action: ActionName, job_id: JobId, *, caller: str, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> None:
         self.audit.note(
-            Deed(action=action, caller=caller, tenant=job_id.tenant, subject=str(job_id), before=before, after=after)
+            Action(action=action, caller=caller, tenant=job_id.tenant, subject=str(job_id), before=before, after=after)
         )
 
     def _hasten(self, job_id: JobId, timer: Timer, row: LedgerRow, *, now: datetime) -> None:

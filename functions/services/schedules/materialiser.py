@@ -17,13 +17,13 @@ from math import inf
 from typing import Any
 
 from functions.domain.errors import TooCostly
-from functions.domain.far_ring.alarm import Alarm
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.faults import fault_of
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import identity_of
-from functions.domain.schedules.planning import Plan, link_after_run, occurrence_job, plan, rings_at, shard_of
+from functions.domain.schedules.due_fires import DueFires, alarm_at, link_after_run, occurrence_job, plan, shard_of
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.schedules.slots import given_up_at, is_abandoned
@@ -73,13 +73,13 @@ class Chain:
 class _Step:
     """What becomes of one chain.
 
-    planned: over all rounds. rings_at: None when no alarm is needed, or none is placed. is_refused: by a store, or for
+    planned: over all rounds. alarm_at: None when no alarm is needed, or none is placed. is_refused: by a store, or for
     want of time; apart: why the rules themselves do not carry it on.
     """
 
     chain: Chain
-    planned: Plan
-    rings_at: datetime | None = None
+    planned: DueFires
+    alarm_at: datetime | None = None
     is_placed: bool = False
     is_refused: bool = False
     apart: Carried | None = None
@@ -144,7 +144,7 @@ class Materialiser:
         return self._carry_on(chains, _Allowance(self.clock, ends_at))
 
     def _carry_on(self, chains: Sequence[Chain], allowance: _Allowance) -> list[Carried]:
-        steps = [_Step(chain, Plan(link=chain.link)) for chain in chains]
+        steps = [_Step(chain, DueFires(link=chain.link)) for chain in chains]
         for _ in range(_ROUNDS):
             waiting = [step for step in steps if step.is_open]
             if not waiting:
@@ -247,7 +247,7 @@ class Materialiser:
         That of an awaited run rings with the next fire, which has to be found: no more of those than the allowance has.
         """
         now = self.clock.now()
-        alarms: list[tuple[_Step, Alarm]] = []
+        alarms: list[tuple[_Step, ScheduleAlarm]] = []
         for number, step in enumerate(steps):
             if step.planned.link is None:
                 step.is_placed = True
@@ -261,7 +261,7 @@ class Materialiser:
             alarms, self.placer.place_alarms([alarm for _, alarm in alarms]), strict=True
         ):
             step.is_placed = is_safe
-            step.rings_at = alarm.rings_at
+            step.alarm_at = alarm.alarm_at
 
     def _record_safely(self, step: _Step) -> Chain | None:
         try:
@@ -279,7 +279,7 @@ class Materialiser:
             planned,
             version=stored.version,
             before=step.chain.link,
-            rings_at=step.rings_at,
+            alarm_at=step.alarm_at,
             history=stored.schedule.history,
         )
         if isinstance(answer, Applied):
@@ -303,15 +303,15 @@ class Materialiser:
         )
         return Timer(job=job, due_at=step.planned.due_at.get(link.at, job.scheduled_at))
 
-    def _alarm(self, step: _Step, link: Link, *, now: datetime) -> Alarm:
+    def _alarm(self, step: _Step, link: Link, *, now: datetime) -> ScheduleAlarm:
         stored = step.chain.stored
-        return Alarm(
+        return ScheduleAlarm(
             tenant=stored.schedule.tenant,
             schedule_id=stored.schedule.schedule_id,
             version=stored.version,
             shard=shard_of(stored.schedule, self.wheel, subshards=self.subshards_of(stored.schedule.tenant)),
             priority=stored.schedule.job.priority,
-            rings_at=rings_at(stored.schedule, link, now=now, guard=self.wheel.guard),
+            alarm_at=alarm_at(stored.schedule, link, now=now, guard=self.wheel.guard),
             link=link,
         )
 
@@ -360,7 +360,7 @@ class Materialiser:
         if waited:
             self.journal.observe("outside_window_wait_s", waited.total_seconds())
 
-    def _note(self, planned: Plan) -> None:
+    def _note(self, planned: DueFires) -> None:
         if planned.misfire_count:
             self.journal.count("misfires", planned.misfire_count)
         if planned.skips:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.domain.audit import SCHEDULER, Deed, Deeds
+from functions.domain.audit import SCHEDULER, Action, ActionName
 from functions.domain.faults import fault_of
 from functions.domain.schedules.changes import stopped
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports.clock import Clock
-from functions.ports.recorder import Audit, Journal
+from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.changer import Change, ScheduleChanger
 
@@ -28,7 +28,7 @@ class Pauser:
 
     changer: ScheduleChanger
     journal: Journal
-    audit: Audit
+    audit: AuditTrail
 
     def pause(self, key: str, note: str, *, version: int | None = None) -> None:
         """Pause a schedule that is active. version: only if this one still counts; None for whichever does."""
@@ -49,7 +49,7 @@ class Pauser:
         tenant, _, schedule_id = key.partition("#")
         after = {"status": Status.PAUSED.value, "note": note}
         self.audit.note(
-            Deed(action=Deeds.SCHEDULE_PAUSE, caller=SCHEDULER, tenant=tenant, subject=schedule_id, after=after)
+            Action(action=ActionName.SCHEDULE_PAUSE, caller=SCHEDULER, tenant=tenant, subject=schedule_id, after=after)
         )
         self.journal.event("schedule_paused", schedule=key, note=note)
         self.journal.count("schedules_paused")

@@ -17,7 +17,7 @@ from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.ports.clock import Clock
 from functions.ports.ledger import Cancelled, Ledger, Refused
-from functions.ports.recorder import Audit, Journal, PendingCounter
+from functions.ports.recorder import AuditTrail, Journal, PendingCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Stops:
     journal: Journal
     token: Callable[[], str]
     pending: PendingCounter
-    audit: Audit
+    audit: AuditTrail
 
     def skipped(self, timer: Timer, reason: str) -> None:
         """A fire will not run, for this reason. Metrics and its schedule get it with the other skips."""

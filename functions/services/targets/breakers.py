@@ -27,7 +27,14 @@ from typing import TypeVar
 
 from functions.domain.instants import format_instant
 from functions.domain.jobs.job import Timer
-from functions.domain.targets.breaker import Breaker, Health, Window, guarded_destination, health_of_failure, opened
+from functions.domain.targets.breaker import (
+    Breaker,
+    RecentCalls,
+    Signal,
+    guarded_destination,
+    health_of_failure,
+    opened,
+)
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied
 from functions.ports.recorder import Journal
@@ -65,7 +72,7 @@ class Park:
     reason: str
 
 
-Admission = Go | Park
+CallDecision = Go | Park
 
 
 @dataclass(slots=True)
@@ -78,7 +85,7 @@ class _Known:
     tenant: str
     destination: str
     lock: threading.Lock = field(default_factory=threading.Lock)
-    window: Window = field(default_factory=Window)
+    window: RecentCalls = field(default_factory=RecentCalls)
     breaker: Breaker | None = None
     read_after: float = 0.0
     write_after: float = 0.0
@@ -86,7 +93,7 @@ class _Known:
     def learn(self, breaker: Breaker | None) -> None:
         """The row as it was found. What failed before it was closed counts no more."""
         if breaker is None and self.breaker is not None:
-            self.window = Window()
+            self.window = RecentCalls()
         self.breaker = breaker
 
 
@@ -106,7 +113,7 @@ class Breakers:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _known: OrderedDict[tuple[str, str], _Known] = field(default_factory=OrderedDict, init=False)
 
-    def admit(self, timer: Timer, *, lease_until: datetime) -> Admission:
+    def admit(self, timer: Timer, *, lease_until: datetime) -> CallDecision:
         """Whether the target of a timer may be called now. lease_until: by then the call is over.
 
         Never raises. Each Go is followed by one `note` or one `release`.
@@ -121,14 +128,14 @@ class Breakers:
     def note(self, timer: Timer, go: Go, outcome: Outcome) -> None:
         """Learn from the outcome of a call that was admitted. Never raises."""
         health = _health_of(outcome)
-        is_new = go.probe is not None or health is Health.FAILS
+        is_new = go.probe is not None or health is Signal.FAILS
         known = self._recall(timer.job.tenant, go.destination, is_new=is_new)
         if known is None:
             return
         with known.lock:
             if go.probe is not None:
                 self._end_probe(known, go.probe, outcome)
-            elif health is not Health.UNKNOWN:
+            elif health is not Signal.UNKNOWN:
                 self._note(known, outcome, health)
 
     def release(self, timer: Timer, go: Go) -> None:
@@ -138,7 +145,7 @@ class Breakers:
             with known.lock:
                 self._end_probe(known, go.probe, None)
 
-    def _admit(self, known: _Known, *, lease_until: datetime) -> Admission:
+    def _admit(self, known: _Known, *, lease_until: datetime) -> CallDecision:
         seen = known.breaker
         if seen is not None and not self._may_be_probed(seen):
             self._read(known)
@@ -165,14 +172,14 @@ class Breakers:
     def _may_be_probed(self, breaker: Breaker) -> bool:
         return breaker.may_be_probed(now=self.clock.now(), skew=self.skew)
 
-    def _park(self, known: _Known) -> Admission:
+    def _park(self, known: _Known) -> CallDecision:
         if known.breaker is None:
             return Go(known.destination)
         until = known.breaker.parked_until(now=self.clock.now(), skew=self.skew, jitter=self.jitter())
         return Park(until, f"the breaker of {known.destination} is {known.breaker.state}")
 
-    def _note(self, known: _Known, outcome: Outcome, health: Health) -> None:
-        is_failure = health is Health.FAILS
+    def _note(self, known: _Known, outcome: Outcome, health: Signal) -> None:
+        is_failure = health is Signal.FAILS
         known.window = known.window.with_call(failed=is_failure, at=self.clock.monotonic())
         if not isinstance(outcome, Failed) or not is_failure or known.breaker is not None:
             return
@@ -206,11 +213,11 @@ class Breakers:
 
     def _end_probe(self, known: _Known, probe: Breaker, outcome: Outcome | None) -> None:
         """outcome: None when nothing was called."""
-        health = Health.UNKNOWN if outcome is None else _health_of(outcome)
+        health = Signal.UNKNOWN if outcome is None else _health_of(outcome)
         now, owner = self.clock.now(), self.token()
-        if health is Health.WORKS:
+        if health is Signal.WORKS:
             self._close(known, probe)
-        elif isinstance(outcome, Failed) and health is Health.FAILS:
+        elif isinstance(outcome, Failed) and health is Signal.FAILS:
             breaker = probe.reopened(
                 owner=owner, now=now, error_class=outcome.error_class, retry_after=outcome.retry_after
             )
@@ -282,7 +289,7 @@ class Breakers:
         )
 
 
-def _health_of(outcome: Outcome) -> Health:
+def _health_of(outcome: Outcome) -> Signal:
     if isinstance(outcome, Failed):
         return health_of_failure(outcome.error_class, is_its_own=outcome.is_its_own)
-    return Health.WORKS
+    return Signal.WORKS

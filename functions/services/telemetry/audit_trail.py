@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
-from functions.domain.audit import LINE_LIMIT, Ending, Entry, Record, encode_deed, encode_ending, packed
+from functions.domain.audit import LINE_LIMIT, AuditLine, Ending, Record, encode_deed, encode_ending, packed
 from functions.domain.faults import fault_of
 from functions.ports.clock import Clock
 from functions.ports.recorder import AuditStream, Journal, Untaken
@@ -34,7 +34,7 @@ class Trail:
         self._lines: list[str] = []
         self._rests_until = 0.0
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditLine) -> None:
         """A deed is stamped with the time of this."""
         if isinstance(entry, Ending):
             line = encode_ending(entry)

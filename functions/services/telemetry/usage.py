@@ -37,7 +37,7 @@ MOST_WRITES = 20
 _NONE = Usage()
 
 
-class _Place(NamedTuple):
+class _CountKey(NamedTuple):
     """What is counted, of whom, on which day: of its use, or of the due days of what waits."""
 
     tenant: str
@@ -70,13 +70,13 @@ class Tally:
     usage: UsageStore
     pending: PendingStore
     journal: Journal
-    _counts: dict[_Place, _Count] = field(default_factory=dict[_Place, _Count])
+    _counts: dict[_CountKey, _Count] = field(default_factory=dict[_CountKey, _Count])
     _recent: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, tenant: str, used: Usage) -> None:
         """Count what is used, on the day that it is."""
-        place = _Place(tenant, self.clock.now().date(), is_pending=False)
+        place = _CountKey(tenant, self.clock.now().date(), is_pending=False)
         self._note(place, _Count(self.clock.monotonic(), used=used))
 
     def leave(self, job_id: JobId, *, asked_for: datetime | None = None) -> None:
@@ -115,20 +115,20 @@ class Tally:
         # A day that is over is not asked for any more, but for what a cap has to serve.
         oldest = self.clock.now().date() - timedelta(days=OVERDUE_DAYS if plan.has_rate else 0)
         if on.date() >= oldest:
-            place = _Place(job_id.tenant, on.date(), is_pending=True)
+            place = _CountKey(job_id.tenant, on.date(), is_pending=True)
             self._note(place, _Count(self.clock.monotonic(), waiting=count))
 
-    def _note(self, place: _Place, count: _Count) -> None:
+    def _note(self, place: _CountKey, count: _Count) -> None:
         with self._lock:
             self._keep(place, count)
             if count.used.jobs:
                 self._recent.append((count.since, count.used.jobs))
 
-    def _keep(self, place: _Place, count: _Count) -> None:
+    def _keep(self, place: _CountKey, count: _Count) -> None:
         met = self._counts.get(place)
         self._counts[place] = count if met is None else met + count
 
-    def _write(self, place: _Place, count: _Count) -> None:
+    def _write(self, place: _CountKey, count: _Count) -> None:
         if self.plans.of(place.tenant).is_deleted:
             return  # what was counted before must not come back behind its deletion
         if not place.is_pending:
@@ -136,7 +136,7 @@ class Tally:
         elif count.waiting:
             self.pending.add(place.tenant, place.day, count.waiting)
 
-    def _due(self) -> list[tuple[_Place, _Count]]:
+    def _due(self) -> list[tuple[_CountKey, _Count]]:
         """Taken out of the counts."""
         with self._lock:
             old = self.clock.monotonic() - OLD.total_seconds()

@@ -22,7 +22,7 @@ class RefusedAddressError(Exception):
         )
 
 
-class Guard:
+class AddressCheck:
     """Resolves a host once, checks every address, and connects to one of just these.
 
     A name that is asked for again, by the library or by the system, could have another answer by then.

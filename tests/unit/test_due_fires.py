@@ -11,20 +11,20 @@ from functions.domain.errors import TooCostly
 from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, from_ms, to_ms
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.jobs.overlap import Overlap
-from functions.domain.schedules import firing, planning
-from functions.domain.schedules.firing import check_fires, fires
-from functions.domain.schedules.planning import (
+from functions.domain.schedules import due_fires, firing
+from functions.domain.schedules.due_fires import (
     ALARM_MARGIN,
     MISFIRE_GRACE,
     MOST_FIRES,
     MOST_MISSED,
-    Plan,
+    DueFires,
+    alarm_at,
     first_link,
     link_after_run,
     occurrence_job,
     plan,
-    rings_at,
 )
+from functions.domain.schedules.firing import check_fires, fires
 from functions.domain.schedules.schedule import CronRule, Every, Misfire, RecurrenceRule, Schedule, Window, WindowMode
 from functions.domain.schedules.state import Link, SkipReason
 from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
@@ -41,7 +41,7 @@ class TestNearFires:
 
         planned = plan_at(NOON - GUARD, link)
 
-        assert planned == Plan(link=link)
+        assert planned == DueFires(link=link)
 
     def test_a_fire_that_is_nearer_than_guard_is_placed_and_the_next_is_the_link(self):
         planned = plan_at(NOON - GUARD + MILLISECOND, a_link(index=3, previous_at=NOON - HOUR))
@@ -277,7 +277,7 @@ class TestMaxRuns:
         assert planned.link is None
 
     def test_a_chain_that_has_had_its_runs_places_nothing_and_ends(self):
-        assert plan_at(NOON, a_link(index=6), max_runs=6) == Plan()
+        assert plan_at(NOON, a_link(index=6), max_runs=6) == DueFires()
 
     def test_a_fire_that_is_dropped_is_no_run(self):
         planned = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.SKIP, max_runs=3)
@@ -298,18 +298,18 @@ class TestEndToStart:
 
         planned = plan_at(NOON - GUARD + MILLISECOND, link, rule=every(minutes=1, from_end=True))
 
-        assert planned == Plan(kept=[link], link=replace(link, is_awaited=True))
+        assert planned == DueFires(kept=[link], link=replace(link, is_awaited=True))
 
     def test_a_far_fire_is_left_to_its_alarm(self):
         planned = plan_at(NOON - GUARD, rule=every(minutes=1, from_end=True))
 
-        assert planned == Plan(link=a_link())
+        assert planned == DueFires(link=a_link())
 
     @pytest.mark.parametrize("misfire", Misfire)
     def test_a_fire_is_placed_however_late_because_there_is_never_more_than_one(self, misfire: Misfire):
         planned = plan_at(NOON + 9 * HOUR, rule=every(minutes=1, from_end=True), misfire=misfire, max_lateness=MINUTE)
 
-        assert planned == Plan(kept=[a_link()], link=a_link(is_awaited=True))
+        assert planned == DueFires(kept=[a_link()], link=a_link(is_awaited=True))
 
     def test_the_next_fire_is_an_interval_after_the_end_of_the_run(self):
         schedule = a_schedule(rule=every(minutes=10, from_end=True))
@@ -328,28 +328,28 @@ class TestEndToStart:
 
 class TestAlarms:
     def test_the_alarm_of_a_far_fire_rings_with_it(self):
-        assert rings_at(a_schedule(), a_link(), now=NOON - GUARD, guard=GUARD) == NOON
+        assert alarm_at(a_schedule(), a_link(), now=NOON - GUARD, guard=GUARD) == NOON
 
     def test_the_alarm_of_a_fire_that_is_too_near_for_the_far_ring_rings_as_soon_as_it_may(self):
         now = NOON - GUARD + MILLISECOND
 
-        assert rings_at(a_schedule(), a_link(), now=now, guard=GUARD) == now + GUARD + ALARM_MARGIN
+        assert alarm_at(a_schedule(), a_link(), now=now, guard=GUARD) == now + GUARD + ALARM_MARGIN
 
     def test_the_alarm_of_an_awaited_run_rings_when_the_next_could_begin_if_it_ended_at_once(self):
         schedule = a_schedule(rule=every(hours=1, from_end=True))
 
-        assert rings_at(schedule, a_link(is_awaited=True), now=NOON, guard=GUARD) == NOON + HOUR
+        assert alarm_at(schedule, a_link(is_awaited=True), now=NOON, guard=GUARD) == NOON + HOUR
 
     def test_the_alarm_of_a_run_that_takes_longer_rings_again(self):
         schedule = a_schedule(rule=every(hours=1, from_end=True))
         now = NOON + HOUR
 
-        assert rings_at(schedule, a_link(is_awaited=True), now=now, guard=GUARD) == now + GUARD + ALARM_MARGIN
+        assert alarm_at(schedule, a_link(is_awaited=True), now=now, guard=GUARD) == now + GUARD + ALARM_MARGIN
 
     def test_the_alarm_of_the_last_awaited_run_rings_too_so_that_the_chain_comes_to_its_end(self):
         schedule = a_schedule(rule=every(hours=1, from_end=True), end=NOON + MINUTE)
 
-        assert rings_at(schedule, a_link(is_awaited=True), now=NOON, guard=GUARD) == NOON + GUARD + ALARM_MARGIN
+        assert alarm_at(schedule, a_link(is_awaited=True), now=NOON, guard=GUARD) == NOON + GUARD + ALARM_MARGIN
 
     @given(
         ahead=st.timedeltas(-timedelta(days=30), timedelta(days=30)),
@@ -362,7 +362,7 @@ class TestAlarms:
         schedule = a_schedule(rule=Every(interval=interval, from_end=is_awaited))
         link = a_link(NOON + ahead, is_awaited=is_awaited)
 
-        assert rings_at(schedule, link, now=NOON, guard=GUARD) - NOON >= GUARD
+        assert alarm_at(schedule, link, now=NOON, guard=GUARD) - NOON >= GUARD
 
 
 class TestJobs:
@@ -497,7 +497,7 @@ def test_however_fires_are_spread_one_ring_finds_the_last_that_was_missed(
         rule=Every(interval=interval), misfire=misfire, start=NOON, windows=(window,) if window_ends else ()
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "MOST_FIRES", 7)
+        patch.setattr(due_fires, "MOST_FIRES", 7)
         planned = plan(schedule, a_link(), now=now, guard=GUARD)
 
     missed_fires = fires_between(schedule, NOON, now - MISFIRE_GRACE)
@@ -506,14 +506,14 @@ def test_however_fires_are_spread_one_ring_finds_the_last_that_was_missed(
     assert [link.at for link in planned.kept] == [*kept, *near_fires]
 
 
-def plan_at(now: datetime, link: Link | None = None, **schedule: Any) -> Plan:
+def plan_at(now: datetime, link: Link | None = None, **schedule: Any) -> DueFires:
     """What is planned at an instant for a schedule that goes on at noon."""
     return plan(a_schedule(**schedule), link or a_link(), now=now, guard=GUARD)
 
 
-def rings(schedule: Schedule, link: Link, *, now: datetime) -> list[Plan]:
+def rings(schedule: Schedule, link: Link, *, now: datetime) -> list[DueFires]:
     """The plans of rings at one instant, until the chain is carried on."""
-    found: list[Plan] = []
+    found: list[DueFires] = []
     following: Link | None = link
     while following is not None and following.at - now < GUARD:
         planned = plan(schedule, following, now=now, guard=GUARD)
@@ -536,7 +536,7 @@ def test_a_plan_whose_budget_is_spent_ends_behind_what_was_decided():
     schedule = a_schedule(rule=Every(interval=SECOND), start=NOON, misfire=Misfire.SKIP)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "STEPS_OF_A_TICK", 300)
+        patch.setattr(due_fires, "STEPS_OF_A_TICK", 300)
         planned = plan(schedule, a_link(), now=NOON + timedelta(hours=1), guard=GUARD)
 
     assert planned.kept == []
@@ -569,7 +569,7 @@ def test_a_schedule_that_was_taken_before_goes_on_though_it_would_be_too_costly_
 
 
 def test_a_plan_whose_next_fire_cannot_be_found_is_too_costly(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(planning, "STEPS_OF_A_TICK", 2)
+    monkeypatch.setattr(due_fires, "STEPS_OF_A_TICK", 2)
 
     with pytest.raises(TooCostly):
         plan_at(NOON, rule=every(minutes=1))
@@ -600,7 +600,7 @@ class TestInterruptions:
     def test_a_plan_that_is_interrupted_amid_a_decision_passes_over_none(
         self, monkeypatch: pytest.MonkeyPatch, at: int
     ):
-        self.interrupted(monkeypatch, planning, "_link", at=at)
+        self.interrupted(monkeypatch, due_fires, "_link", at=at)
 
         with pytest.raises(TooCostly):
             plan_at(NOON, rule=every(minutes=1))
@@ -609,7 +609,7 @@ class TestInterruptions:
         self, monkeypatch: pytest.MonkeyPatch
     ):
         whole = plan_at(NOON, rule=every(minutes=1))
-        self.interrupted(monkeypatch, planning._Walk, "is_behind", at=3)
+        self.interrupted(monkeypatch, due_fires._Walk, "is_behind", at=3)
 
         planned = plan_at(NOON, rule=every(minutes=1))
 

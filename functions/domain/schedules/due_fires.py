@@ -37,7 +37,7 @@ MISFIRE_GRACE = timedelta(minutes=1)
 
 
 @dataclass(slots=True)
-class Plan:
+class DueFires:
     """What to place now, and the link that follows; None when the schedule has come to its end.
 
     kept: the links of the fires to place. due_at: of those that were missed, by their fire times. skips: how many were
@@ -51,7 +51,7 @@ class Plan:
     last_skip: tuple[SkipReason, datetime] | None = None
     misfire_count: int = 0
 
-    def extend(self, further: Plan) -> None:
+    def extend(self, further: DueFires) -> None:
         """Go on with a plan that was made for this one's link."""
         self.kept += further.kept
         self.due_at |= further.due_at
@@ -67,7 +67,7 @@ class Plan:
         self.last_skip = (reason, fire_at)
 
 
-def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> Plan:
+def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> DueFires:
     """Decide the fires before now + guard, oldest first, under the misfire policy.
 
     One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring goes on.
@@ -85,7 +85,7 @@ def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> 
         return walk.end(next_fire(schedule, after=walk.reached, budget=Budget(STEPS_OF_A_TICK)))
 
 
-def _planned(walk: _Walk, schedule: Schedule, link: Link) -> Plan:
+def _planned(walk: _Walk, schedule: Schedule, link: Link) -> DueFires:
     budget = walk.budget
     first = Fire(link.at, link.nominal_at, merged_count=link.merged_count)
     upcoming = chain([first], fires(schedule, after=link.at, budget=budget))
@@ -120,7 +120,7 @@ def link_after_run(schedule: Schedule, link: Link, *, ended_at: datetime) -> Lin
     return first_link(schedule, after=ended_at, index=link.index + 1, previous_at=link.at, budget=budget)
 
 
-def rings_at(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> datetime:
+def alarm_at(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> datetime:
     """When the alarm of a link rings: with its fire, but never nearer than a far row may be."""
     due_at = link.at
     if link.is_awaited:
@@ -201,7 +201,7 @@ class _Walk:
         self.reached = link.at
         self.is_between_fires = False
         self._missed_count = 0
-        self._planned = Plan()
+        self._planned = DueFires()
 
     def is_behind(self, fire: Fire) -> bool:
         """Whether a fire is left to a later ring."""
@@ -212,7 +212,7 @@ class _Walk:
         """Whether a ring decides no more than this."""
         return self._is_over or (self._missed_count >= MOST_MISSED and self._missed_count >= self._most_missed())
 
-    def one_run(self) -> Plan:
+    def one_run(self) -> DueFires:
         """From end to start there is never more than one fire, however late; the next depends on the end of its run."""
         link = self._link
         self._planned.link = link
@@ -258,7 +258,7 @@ class _Walk:
         instant = max(wanted, default=following.at)
         return instant - MILLISECOND if instant > following.at else None
 
-    def end(self, following: Fire | None) -> Plan:
+    def end(self, following: Fire | None) -> DueFires:
         """The plan, when this is the fire that has not been decided."""
         self.is_between_fires = False
         self._keep_held()

@@ -17,7 +17,7 @@ from functions.ports.tenants import TenantPlans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class AccessCheck:
     """Stands before every route. operators: patterns of who may act for everybody.
 
     tenant_claim: of a token, which names its tenant; empty where the stage takes no tokens.

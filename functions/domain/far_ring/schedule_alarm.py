@@ -10,10 +10,10 @@ from functions.domain.schedules.state import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
+class ScheduleAlarm:
     """Rings for one version of a schedule; link: what to go on with then.
 
-    rings_at: when its fire is due, or later, when that was too near for the far ring.
+    alarm_at: when its fire is due, or later, when that was too near for the far ring.
     """
 
     tenant: str
@@ -21,10 +21,10 @@ class Alarm:
     version: int
     shard: int
     priority: Priority
-    rings_at: datetime
+    alarm_at: datetime
     link: Link
 
     @property
     def wakes_at(self) -> datetime:
         """When the wheel lets go of it."""
-        return self.rings_at
+        return self.alarm_at

@@ -43,7 +43,7 @@ RESULTS = "results/"
 DAY = "day=!{timestamp:yyyy-MM-dd}/"
 
 
-class Audit(Construct):
+class AuditTrail(Construct):
     """bucket, stream_name, stream_arn: where lines go. workgroup, database: where they are asked for."""
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from functions.adapters.targets.guard import Guard
+from functions.adapters.targets.address_check import AddressCheck
 from functions.domain.targets.addresses import parse_networks
 from functions.ports.targets import Failed, Succeeded
 from tests.http_sink import HttpSink, http_sink
@@ -179,7 +179,7 @@ def test_no_url_reaches_what_is_not_public(url: str, sinks: tuple[HttpSink, list
 def test_no_odd_text_reaches_anything(url: str, sinks: tuple[HttpSink, list[Any]]):
     seen = count(sinks)
 
-    outcome = failure_of(call(at(url, sinks), caller=a_caller(guard=Guard(resolve=resolve))))
+    outcome = failure_of(call(at(url, sinks), caller=a_caller(guard=AddressCheck(resolve=resolve))))
 
     assert outcome.error_class in {"refused_address", "invalid", "connection"}
     assert count(sinks) == seen
@@ -188,7 +188,7 @@ def test_no_odd_text_reaches_anything(url: str, sinks: tuple[HttpSink, list[Any]
 def test_a_name_with_the_dot_of_the_root_is_resolved_as_such_and_told_without_it():
     asked: list[str] = []
     with http_sink() as sink:
-        guard = Guard(LOOPBACK, resolve=answering_with([["127.0.0.1"]], asked))
+        guard = AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]], asked))
 
         call(sink.url.replace("127.0.0.1", "receiver.example."), caller=a_caller(guard=guard))
 
@@ -197,7 +197,7 @@ def test_a_name_with_the_dot_of_the_root_is_resolved_as_such_and_told_without_it
 
 
 def test_a_refusal_names_the_host_the_address_and_the_remedy():
-    outcome = call("https://db.corp.example/path?token=s3cret", caller=a_caller(guard=Guard(resolve=resolve)))
+    outcome = call("https://db.corp.example/path?token=s3cret", caller=a_caller(guard=AddressCheck(resolve=resolve)))
 
     assert outcome == Failed(
         "RefusedAddress: db.corp.example is at 10.1.2.3, which is private: call a public address, or let the stage "
@@ -209,7 +209,7 @@ def test_a_refusal_names_the_host_the_address_and_the_remedy():
 
 def test_a_name_with_a_public_and_a_private_address_is_refused(sinks: tuple[HttpSink, list[Any]]):
     for addresses in (["93.184.215.14", "127.0.0.1"], ["127.0.0.1", "93.184.215.14"], ["2606:2800:21f::1", "::1"]):
-        guard = Guard(resolve=answering_with([addresses]))
+        guard = AddressCheck(resolve=answering_with([addresses]))
         seen = count(sinks)
 
         outcome = failure_of(call(at("http://both.example:{port}/", sinks), caller=a_caller(guard=guard)))
@@ -222,7 +222,9 @@ def test_a_name_that_is_rebound_after_its_check_is_not_reached(monkeypatch: pyte
     asked: list[str] = []
     # The stage allows only 127.0.0.1, which so plays the public address; 127.0.0.2 is the internal server.
     with http_sink() as public, listening("127.0.0.2", int(public.url.rsplit(":", 1)[1])) as internal:
-        guard = Guard(parse_networks(["127.0.0.1/32"]), resolve=answering_with([["127.0.0.1"], ["127.0.0.2"]], asked))
+        guard = AddressCheck(
+            parse_networks(["127.0.0.1/32"]), resolve=answering_with([["127.0.0.1"], ["127.0.0.2"]], asked)
+        )
         monkeypatch.setattr(
             socket, "getaddrinfo", lambda *_, **__: pytest.fail("the name was resolved beside the guard")
         )
@@ -259,13 +261,13 @@ def test_a_resolver_that_fails_may_do_better_the_next_time():
     def fail(*_: Any) -> Any:
         raise socket.gaierror(socket.EAI_AGAIN, "try again")
 
-    outcome = failure_of(call("https://example.com/", caller=a_caller(guard=Guard(resolve=fail))))
+    outcome = failure_of(call("https://example.com/", caller=a_caller(guard=AddressCheck(resolve=fail))))
 
     assert (outcome.error_class, outcome.is_permanent) == ("connection", False)
 
 
 def test_a_resolver_that_knows_no_address_may_do_better_the_next_time():
-    outcome = failure_of(call("https://example.com/", caller=a_caller(guard=Guard(resolve=lambda *_: []))))
+    outcome = failure_of(call("https://example.com/", caller=a_caller(guard=AddressCheck(resolve=lambda *_: []))))
 
     assert (outcome.error_class, outcome.is_permanent) == ("connection", False)
 
@@ -278,14 +280,14 @@ def test_an_address_that_does_not_answer_makes_way_for_the_next(sinks: tuple[Htt
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (shut, sockaddr)]
 
     assert isinstance(
-        call("http://two.example/", caller=a_caller(guard=Guard(LOOPBACK, resolve=lambda *_: found))), Succeeded
+        call("http://two.example/", caller=a_caller(guard=AddressCheck(LOOPBACK, resolve=lambda *_: found))), Succeeded
     )
 
 
 def test_the_name_is_kept_for_the_certificate_sni_and_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with tls_server(tmp_path, name="receiver.example") as (port, seen):
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
-        caller = a_caller(guard=Guard(LOOPBACK, resolve=answering_with([["127.0.0.1"]] * 2)))
+        caller = a_caller(guard=AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]] * 2)))
 
         assert isinstance(call(f"https://receiver.example:{port}/", caller=caller), Succeeded)
         assert seen == [("sni", "receiver.example"), ("host", f"receiver.example:{port}")]
@@ -296,7 +298,7 @@ def test_the_name_is_kept_for_the_certificate_sni_and_host(tmp_path: Path, monke
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path):
     with tls_server(tmp_path, name="receiver.example") as (port, seen):
-        caller = a_caller(guard=Guard(LOOPBACK, resolve=answering_with([["127.0.0.1"]])))
+        caller = a_caller(guard=AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]])))
 
         assert failure_of(call(f"https://receiver.example:{port}/", caller=caller)).error_class == "tls"
 
@@ -314,7 +316,7 @@ def count(sinks: tuple[HttpSink, list[Any]]) -> int:
 def assert_refused(url: str, sinks: tuple[HttpSink, list[Any]]) -> None:
     seen = count(sinks)
 
-    outcome = failure_of(call(at(url, sinks), caller=a_caller(guard=Guard(resolve=resolve))))
+    outcome = failure_of(call(at(url, sinks), caller=a_caller(guard=AddressCheck(resolve=resolve))))
 
     assert (outcome.error_class, outcome.is_permanent) == ("refused_address", True), outcome
     assert count(sinks) == seen
@@ -349,7 +351,7 @@ def answering_with(answers: list[list[str]], asked: list[str] | None = None) -> 
     return answer
 
 
-class _Open(Guard):
+class _Open(AddressCheck):
     """What the guard would be without its check: it shows that the tables lead somewhere."""
 
     def _addresses(self, host: str, port: int) -> list[tuple[Any, ...]]:

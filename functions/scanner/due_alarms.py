@@ -13,8 +13,8 @@ from datetime import timedelta
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from functions.domain.far_ring.alarm import Alarm
 from functions.domain.far_ring.cursor import ClassCursor, Position, furthest
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_of
 from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Priority
@@ -24,7 +24,7 @@ from functions.ports.recorder import Journal
 from functions.scanner.pages import Pages
 from functions.services.schedules.materialiser import Carried
 
-RUNG_AT_ONCE = 50
+HANDLED_AT_ONCE = 50
 """Alarms whose chains are carried on together: full batches of rows and of messages, and a fraction of a tick."""
 
 MOST_OWED = 20_000
@@ -40,10 +40,10 @@ OUT_OF_TIME = "80 % of the time limit is used"
 REFUSED = "a schedule could not go on"
 
 
-class Alarms(Protocol):
+class AlarmService(Protocol):
     """What the alarm rows of schedules ring for."""
 
-    def ring(self, alarms: Sequence[Alarm], *, ends_at: float) -> list[Carried]:
+    def handle(self, alarms: Sequence[ScheduleAlarm], *, ends_at: float) -> list[Carried]:
         """Carry the chains of these alarms on: none begins after `ends_at` (monotonic, s), but at least one does."""
         ...
 
@@ -53,20 +53,20 @@ class Alarms(Protocol):
 
 
 class Tick(Protocol):
-    """What the peal needs of its tick."""
+    """What the alarms need of its tick."""
 
     def cursor_of(self, priority: Priority) -> ClassCursor:
         """How far a class has come."""
         ...
 
-    def will_ring(self, at: Position) -> None:
+    def will_handle(self, at: Position) -> None:
         """Record that the alarm of this row is handled next: it may be the last record of this tick.
 
         Raises when the tick is over.
         """
         ...
 
-    def has_rung(self, count: int) -> None:
+    def has_handled(self, count: int) -> None:
         """Note that so many alarms have rung, and record it when that is due. Raises when the tick is over."""
         ...
 
@@ -76,7 +76,7 @@ class _Owed(NamedTuple):
 
     at: Position
     priority: Priority
-    alarm: Alarm
+    alarm: ScheduleAlarm
 
     @property
     def behind(self) -> Position:
@@ -84,7 +84,7 @@ class _Owed(NamedTuple):
         return Position(self.at.bucket, self.at.key[:-1])
 
 
-class Peal:
+class DueAlarms:
     """The alarms of one tick.
 
     cursors: as the tick before has left them. is_careful: that one died. died_at: of this alarm, where that is known.
@@ -94,7 +94,7 @@ class Peal:
         self,
         tick: Tick,
         pages: Pages,
-        alarms: Alarms,
+        alarms: AlarmService,
         cursors: Mapping[Priority, ClassCursor],
         *,
         wheel: Wheel,
@@ -115,14 +115,16 @@ class Peal:
         self._died_at = died_at
         self._accused: Position | None = None
         self._owed: deque[_Owed] = deque()
-        self._ringing: Sequence[_Owed] = ()
+        self._handling: Sequence[_Owed] = ()
         self._refused: deque[_Owed] = deque()
         self._in_a_row: Counter[Priority] = Counter()
-        self._rung = 0
+        self._handled = 0
         self._last: deque[_Owed] = deque()
         self._asides: Counter[str] = Counter()
         # What earlier ticks have left is read again, as far as they had come.
-        self._left = {priority: cursor.unrung for priority, cursor in cursors.items() if cursor.unrung is not None}
+        self._left = {
+            priority: cursor.unhandled for priority, cursor in cursors.items() if cursor.unhandled is not None
+        }
         self._left_until = {priority: furthest(cursor) for priority, cursor in cursors.items()}
 
     @property
@@ -135,7 +137,7 @@ class Peal:
         """The alarm that killed the tick before, until that has been reported."""
         return self._died_at
 
-    def owe(self, alarm: Alarm, *, priority: Priority, at: Position) -> None:
+    def owe(self, alarm: ScheduleAlarm, *, priority: Priority, at: Position) -> None:
         """Remember an alarm whose row is passed."""
         owed = _Owed(at, priority, alarm)
         if len(self._owed) < MOST_OWED:
@@ -144,25 +146,25 @@ class Peal:
         self._left[priority] = min(owed.behind, self._left.get(priority, owed.behind))
         self._left_until.pop(priority, None)
 
-    def unrung(self, priority: Priority) -> Position | None:
+    def unhandled(self, priority: Priority) -> Position | None:
         """Behind which position alarms of a class have not rung; None where all have."""
-        waiting = chain(self._ringing, self._owed, self._refused, self._last)
+        waiting = chain(self._handling, self._owed, self._refused, self._last)
         behind = [owed.behind for owed in waiting if owed.priority is priority]
         return min([*behind, *([self._left[priority]] if priority in self._left else [])], default=None)
 
-    def ring(self) -> str:
+    def handle(self) -> str:
         """Ring what this tick has passed, then what earlier ones have left; else why some of it is left to the next."""
         if self._died_at is not None:
             self._accuse(self._died_at)
         if self._is_careful:
             self._put_in_careful_order()
-        self._ring_owed()
+        self._handle_owed()
         for priority in Priority:
             while self._may_read_on(priority):
                 self._read_on(priority)
-                self._ring_owed()
-        self._ring_refused()
-        self._ring_last()
+                self._handle_owed()
+        self._handle_refused()
+        self._handle_last()
         if self._owed and self._has_time():
             self._leave_old()
             return REFUSED
@@ -185,33 +187,33 @@ class Peal:
         # The first version of a schedule says when it was created.
         self._owed = deque(sorted(self._owed, key=lambda owed: (shares[owed.alarm.tenant], owed.alarm.version)))
 
-    def _ring_owed(self) -> None:
+    def _handle_owed(self) -> None:
         """Each of them once, in the order in which they were passed, which is fair."""
         while self._owed and self._has_time():
             some = self._take()
-            refused = self._ring(some) if some else []
+            refused = self._handle(some) if some else []
             self._refused += refused
             for priority in {owed.priority for owed in some}:
                 tried, in_vain = (sum(owed.priority is priority for owed in each) for each in (some, refused))
                 self._in_a_row[priority] = self._in_a_row[priority] + in_vain if in_vain == tried else 0
-            self._rung += len(some) - len(refused)
-            self._tick.has_rung(len(some) - len(refused))
+            self._handled += len(some) - len(refused)
+            self._tick.has_handled(len(some) - len(refused))
 
-    def _ring_refused(self) -> None:
+    def _handle_refused(self) -> None:
         """Once more, as long as that helps: of schedules that are far behind only some go on at once."""
         before = 0
-        while self._refused and self._rung > before and self._has_time():
-            before = self._rung
+        while self._refused and self._handled > before and self._has_time():
+            before = self._handled
             self._owed += self._refused
             self._refused.clear()
-            self._ring_owed()
+            self._handle_owed()
         self._owed += self._refused
         self._refused.clear()
 
     def _take(self) -> list[_Owed]:
         """The next alarms to ring together. Those of a tenant of which one was set aside are put off."""
         some: list[_Owed] = []
-        while self._owed and len(some) < (1 if self._is_careful else RUNG_AT_ONCE):
+        while self._owed and len(some) < (1 if self._is_careful else HANDLED_AT_ONCE):
             following = self._owed.popleft()
             if following.at == self._accused:
                 continue
@@ -223,17 +225,17 @@ class Peal:
                 some.append(following)
         return some
 
-    def _ring(self, some: Sequence[_Owed]) -> list[_Owed]:
+    def _handle(self, some: Sequence[_Owed]) -> list[_Owed]:
         """Those that the stores refused."""
-        self._ringing = some
+        self._handling = some
         if self._is_careful:
-            self._tick.will_ring(some[0].at)
+            self._tick.will_handle(some[0].at)
         try:
-            carried = self._alarms.ring([owed.alarm for owed in some], ends_at=self._ends_at)
+            carried = self._alarms.handle([owed.alarm for owed in some], ends_at=self._ends_at)
         except Exception as error:  # noqa: BLE001  a store failed: the alarms of other classes may still ring
             self._journal.event("alarms_failed", error=fault_of(error))
             carried = [Carried.REFUSED] * len(some)
-        self._ringing = ()
+        self._handling = ()
         self._asides.update(owed.alarm.tenant for owed, how in zip(some, carried, strict=True) if how is Carried.ASIDE)
         return [owed for owed, how in zip(some, carried, strict=True) if how is Carried.REFUSED]
 
@@ -242,7 +244,7 @@ class Peal:
 
     def _is_stuck(self, priority: Priority) -> bool:
         """Whether the stores refuse whatever there is of a class: a queue of its own may be what fails."""
-        return self._in_a_row[priority] >= RUNG_AT_ONCE
+        return self._in_a_row[priority] >= HANDLED_AT_ONCE
 
     def _read_on(self, priority: Priority) -> None:
         """Remember the next alarms that earlier ticks have left."""
@@ -260,7 +262,7 @@ class Peal:
         else:
             del self._left[priority]
 
-    def _ring_last(self) -> None:
+    def _handle_last(self) -> None:
         """What tenants have beside a chain that was set aside. It costs the others no time of further ticks."""
         left: list[_Owed] = []
         while self._last:
@@ -269,18 +271,18 @@ class Peal:
                 left.append(self._last.popleft())
                 continue
             self._last.popleft()
-            refused = self._ring([owed])
+            refused = self._handle([owed])
             left += refused
-            self._tick.has_rung(1 - len(refused))
-        self._tell_left(left)
+            self._tick.has_handled(1 - len(refused))
+        self._report_left(left)
 
     def _leave_old(self) -> None:
         """What is refused for long must not keep all that comes behind it waiting to be read again."""
         before = self._wheel.bucket_of(self._clock.now() - LEFT_AFTER)
-        self._tell_left([owed for owed in self._owed if owed.at.bucket < before])
+        self._report_left([owed for owed in self._owed if owed.at.bucket < before])
         self._owed = deque(owed for owed in self._owed if owed.at.bucket >= before)
 
-    def _tell_left(self, left: Sequence[_Owed]) -> None:
+    def _report_left(self, left: Sequence[_Owed]) -> None:
         for tenant, count in Counter(owed.alarm.tenant for owed in left).items():
             self._journal.event("alarms_left", tenant=tenant, count=count)
 
