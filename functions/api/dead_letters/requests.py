@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.dead_letters.finder import DeadLetterFilter
-from functions.api.http.requests import Instant, StrictModel, checked
+from functions.api.http.requests import Instant, StrictModel, obeying
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import check_tenant
 
 _Tenant = Annotated[
     str,
-    AfterValidator(lambda value: value if value == NO_TENANT else checked(check_tenant, value)),
+    obeying(lambda tenant: tenant == NO_TENANT or check_tenant(tenant)),
     Field(description=f"or {NO_TENANT}: what Tickwheel did not write"),
 ]
 _Text = Annotated[str, Field(max_length=2_048)]
@@ -45,8 +45,8 @@ class FilterQuery(StrictModel):
 
     def wanted(self) -> DeadLetterFilter:
         """The filter of the rules."""
-        fields: dict[str, Any] = {name: getattr(self, name) for name in ("tenant", "since", "until", "target", "tag")}
-        return DeadLetterFilter(**fields, error_class=self.error_class, schedule_id=self.schedule)
+        same = self.by_name("tenant", "since", "until", "target", "error_class", "tag")
+        return DeadLetterFilter(**same, schedule_id=self.schedule)
 
 
 class ListQuery(FilterQuery):

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from functions.api.http.requests import Duration, StrictModel, Tag, checked, compact_json, rules_of
+from functions.api.http.requests import (
+    Duration,
+    StrictModel,
+    Tag,
+    between,
+    checked,
+    compact_json,
+    obeying,
+    rules_of,
+)
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.instants import MILLISECOND
@@ -24,6 +33,8 @@ MAX_EXPIRY = timedelta(days=14)
 _PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 
 StatusCode = Annotated[int, Field(ge=STATUS_CODES[0], le=STATUS_CODES[-1], strict=True)]
+_Backoff = Annotated[Duration, between(MIN_BACKOFF, MAX_BACKOFF, "must be from 1 second to 12 hours")]
+_Age = Annotated[Duration, between(MIN_BACKOFF, MAX_AGE, "must be from 1 second to 30 days")]
 
 
 class RetryBody(StrictModel):
@@ -33,18 +44,11 @@ class RetryBody(StrictModel):
     attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="in all, the first included")] = (
         REQUESTED.retry.attempts
     )
-    base: Duration = REQUESTED.retry.base
-    cap: Duration = REQUESTED.retry.cap
-    max_age: Annotated[Duration | None, Field(description="no attempt is due later than this after the first")] = (
+    base: _Backoff = REQUESTED.retry.base
+    cap: _Backoff = REQUESTED.retry.cap
+    max_age: Annotated[_Age | None, Field(description="no attempt is due later than this after the first")] = (
         REQUESTED.retry.max_age
     )
-
-    @field_validator("base", "cap")
-    @classmethod
-    def _is_in_range(cls, value: timedelta) -> timedelta:
-        if not MIN_BACKOFF <= value <= MAX_BACKOFF:
-            raise PydanticCustomError("backoff", "must be from 1 second to 12 hours")
-        return value
 
     @field_validator("cap")
     @classmethod
@@ -53,23 +57,11 @@ class RetryBody(StrictModel):
             raise PydanticCustomError("cap", "must not be smaller than base")
         return value
 
-    @field_validator("max_age")
-    @classmethod
-    def _is_an_age(cls, value: timedelta | None) -> timedelta | None:
-        if value is not None and not MIN_BACKOFF <= value <= MAX_AGE:
-            raise PydanticCustomError("max_age", "must be from 1 second to 30 days")
-        return value
-
     def policy(self) -> RetryPolicy:
         """The policy of the domain."""
-        return RetryPolicy(
-            strategy=self.strategy,
-            attempts=self.attempts,
-            base=self.base,
-            # A cap that was not given makes way for a longer base.
-            cap=max(self.base, self.cap),
-            max_age=self.max_age,
-        )
+        # A cap that was not given makes way for a longer base.
+        cap = max(self.base, self.cap)
+        return RetryPolicy(**self.by_name("strategy", "attempts", "base", "max_age"), cap=cap)
 
 
 class HttpBody(StrictModel):
@@ -125,7 +117,9 @@ class CallBody(StrictModel):
         bool, Field(strict=True, description="a Lambda function is started without waiting for its answer")
     ] = False
     tags: Annotated[
-        tuple[Tag, ...], Field(max_length=MAX_TAGS, description="labels that the tenant gives the job")
+        tuple[Tag, ...],
+        Field(max_length=MAX_TAGS, description="labels that the tenant gives the job"),
+        obeying(check_tags),
     ] = ()
 
     @field_validator("target")
@@ -186,10 +180,11 @@ class CallBody(StrictModel):
         # A target that was refused is a problem of its own.
         return checked(check_asynchronous, value, target=info.data["target"]) if "target" in info.data else value
 
-    @field_validator("tags")
-    @classmethod
-    def _differ(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return checked(check_tags, value)
+    def call(self) -> dict[str, Any]:
+        """What a job and the job of a schedule have of it in the domain, by name: all but the payload."""
+        same = self.by_name("target", "delivery", "precision", "timeout", "expires_after", "tags")
+        priority = Priority[self.priority.upper()]
+        return {**same, "priority": priority, "retry": self.retry.policy(), "options": self.options()}
 
     def options(self) -> TargetOptions:
         """The options of the domain. What has no order has one there: the same call again must be equal to the first."""

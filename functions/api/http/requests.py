@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, LiteralString
 
 from pydantic import (
     AfterValidator,
@@ -23,10 +24,7 @@ from pydantic_core import PydanticCustomError
 from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.instants import EARLIEST, LATEST, format_instant, parse_duration, parse_instant
 from functions.domain.jobs.job import TENANT, check_tags, check_tenant
-from functions.domain.targets.targets import (
-    DEFAULT_TARGETS,
-    AllowedTargets,
-)
+from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
 
 HORIZON = timedelta(days=3_653)
 """How far ahead a job may be due: ten years."""
@@ -39,6 +37,10 @@ class StrictModel(BaseModel):
     """What a request brings: what is not a field is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def by_name(self, *names: str) -> dict[str, Any]:
+        """The values of these fields, for what calls them the same."""
+        return {name: getattr(self, name) for name in names}
 
 
 class Rules(BaseModel):
@@ -82,6 +84,27 @@ def checked(rule: Any, value: Any, /, **options: Any) -> Any:
         raise PydanticCustomError("rule", "{reason}", {"reason": str(error), "instead": instead}) from error
 
 
+def obeying(rule: Callable[[Any], object]) -> AfterValidator:
+    """Takes what a rule of the domain lets through, as it is; what the rule refuses becomes a problem of the field."""
+
+    def obey(value: Any) -> Any:
+        checked(rule, value)
+        return value
+
+    return AfterValidator(obey)
+
+
+def between(least: timedelta, most: timedelta, reason: LiteralString) -> AfterValidator:
+    """Takes durations from least to most."""
+
+    def bound(value: timedelta) -> timedelta:
+        if not least <= value <= most:
+            raise PydanticCustomError("range", reason)
+        return value
+
+    return AfterValidator(bound)
+
+
 def _key(value: str) -> str:
     if not value.isprintable():
         raise PydanticCustomError("idempotency_key", "must be printable characters")
@@ -90,7 +113,7 @@ def _key(value: str) -> str:
 
 Tenant = Annotated[
     str,
-    AfterValidator(lambda value: checked(check_tenant, value)),
+    obeying(check_tenant),
     WithJsonSchema({"type": "string", "pattern": f"^{TENANT.pattern}$"}),
 ]
 NewTenant = Annotated[Tenant, WithJsonSchema({"type": "string", "pattern": rf"^(?!\.{{1,2}}$){TENANT.pattern}$"})]
@@ -115,7 +138,7 @@ Duration = Annotated[
     ),
 ]
 
-Tag = Annotated[str, AfterValidator(lambda value: checked(check_tags, (value,))[0])]
+Tag = Annotated[str, obeying(lambda tag: check_tags((tag,)))]
 
 
 def parse_body(body: str | None, *, is_base64: bool = False) -> Any:

@@ -20,7 +20,6 @@ from functions.api.http.requests import (
     rules_of,
 )
 from functions.domain.instants import format_instant
-from functions.domain.jobs.job import Priority
 from functions.domain.jobs.submission import PAST_GRACE, Submission
 from functions.domain.trace import Trace
 
@@ -71,19 +70,11 @@ class JobBody(
         due_at = self.run_at if self.run_at is not None else now + (self.delay or timedelta(0))
         return Submission(
             tenant=self.tenant,
-            target=self.target,
             payload=None if self.payload is None else compact_json(self.payload),
             due_at=due_at,
             idempotency_key=self.idempotency_key or idempotency_key,
-            priority=Priority[self.priority.upper()],
-            delivery=self.delivery,
-            precision=self.precision,
-            retry=self.retry.policy(),
-            timeout=self.timeout,
-            expires_after=self.expires_after,
-            options=self.options(),
-            tags=self.tags,
             trace=trace,
+            **self.call(),
         )
 
 

@@ -6,12 +6,11 @@ import json
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from functions.api.http.call_body import CallBody
 from functions.api.http.merge_patch import merged
-from functions.api.http.requests import Duration, Rules, StrictModel, compact_json
+from functions.api.http.requests import Duration, Rules, StrictModel, between, compact_json, obeying
 from functions.api.jobs.bodies import JobBody
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import format_instant
@@ -36,6 +35,9 @@ CHANGEABLE = (*(name for name in CallBody.model_fields if name not in FIXED), "r
 """What a merge patch of a job may name."""
 
 
+_Lease = Annotated[Duration, between(MIN_LEASE, MAX_LEASE, "must be from 1 second to 12 hours")]
+
+
 class _FencedBody(StrictModel):
     fence: Annotated[int, Field(ge=1, le=MAX_FENCE, strict=True, description="that the attempt was given")]
 
@@ -44,27 +46,18 @@ class HeartbeatBody(_FencedBody, json_schema_extra={"examples": [{"fence": 1, "l
     """The target of an attempt goes on."""
 
     lease: Annotated[
-        Duration | None, Field(description="from now, 1 s to 12 h; without it the timeout of the job and 5 s")
+        _Lease | None, Field(description="from now, 1 s to 12 h; without it the timeout of the job and 5 s")
     ] = None
-
-    @field_validator("lease")
-    @classmethod
-    def _is_in_range(cls, value: timedelta | None) -> timedelta | None:
-        if value is not None and not MIN_LEASE <= value <= MAX_LEASE:
-            raise PydanticCustomError("lease", "must be from 1 second to 12 hours")
-        return value
 
 
 class CompleteBody(_FencedBody, json_schema_extra={"examples": [{"fence": 1, "result": {"sent": 12}}]}):
     """The target of an attempt has taken the job."""
 
-    result: Annotated[Any, Field(description=f"any JSON, of which the first {RESULT_LIMIT} characters are kept")] = None
-
-    @field_validator("result")
-    @classmethod
-    def _is_json(cls, value: Any) -> Any:
-        compact_json(value)
-        return value
+    result: Annotated[
+        Any,
+        Field(description=f"any JSON, of which the first {RESULT_LIMIT} characters are kept"),
+        obeying(compact_json),
+    ] = None
 
     @property
     def text(self) -> str:
@@ -117,14 +110,6 @@ def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Edited:
 
 def _template_of(job: Job) -> JobTemplate:
     """What was submitted, but for the payload, the tenant and the time."""
-    return JobTemplate(
-        target=job.target,
-        priority=job.priority,
-        delivery=job.delivery,
-        precision=job.precision,
-        retry=job.retry,
-        timeout=job.timeout,
-        expires_after=job.expires_at - job.scheduled_at if job.expires_at else None,
-        options=job.options,
-        tags=job.tags,
-    )
+    same = ("target", "priority", "delivery", "precision", "retry", "timeout", "options", "tags")
+    expires_after = job.expires_at - job.scheduled_at if job.expires_at else None
+    return JobTemplate(**{name: getattr(job, name) for name in same}, expires_after=expires_after)

@@ -5,17 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    ValidationInfo,
-    WithJsonSchema,
-    field_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 from pydantic_core import PydanticCustomError
 
-from functions.api.http.requests import HORIZON, Duration, Instant, StrictModel, Tag, Tenant, checked
+from functions.api.http.requests import HORIZON, Duration, Instant, StrictModel, Tag, Tenant, checked, obeying
 from functions.api.operations.operator import OPERATION_ID, Asked
 from functions.domain.instants import parse_duration
 from functions.domain.jobs.job import DOT_SEGMENTS
@@ -34,13 +27,8 @@ def _signed_duration(value: Any) -> timedelta:
     return -checked(parse_duration, -value) if value < 0 else checked(parse_duration, value)
 
 
-def _can_be_called(value: str) -> str:
-    checked(parse_target, value)
-    return value
-
-
-_Target = Annotated[str, AfterValidator(_can_be_called)]
-_ScheduleId = Annotated[str, AfterValidator(lambda value: checked(check_schedule_id, value))]
+_Target = Annotated[str, obeying(parse_target)]
+_ScheduleId = Annotated[str, obeying(check_schedule_id)]
 _SignedDuration = Annotated[
     timedelta,
     BeforeValidator(_signed_duration),
@@ -153,16 +141,11 @@ class OperationBody(
         """The request of the rules."""
         shift = Shift(by=self.by, to=self.to, spread=self.spread) if self.action is OperationKind.RESCHEDULE else None
         return Asked(
-            tenant=self.tenant,
-            action=self.action,
-            due_from=self.due_from,
-            due_until=self.due_until,
+            **self.by_name("tenant", "action", "due_from", "due_until", "rate", "dry_run"),
             target=self.target or "",
             schedule_id=self.schedule or "",
             tag=self.tag or "",
             shift=shift,
-            rate=self.rate,
-            dry_run=self.dry_run,
         )
 
 

@@ -8,9 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
@@ -21,10 +19,10 @@ from pydantic_core import PydanticCustomError
 
 from functions.api.http.call_body import CallBody
 from functions.api.http.problems import Misshapen
-from functions.api.http.requests import Duration, Instant, Rules, StrictModel, checked, compact_json
+from functions.api.http.requests import Duration, Instant, Rules, StrictModel, checked, compact_json, obeying
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
-from functions.domain.jobs.job import Payload, Priority
+from functions.domain.jobs.job import Payload
 from functions.domain.jobs.occurrence import check_references
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.calendars import check_calendar
@@ -133,17 +131,12 @@ _Count = Annotated[int, Field(ge=1, strict=True)]
 class EveryBody(StrictModel):
     """A fixed interval of elapsed time."""
 
-    interval: Duration
+    interval: Annotated[Duration, obeying(lambda interval: Every(interval=interval))]
     phase: Duration = timedelta(0)
     anchor: Annotated[
         Literal["start", "end"],
         Field(alias="from", description="start to start, or from the end of a run to the next start"),
     ] = "start"
-
-    @field_validator("interval")
-    @classmethod
-    def _is_an_interval(cls, value: timedelta) -> timedelta:
-        return checked(lambda interval: Every(interval=interval), value).interval
 
     @field_validator("phase")
     @classmethod
@@ -170,12 +163,7 @@ class RecurrenceBody(StrictModel):
 class PoissonBody(StrictModel):
     """Events that come independently of each other."""
 
-    per_day: Annotated[float, Field(strict=True, description="how many a day, on average")]
-
-    @field_validator("per_day")
-    @classmethod
-    def _is_a_rate(cls, value: float) -> float:
-        return checked(Poisson, value).per_day
+    per_day: Annotated[float, Field(strict=True, description="how many a day, on average"), obeying(Poisson)]
 
 
 class WindowBody(StrictModel):
@@ -205,22 +193,16 @@ class CalendarBody(StrictModel):
 
     exclude: Annotated[tuple[_Date, ...], Field(max_length=MAX_EXCLUDED)] = ()
     holidays: Annotated[
-        tuple[str, ...], Field(max_length=MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE")
+        tuple[str, ...],
+        Field(max_length=MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE"),
+        obeying(lambda names: check_calendar(Calendar(holidays=names))),
     ] = ()
     weekends: Annotated[bool, Field(strict=True)] = False
     roll: Roll = REQUESTED.roll
 
-    @field_validator("holidays")
-    @classmethod
-    def _are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        checked(check_calendar, Calendar(holidays=value))
-        return value
-
     def calendar(self) -> Calendar:
         """The calendar of the domain."""
-        return Calendar(
-            excluded=frozenset(self.exclude), holidays=self.holidays, weekends=self.weekends, roll=self.roll
-        )
+        return Calendar(excluded=frozenset(self.exclude), **self.by_name("holidays", "weekends", "roll"))
 
 
 class TemplateBody(CallBody):
@@ -235,36 +217,22 @@ class TemplateBody(CallBody):
     def template(self, kept: Payload | None) -> JobTemplate:
         """The template of the domain. kept: a stored payload that goes before the one of this body."""
         payload = Payload(text=None if self.payload is None else compact_json(self.payload))
-        return JobTemplate(
-            target=self.target,
-            payload=kept or payload,
-            priority=Priority[self.priority.upper()],
-            delivery=self.delivery,
-            precision=self.precision,
-            retry=self.retry.policy(),
-            timeout=self.timeout,
-            expires_after=self.expires_after,
-            options=self.options(),
-            tags=self.tags,
-        )
+        return JobTemplate(payload=kept or payload, **self.call())
 
 
-class ScheduleBody(BaseModel):
+class ScheduleBody(
+    StrictModel,
+    json_schema_extra={
+        "oneOf": [{"required": [rule], "properties": {rule: {"not": {"type": "null"}}}} for rule in RULES],
+        "examples": [{"cron": "0 3 * * *", "timezone": "Europe/Berlin", "job": {"target": "https://example.com/hook"}}],
+    },
+):
     """When, and what: exactly one rule, what changes its fires, and the job of each fire."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        json_schema_extra={
-            "oneOf": [{"required": [rule], "properties": {rule: {"not": {"type": "null"}}}} for rule in RULES],
-            "examples": [
-                {"cron": "0 3 * * *", "timezone": "Europe/Berlin", "job": {"target": "https://example.com/hook"}}
-            ],
-        },
-    )
-
     # Before the rules: what of another program's cron is translated depends on it.
-    timezone: Annotated[str, Field(description="an IANA name", examples=["Europe/Berlin"])] = REQUESTED.timezone
+    timezone: Annotated[str, Field(description="an IANA name", examples=["Europe/Berlin"]), obeying(zone_of)] = (
+        REQUESTED.timezone
+    )
     at: Annotated[_StoredInstant | None, Field(description="once")] = None
     cron: Annotated[
         str | None,
@@ -307,35 +275,17 @@ class ScheduleBody(BaseModel):
             checked(check_cron, value, timezone=info.data.get("timezone", REQUESTED.timezone))
         return value
 
-    @field_validator("timezone")
-    @classmethod
-    def _is_a_zone(cls, value: str) -> str:
-        checked(zone_of, value)
-        return value
-
     def schedule(self, tenant: str, schedule_id: str, *, kept: Payload | None = None) -> Schedule:
         """The schedule of the domain. kept: see TemplateBody. Raises InvalidSchedule where fields contradict."""
+        translated = (*RULES, "windows", "calendar", "job")
         return Schedule(
             tenant=tenant,
             schedule_id=schedule_id,
             rule=self._rule(),
             job=self.job.template(kept),
-            timezone=self.timezone,
-            gap=self.gap,
-            fold=self.fold,
             windows=tuple(window.window() for window in self.windows),
-            window_mode=self.window_mode,
             calendar=self.calendar and self.calendar.calendar(),
-            spread=self.spread,
-            jitter=self.jitter,
-            start=self.start,
-            end=self.end,
-            max_runs=self.max_runs,
-            misfire=self.misfire,
-            max_lateness=self.max_lateness,
-            overlap=self.overlap,
-            pause_after_failures=self.pause_after_failures,
-            history=self.history,
+            **self.by_name(*(name for name in ScheduleBody.model_fields if name not in translated)),
         )
 
     def _rule(self) -> Rule:

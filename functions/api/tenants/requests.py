@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
-from functions.api.http.requests import StrictModel, checked
+from functions.api.http.requests import StrictModel, obeying
 from functions.domain.jobs.job import Priority
 from functions.domain.tenants.access import check_pattern
 from functions.domain.tenants.changes import TenantPatch, TenantValues
@@ -46,20 +46,14 @@ def _limits_schema(*, may_be_null: bool) -> WithJsonSchema:
     return WithJsonSchema({"type": "object", "properties": schemas, "additionalProperties": False})
 
 
-def _limits(value: dict[str, Any]) -> dict[str, Any]:
-    checked(read_limits, value)
-    return value
-
-
-def _patched_limits(value: dict[str, Any]) -> dict[str, Any]:
-    checked(check_limit_names, value)
-    _limits({name: limit for name, limit in value.items() if limit is not None})
-    return value
+def _check_patched(limits: dict[str, Any]) -> None:
+    check_limit_names(limits)
+    read_limits({name: limit for name, limit in limits.items() if limit is not None})
 
 
 _Note = Annotated[str, Field(max_length=MAX_NOTE_LENGTH, description="for people")]
 _Plan = Annotated[str, Field(pattern=f"^{PLAN_NAME.pattern}$", description="the name of one of the stage's plans")]
-_Principal = Annotated[str, AfterValidator(lambda value: checked(check_pattern, value))]
+_Principal = Annotated[str, obeying(check_pattern)]
 _Principals = Annotated[
     tuple[_Principal, ...],
     Field(max_length=MAX_PRINCIPALS, description="who may act for it: patterns of the ARNs of roles and users"),
@@ -102,14 +96,14 @@ class TenantBody(
     """All of a tenant beside its status; what is not said has its usual value."""
 
     plan: _Plan = DEFAULT_PLAN
-    limits: Annotated[dict[str, Any], AfterValidator(_limits), _limits_schema(may_be_null=False)] = {}  # noqa: RUF012  pydantic copies it
+    limits: Annotated[dict[str, Any], obeying(read_limits), _limits_schema(may_be_null=False)] = {}  # noqa: RUF012  pydantic copies it
     principals: _Principals = ()
     note: _Note = ""
     version: _Version = None
 
     def values(self) -> TenantValues:
         """The values of the rules."""
-        return TenantValues(plan=self.plan, limits=self.limits, principals=self.principals, note=self.note)
+        return TenantValues(**self.by_name("plan", "limits", "principals", "note"))
 
 
 class TenantPatchBody(StrictModel, json_schema_extra={"examples": [{"limits": {"max_pending": None}, "version": 1}]}):
@@ -117,7 +111,7 @@ class TenantPatchBody(StrictModel, json_schema_extra={"examples": [{"limits": {"
 
     plan: _Plan | None = None
     limits: Annotated[
-        Annotated[dict[str, Any], AfterValidator(_patched_limits), _limits_schema(may_be_null=True)] | None,
+        Annotated[dict[str, Any], obeying(_check_patched), _limits_schema(may_be_null=True)] | None,
         Field(description="those that are said; null: none of its own"),
     ] = None
     principals: _Principals | None = None
