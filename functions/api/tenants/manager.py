@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any, Protocol
 
 from functions.domain.audit import Action, ActionName
@@ -39,8 +40,8 @@ _TURNS = {
 }
 _STAGE_TURNS = {TenantStatus.PAUSED: ActionName.STAGE_PAUSE, TenantStatus.ACTIVE: ActionName.STAGE_RESUME}
 
-Rule = Callable[[Tenant, datetime], Tenant]
-"""How a row changes at an instant; the very row, where nothing does."""
+Rule = Callable[..., Tenant]
+"""How a row changes: of its name, of the row, and `now`; the very row, where nothing does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,28 +128,19 @@ class TenantManager:
     def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantInEffect:
         """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
         check_new_tenant(name)
-
-        def rule(tenant: Tenant, now: datetime) -> Tenant:
-            return replaced(name, tenant, values, plans=self.plans, now=now)
-
+        rule = partial(replaced, values=values, plans=self.plans)
         return self._standing(name, self._change(name, rule, action=ActionName.TENANT_PUT, seen=seen, caller=caller))
 
     def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantInEffect:
         """Change parts. Raises InvalidInput, TenantDeleted."""
         check_tenant(name)
-
-        def rule(tenant: Tenant, now: datetime) -> Tenant:
-            return patched(name, tenant, patch, plans=self.plans, now=now)
-
+        rule = partial(patched, patch=patch, plans=self.plans)
         return self._standing(name, self._change(name, rule, action=ActionName.TENANT_PATCH, seen=seen, caller=caller))
 
     def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantInEffect:
         """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
         check_tenant(name)
-
-        def rule(tenant: Tenant, now: datetime) -> Tenant:
-            return with_status(name, tenant, status, note=note, now=now)
-
+        rule = partial(with_status, status=status, note=note)
         return self._standing(name, self._change(name, rule, action=_TURNS[status], seen=seen, caller=caller))
 
     def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantInEffect:
@@ -160,7 +152,7 @@ class TenantManager:
         if confirm != name:
             raise InvalidInput(f"confirm is {confirm[:80]!r}, but must be {name!r}, the tenant that is to be deleted")
 
-        def rule(tenant: Tenant, now: datetime) -> Tenant:
+        def rule(name: str, tenant: Tenant, *, now: datetime) -> Tenant:
             return with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
 
         tenant = self._change(name, rule, action=ActionName.TENANT_DELETE, seen=None, caller=caller)
@@ -171,10 +163,7 @@ class TenantManager:
 
     def turn_stage(self, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> Tenant:
         """Pause everybody, or end that: what each tenant's own status is stays."""
-
-        def rule(tenant: Tenant, now: datetime) -> Tenant:
-            return with_status(EVERYBODY, tenant, status, note=note, now=now)
-
+        rule = partial(with_status, status=status, note=note)
         return self._change(EVERYBODY, rule, action=_STAGE_TURNS[status], seen=seen, caller=caller)
 
     def _change(self, name: str, rule: Rule, *, action: ActionName, seen: int | None, caller: str) -> Tenant:
@@ -182,7 +171,7 @@ class TenantManager:
         for _ in range(_TRIES):
             before = self.store.get(name) or Tenant()
             check_version(shown, before, seen)
-            after = rule(before, from_ms(to_ms(self.clock.now())))
+            after = rule(name, before, now=from_ms(to_ms(self.clock.now())))
             if after != before and not self.store.change(name, after, seen=before.version):
                 continue
             told = {"before": _told(before), "after": _told(after)}
