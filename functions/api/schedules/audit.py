@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from functions.domain.audit import Action, ActionName
@@ -13,20 +11,6 @@ from functions.domain.schedules.record import POINTER, encode_schedule
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.targets.targets import destination_of
 from functions.ports.schedules import StoredSchedule
-from functions.services.schedules.changer import Change, Rule
-
-
-@dataclass(slots=True)
-class Watched:
-    """A rule that remembers what it met last: when its change holds, that was what stood there before."""
-
-    rule: Rule
-    before: Mapping[str, Any] | None = None
-
-    def __call__(self, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-        """As the rule."""
-        self.before = told(stored, state)
-        return self.rule(stored, state, now)
 
 
 def changed(

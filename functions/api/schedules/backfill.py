@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice, takewhile
 
 from functions.api.schedules.backfill_bookmark import Bookmark
@@ -79,30 +79,3 @@ def extra_job(
     link = Link(at=fire_at, nominal_at=nominal_at or fire_at, index=index)
     schedule = replace(stored.schedule, overlap=overlap or stored.schedule.overlap)
     return occurrence_job(schedule, link, version=UNBOUND - stored.version, wheel=wheel, due_at=due_at, suffix=suffix)
-
-
-def extra_jobs(
-    stored: StoredSchedule,
-    found: Sequence[Fire],
-    *,
-    first_at: datetime,
-    gap: timedelta,
-    first_index: int,
-    token: str,
-    overlap: Overlap | None,
-    wheel: Wheel,
-) -> list[Job]:
-    """A job of the backfill of this token for each of these fires, a gap apart. first_index: of the first in its backfill."""
-    return [
-        extra_job(
-            stored,
-            fire_at=fire.at,
-            due_at=first_at + gap * number,
-            index=first_index + number,
-            suffix=f"backfill-{token}",
-            overlap=overlap,
-            wheel=wheel,
-            nominal_at=fire.nominal_at,
-        )
-        for number, fire in enumerate(found)
-    ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from functions.api.admission.gate import OPEN, AdmissionGate
 from functions.api.schedules.asked_fires import AskedFires
-from functions.api.schedules.audit import Watched, changed, told
-from functions.api.schedules.backfill import Backfill, extra_job, extra_jobs, range_of
+from functions.api.schedules.audit import changed, told
+from functions.api.schedules.backfill import Backfill, extra_job, range_of
 from functions.api.schedules.backfill_bookmark import Bookmark, parse_bookmark
 from functions.api.schedules.requests import BackfillBody
 from functions.api.schedules.standing import (
@@ -22,9 +23,7 @@ from functions.api.schedules.standing import (
     upcoming_of,
 )
 from functions.domain.audit import ActionName
-from functions.domain.errors import (
-    NotPlaced,
-)
+from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.job import Payload
@@ -93,10 +92,8 @@ class ScheduleManager:
             return self._put_in_place(schedule, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
-        stored, state = self._tell(
-            ActionName.SCHEDULE_PUT, schedule.uid, rule, by=self._caught_up.change, caller=caller
-        )
-        return self._revived(stored, state), created
+        standing = self._tell(ActionName.SCHEDULE_PUT, schedule.uid, rule, catches_up=True, caller=caller)
+        return self._revived(*standing), created
 
     def patch(
         self, tenant: str, schedule_id: str, edit: Callable[[Schedule], Schedule], *, caller: str = ""
@@ -108,11 +105,8 @@ class ScheduleManager:
             edited = self._with_stored_payload(edit(found.schedule))
             return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
 
-        return self._revived(
-            *self._tell(
-                ActionName.SCHEDULE_PATCH, f"{tenant}#{schedule_id}", rule, by=self._caught_up.change, caller=caller
-            )
-        )
+        key = f"{tenant}#{schedule_id}"
+        return self._revived(*self._tell(ActionName.SCHEDULE_PATCH, key, rule, catches_up=True, caller=caller))
 
     def compare(self, schedule: Schedule, *, count: int) -> Difference:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
@@ -142,11 +136,8 @@ class ScheduleManager:
             after = stopped(Status.PAUSED, before=found.schedule, state=state, now=now, note=note)
             return self._counted(found.schedule, after, stored=found, state=state)
 
-        return self._standing(
-            *self._tell(
-                ActionName.SCHEDULE_PAUSE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller
-            )
-        )
+        key = f"{tenant}#{schedule_id}"
+        return self._standing(*self._tell(ActionName.SCHEDULE_PAUSE, key, rule, caller=caller))
 
     def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
         """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
@@ -160,11 +151,8 @@ class ScheduleManager:
             after = activated(schedule, before=found.schedule, state=state, now=now, note=note)
             return self._counted(schedule, with_a_fire(schedule, after), stored=found, state=state)
 
-        return self._revived(
-            *self._tell(
-                ActionName.SCHEDULE_RESUME, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller
-            )
-        )
+        key = f"{tenant}#{schedule_id}"
+        return self._revived(*self._tell(ActionName.SCHEDULE_RESUME, key, rule, caller=caller))
 
     def delete(self, tenant: str, schedule_id: str, *, caller: str = "") -> None:
         """Remove it: nothing fires any more. Raises ScheduleNotFound when there is none, and never was."""
@@ -177,7 +165,7 @@ class ScheduleManager:
             after = stopped(Status.DELETED, before=found.schedule, state=state, now=now)
             return self._counted(found.schedule, after, stored=found, state=state)
 
-        self._tell(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, by=self.changer.change, caller=caller)
+        self._tell(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, caller=caller)
 
     def get(self, tenant: str, schedule_id: str) -> Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
@@ -256,16 +244,19 @@ class ScheduleManager:
             first_index = left_off.index
         found = range_of(stored.schedule, start=start, end=body.end, now=now)
         gap = timedelta(minutes=1) / body.per_minute
-        jobs = extra_jobs(
-            stored,
-            found,
-            first_at=first_at,
-            gap=gap,
-            first_index=first_index,
-            token=token,
-            overlap=body.overlap,
-            wheel=self.wheel,
-        )
+        jobs = [
+            extra_job(
+                stored,
+                fire_at=fire.at,
+                due_at=first_at + gap * number,
+                index=first_index + number,
+                suffix=f"backfill-{token}",
+                overlap=body.overlap,
+                wheel=self.wheel,
+                nominal_at=fire.nominal_at,
+            )
+            for number, fire in enumerate(found)
+        ]
         goes_on = None
         if not body.dry_run:
             count = self.gate.admit(tenant, [job.scheduled_at for job in jobs])
@@ -295,37 +286,34 @@ class ScheduleManager:
             goes_on=goes_on,
         )
 
-    def _tell(
-        self, action: ActionName, key: str, rule: Rule, *, by: Callable[[str, Rule], Standings], caller: str
-    ) -> Standings:
+    def _tell(self, action: ActionName, key: str, rule: Rule, *, catches_up: bool = False, caller: str) -> Standings:
         """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
 
-        by: how it is changed. Raises what the gate does, where it begins to fire, or begins anew.
+        catches_up: what is due is placed before. Raises what the gate does, where it begins to fire, or begins anew.
         """
+        before: dict[str, Any] | None = None
         is_let_in = False
 
         def let_in(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            nonlocal is_let_in
+            nonlocal before, is_let_in
+            # The last one that is looked at is the one that the change holds for.
+            before = told(stored, state)
             change = rule(stored, state, now)
-            before = stored.schedule if stored is not None else None
+            defined = stored.schedule if stored is not None else None
             # Once, however often it is looked at again.
             if (
                 change is not None
                 and not is_let_in
-                and begins_anew(change.schedule, change.state, before=before, seen=state)
+                and begins_anew(change.schedule, change.state, before=defined, seen=state)
             ):
                 self.gate.begin(change.schedule.tenant)
                 is_let_in = True
             return change
 
-        watched = Watched(let_in)
-        stored, state = by(key, watched)
-        self.audit.note(changed(action, key, caller=caller, before=watched.before, after=told(stored, state)))
+        caught_up = CaughtUpChanger(changer=self.changer, materialiser=self.materialiser)
+        stored, state = (caught_up if catches_up else self.changer).change(key, let_in)
+        self.audit.note(changed(action, key, caller=caller, before=before, after=told(stored, state)))
         return stored, state
-
-    @property
-    def _caught_up(self) -> CaughtUpChanger:
-        return CaughtUpChanger(changer=self.changer, materialiser=self.materialiser)
 
     def _put_in_place(
         self, schedule: Schedule, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime
