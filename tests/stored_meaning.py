@@ -96,6 +96,16 @@ def dead_letter_id(text):
     found = domain("dead_letters.dead_letter_id", "letter_id")
     return (getattr(found, "parse_dead_letter_id", None) or found.parse_letter_id)(text)
 
+def as_read(kind, stored):
+    # A row as its adapter is given it: in plain values, or as DynamoDB gives it in the release before.
+    if not kind.endswith(" row"):
+        return stored
+    item = {name: {"B": base64.b64decode(value["B"])} if "B" in value else value for name, value in stored.items()}
+    try:
+        return importlib.import_module("functions.adapters.dynamodb.table").plain(item)
+    except ModuleNotFoundError:
+        return item
+
 READ = {
     "timer": lambda text: domain("far_ring.timer_record", "envelope").decode_timer(text, tenant="acme"),
     "alarm": lambda text: domain("far_ring.timer_record", "envelope").decode_alarm(text, tenant="acme"),
@@ -120,9 +130,7 @@ READ = {
     "operation row": lambda item: adapter("dynamodb.operations", "dynamodb_operations")._read(item),
     "deletion row": lambda item: adapter("dynamodb.deletions", "dynamodb_deletions")._read(item),
     "day mark row": lambda item: adapter("dynamodb.day_marks", "dynamodb_day_marks")._read(item),
-    "rate row": lambda item: adapter("dynamodb.rates", "dynamodb_rates")._timetable(
-        {**item, "c": {"B": base64.b64decode(item["c"]["B"])}}
-    ),
+    "rate row": lambda item: adapter("dynamodb.rates", "dynamodb_rates")._timetable(item),
     "pulse row": lambda item: adapter("dynamodb.pulses", "dynamodb_pulses")._pulse_of(item),
     "usage row": lambda item: adapter("dynamodb.usage", "dynamodb_usage")._usage_of(item),
     "shard row": lambda item: adapter("dynamodb.shards", "dynamodb_shards")._standing_of(item),
@@ -150,7 +158,7 @@ for line in sys.stdin:
         answer = {}
     else:
         try:
-            understood = READ[asked["kind"]](asked["bytes"])
+            understood = READ[asked["kind"]](as_read(asked["kind"], asked["bytes"]))
             answer = {"written": WRITE[asked["kind"]](understood)} if asked.get("again") else {"means": spelled(understood)}
         except Exception as error:
             answer = {"means": f"{type(error).__name__}: {error}", "written": ""}

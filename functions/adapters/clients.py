@@ -34,6 +34,9 @@ Answer = TypeVar("Answer")
 TRIES = 5
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.06, 0.5
 
+REFUSED = "ConditionalCheckFailed"
+"""The reason why a transaction is cancelled, of a part whose condition is not met."""
+
 _TRANSIENT = frozenset(
     {
         "InternalServerError",
@@ -81,7 +84,7 @@ def is_refused(error: Exception) -> bool:
     if code != "TransactionCanceledException":
         return code == "ConditionalCheckFailedException"
     reasons = error.response.get("CancellationReasons", [])
-    return any(reason.get("Code") == "ConditionalCheckFailed" for reason in reasons)
+    return any(reason.get("Code") == REFUSED for reason in reasons)
 
 
 def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:

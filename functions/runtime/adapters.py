@@ -21,6 +21,7 @@ from functions.adapters.dynamodb.pulses import SPREAD, DynamoDBPulseStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
 from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.adapters.dynamodb.usage import DynamoDBUsageStore
@@ -52,19 +53,18 @@ class Adapters:
     @cached_property
     def shards(self) -> DynamoDBShardStore:
         """Leases, cursors and recorded constants."""
-        return DynamoDBShardStore(self._dynamodb, self._setting("SHARDS_TABLE"))
+        return DynamoDBShardStore(self._table("SHARDS"))
 
     @cached_property
     def timers(self) -> DynamoDBTimerStore:
         """The far ring."""
         return DynamoDBTimerStore(
-            self._dynamodb,
-            self._setting("TIMERS_TABLE"),
-            writer=self._writer,
+            table=self._table("TIMERS"),
+            writer=self._table("TIMERS", client=self._writer),
             wheel=self.wheel,
             clock=self.clock,
             pool=self._senders,
-            marks=self._marks,
+            marks=self.marks,
             ledger_table=getattr(self.settings, "LEDGER_TABLE", ""),
         )
 
@@ -90,8 +90,7 @@ class Adapters:
     def ledger(self) -> DynamoDBLedger:
         """The conditional-write table."""
         return DynamoDBLedger(
-            self._dynamodb,
-            self._setting("LEDGER_TABLE"),
+            self._table("LEDGER"),
             skew=self.wheel.skew,
             dead_letters=self.dead_letters if hasattr(self.settings, "DEAD_LETTERS_TABLE") else None,
             timers=self.timers,
@@ -100,38 +99,38 @@ class Adapters:
     @cached_property
     def dead_letters(self) -> DynamoDBDeadLetters:
         """What failed for good."""
-        return DynamoDBDeadLetters(self._dynamodb, self._setting("DEAD_LETTERS_TABLE"))
+        return DynamoDBDeadLetters(self._table("DEAD_LETTERS"))
 
     @cached_property
     def breaker_store(self) -> DynamoDBBreakerStore:
         """The breakers that are not closed."""
-        return DynamoDBBreakerStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBBreakerStore(self._table("TENANTS"))
 
     @cached_property
     def tenants(self) -> DynamoDBTenantStore:
         """The rows of tenants."""
-        return DynamoDBTenantStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBTenantStore(self._table("TENANTS"))
 
     @cached_property
     def usage_store(self) -> DynamoDBUsageStore:
         """What tenants have used."""
-        return DynamoDBUsageStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBUsageStore(self._table("TENANTS"))
 
     @cached_property
     def pending_store(self) -> DynamoDBPendingStore:
         """How many jobs of tenants wait."""
-        return DynamoDBPendingStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBPendingStore(self._table("TENANTS"))
 
     @cached_property
     def pulses(self) -> DynamoDBPulseStore:
         """What goes on in the stage."""
         slot = random.randrange(SPREAD)  # noqa: S311  it spreads, and keeps no secret
-        return DynamoDBPulseStore(self._dynamodb, self._setting("TENANTS_TABLE"), slot=slot)
+        return DynamoDBPulseStore(self._table("TENANTS"), slot=slot)
 
     @cached_property
     def permits(self) -> DynamoDBPermitStore:
         """Permits for calls."""
-        return DynamoDBPermitStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBPermitStore(self._table("TENANTS"))
 
     @cached_property
     def audit_stream(self) -> FirehoseAuditStream:
@@ -146,12 +145,12 @@ class Adapters:
     @cached_property
     def operations(self) -> DynamoDBOperationStore:
         """Work on many jobs at once."""
-        return DynamoDBOperationStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBOperationStore(self._table("TENANTS"))
 
     @cached_property
     def deletions(self) -> DynamoDBDeletionStore:
         """Deletions of tenants."""
-        return DynamoDBDeletionStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBDeletionStore(self._table("TENANTS"))
 
     @cached_property
     def exports(self) -> S3ExportStore:
@@ -166,15 +165,14 @@ class Adapters:
     @cached_property
     def rates(self) -> DynamoDBRateStore:
         """Until when the rates of tenants are used up."""
-        return DynamoDBRateStore(self._dynamodb, self._setting("TENANTS_TABLE"))
+        return DynamoDBRateStore(self._table("TENANTS"))
 
     @cached_property
     def schedules(self) -> DynamoDBScheduleStore:
         """Definitions and states of schedules."""
         return DynamoDBScheduleStore(
-            self._dynamodb,
-            definitions=self._setting("SCHEDULES_TABLE"),
-            states=self._setting("SCHEDULE_STATE_TABLE"),
+            definition_table=self._table("SCHEDULES"),
+            state_table=self._table("SCHEDULE_STATE"),
             # A tick and a sweep are everybody's: nobody's changes may hold them up for seconds.
             tries_of_sums=TRIES if isinstance(self.settings, ScannerSettings | SweeperSettings) else TRIES_OF_SUMS,
         )
@@ -194,8 +192,10 @@ class Adapters:
         return clients.dynamodb(self.clock, attempts=1)
 
     @cached_property
-    def _marks(self) -> DynamoDBDayMarks:
-        return DynamoDBDayMarks(self._dynamodb, self._setting("TENANTS_TABLE"), writer=self._writer, pool=self._senders)
+    def marks(self) -> DynamoDBDayMarks:
+        """Which days are a tenant's."""
+        writer = self._table("TENANTS", client=self._writer)
+        return DynamoDBDayMarks(self._table("TENANTS"), writer=writer, pool=self._senders)
 
     @cached_property
     def _s3(self) -> Any:
@@ -204,6 +204,9 @@ class Adapters:
     @cached_property
     def _senders(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(_SENDERS, thread_name_prefix="send")
+
+    def _table(self, name: str, *, client: Any = None) -> Table:
+        return Table(client or self._dynamodb, self._setting(f"{name}_TABLE"))
 
     def _setting(self, name: str) -> Any:
         return getattr(self.settings, name)

@@ -129,16 +129,21 @@ class Wiring(Adapters):
     @cached_property
     def remains(self) -> StoredRemains:
         """All that is stored of tenants."""
-        names = ("timers", "ledger", "schedules", "schedule_state", "tenants", "dead_letters")
         return StoredRemains(
-            self._dynamodb,
-            self._s3,
-            tables=Tables(**{name: self._setting(f"{name.upper()}_TABLE") for name in names}),
+            s3=self._s3,
+            tables=Tables(
+                timer_rows=self._table("TIMERS"),
+                ledger_rows=self._table("LEDGER"),
+                schedule_rows=self._table("SCHEDULES"),
+                state_rows=self._table("SCHEDULE_STATE"),
+                tenant_rows=self._table("TENANTS"),
+                dead_letter_rows=self._table("DEAD_LETTERS"),
+            ),
             bucket=self._setting("PAYLOAD_BUCKET"),
             wheel=self.wheel,
             clock=self.clock,
             plans=self.plans,
-            marks=self._marks,
+            marks=self.marks,
         )
 
     @cached_property

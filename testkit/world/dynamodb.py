@@ -27,6 +27,7 @@ from functions.adapters.dynamodb.permits import DynamoDBPermitStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
 from functions.adapters.dynamodb.schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.table import Item
 from functions.adapters.dynamodb.tables import (
     ALL_TABLES,
     DEAD_LETTERS,
@@ -51,7 +52,7 @@ from functions.ports.timers import Page
 from testkit.dynamodb_local import client_at
 from testkit.fakes import FakeClock
 from testkit.world.stores import Stores
-from testkit.world.tables import Item, Key, Table, Tables
+from testkit.world.tables import Key, Tables, WatchedTable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -74,7 +75,7 @@ class OnDynamoDB:
     def __call__(self, wheel: Wheel, clock: FakeClock) -> Stores:
         client = _client(self.endpoint_url)
         tables = Tables(client, ALL_TABLES, prefix=f"world-{next(_numbers)}")
-        return _stores(client, tables, wheel, clock)
+        return _stores(tables, wheel, clock)
 
 
 class Schedules(DynamoDBScheduleStore):
@@ -88,7 +89,9 @@ class Schedules(DynamoDBScheduleStore):
 class _Rows(Generic[Name, Row]):
     """What the rows of a table say, by their names, read as they change. name_of: None for a row of another kind."""
 
-    def __init__(self, table: Table, *, name_of: Callable[[Key], Name | None], read: Callable[[Item], Row]) -> None:
+    def __init__(
+        self, table: WatchedTable, *, name_of: Callable[[Key], Name | None], read: Callable[[Item], Row]
+    ) -> None:
         self._table = table
         self._name_of = name_of
         self._read = read
@@ -113,8 +116,8 @@ class _Rows(Generic[Name, Row]):
 class Ledger(DynamoDBLedger):
     """Its rows can be looked at."""
 
-    def __init__(self, table: Table, **given: Any) -> None:
-        super().__init__(table.client, table.name, **given)
+    def __init__(self, table: WatchedTable, **given: Any) -> None:
+        super().__init__(table.stored, **given)
         self._seen = _Rows(table, name_of=lambda key: key[0], read=read_row)
 
     @property
@@ -125,8 +128,8 @@ class Ledger(DynamoDBLedger):
 class DeadLetters(DynamoDBDeadLetters):
     """They can be looked at."""
 
-    def __init__(self, table: Table) -> None:
-        super().__init__(table.client, table.name)
+    def __init__(self, table: WatchedTable) -> None:
+        super().__init__(table.stored)
         self._seen = _Rows(table, name_of=_letter_of, read=dynamodb_dead_letters._read)
 
     @property
@@ -137,8 +140,8 @@ class DeadLetters(DynamoDBDeadLetters):
 class Timers(DynamoDBTimerStore):
     """Their rows can be looked at."""
 
-    def __init__(self, table: Table, **given: Any) -> None:
-        super().__init__(table.client, table.name, writer=table.client, **given)
+    def __init__(self, table: WatchedTable, **given: Any) -> None:
+        super().__init__(table=table.stored, writer=table.stored, **given)
         self._seen: dict[tuple[int, int], dict[str, str]] = {}
         self._written: dict[str, datetime] = {}
         self._looked = table
@@ -167,31 +170,31 @@ class Timers(DynamoDBTimerStore):
         if item is None:
             del rows[sort]
         else:
-            rows[sort] = item["j"]["S"]
-            self._written[sort] = from_ms(int(item["w"]["N"]))
+            rows[sort] = item["j"]
+            self._written[sort] = from_ms(item["w"])
 
 
 class Shards(DynamoDBShardStore):
     """Their cursors can be looked at."""
 
-    def __init__(self, table: Table) -> None:
-        super().__init__(table.client, table.name)
+    def __init__(self, table: WatchedTable) -> None:
+        super().__init__(table.stored)
         self._looked = table
 
     @property
     def rows(self) -> dict[int, dict[str, Any]]:
         shards = {key[0]: item for key, item in self._looked.look().items() if key[0].isdigit()}
-        return {int(key): {"cursors": item["c"]["S"] if "c" in item else None} for key, item in shards.items()}
+        return {int(key): {"cursors": item.get("c")} for key, item in shards.items()}
 
     def unpublish(self) -> None:
-        self._looked.client.delete_item(TableName=self._looked.name, Key={"k": {"S": dynamodb_shards._CONDITIONS}})
+        self.table.delete({"k": dynamodb_shards._CONDITIONS})
 
 
 class Operations(DynamoDBOperationStore):
     """They can be looked at."""
 
-    def __init__(self, table: Table) -> None:
-        super().__init__(table.client, table.name)
+    def __init__(self, table: WatchedTable) -> None:
+        super().__init__(table.stored)
         self._seen = _Rows(table, name_of=_operation_of, read=dynamodb_operations._read)
 
     @property
@@ -202,27 +205,27 @@ class Operations(DynamoDBOperationStore):
 class UsageOfTenants(DynamoDBUsageStore):
     """It can be looked at."""
 
-    def __init__(self, table: Table) -> None:
-        super().__init__(table.client, table.name)
+    def __init__(self, table: WatchedTable) -> None:
+        super().__init__(table.stored)
         self._looked = table
 
     @property
     def rows(self) -> dict[tuple[str, date], Usage]:
         items = _items(self._looked, dynamodb_usage._ITEM)
-        return {(item["t"]["S"], dynamodb_usage._day_of(item)): dynamodb_usage._usage_of(item) for item in items}
+        return {(item["t"], dynamodb_usage._day_of(item)): dynamodb_usage._usage_of(item) for item in items}
 
 
 class Pending(DynamoDBPendingStore):
     """It can be looked at."""
 
-    def __init__(self, table: Table) -> None:
-        super().__init__(table.client, table.name)
+    def __init__(self, table: WatchedTable) -> None:
+        super().__init__(table.stored)
         self._looked = table
 
     @property
     def rows(self) -> dict[tuple[str, date], int]:
         items = _items(self._looked, dynamodb_pending._ITEM)
-        return {(item["t"]["S"], dynamodb_pending._day(item["i"]["S"])): int(item["n"]["N"]) for item in items}
+        return {(item["t"], dynamodb_pending._day(item["i"])): item["n"] for item in items}
 
 
 def _letter_of(key: Key) -> Key | None:
@@ -235,8 +238,8 @@ def _operation_of(key: Key) -> tuple[str, str] | None:
     return None if kind != "operation" or tenant.startswith("~") else (tenant, operation_id)
 
 
-def _items(table: Table, kind: str) -> list[Item]:
-    return [item for item in table.look().values() if item["i"]["S"].startswith(kind)]
+def _items(table: WatchedTable, kind: str) -> list[Item]:
+    return [item for item in table.look().values() if item["i"].startswith(kind)]
 
 
 class _AtOnce(Executor):
@@ -248,16 +251,16 @@ class _AtOnce(Executor):
         return future
 
 
-def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClock) -> Stores:
-    pool, tenants = _AtOnce(), tables[TENANTS].name
+def _stores(tables: Tables, wheel: Wheel, clock: FakeClock) -> Stores:
+    pool, tenants = _AtOnce(), tables[TENANTS].stored
     dead_letters = DeadLetters(tables[DEAD_LETTERS])
     timers = Timers(
         tables[TIMERS],
         wheel=wheel,
         clock=clock,
         pool=pool,
-        marks=DynamoDBDayMarks(client, tenants, writer=client, pool=pool),
-        ledger_table=tables[LEDGER].name,
+        marks=DynamoDBDayMarks(tenants, writer=tenants, pool=pool),
+        ledger_table=tables[LEDGER].stored.name,
     )
 
     def expire(now: datetime) -> None:
@@ -269,12 +272,12 @@ def _stores(client: DynamoDBClient, tables: Tables, wheel: Wheel, clock: FakeClo
         dead_letters=dead_letters,
         timers=timers,
         shards=Shards(tables[SHARDS]),
-        schedules=Schedules(client, definitions=tables[SCHEDULES].name, states=tables[SCHEDULE_STATE].name),
+        schedules=Schedules(tables[SCHEDULES].stored, tables[SCHEDULE_STATE].stored),
         operations=Operations(tables[TENANTS]),
-        breakers=DynamoDBBreakerStore(client, tenants),
-        rates=DynamoDBRateStore(client, tenants),
-        permits=DynamoDBPermitStore(client, tenants),
-        tenants=DynamoDBTenantStore(client, tenants),
+        breakers=DynamoDBBreakerStore(tenants),
+        rates=DynamoDBRateStore(tenants),
+        permits=DynamoDBPermitStore(tenants),
+        tenants=DynamoDBTenantStore(tenants),
         usage=UsageOfTenants(tables[TENANTS]),
         pending=Pending(tables[TENANTS]),
         expire=expire,

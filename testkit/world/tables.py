@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from functions.adapters.dynamodb.table import Item, Table, plain
 from functions.adapters.dynamodb.tables import TableSchema
 from functions.domain.instants import to_seconds
 
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 Key = tuple[str, ...]
-Item = Mapping[str, Any]
 
-_MOST_READ = 100
 _MOST_WRITTEN = 25
 
 
@@ -33,14 +32,13 @@ def create_table(client: DynamoDBClient, schema: TableSchema, *, name: str | Non
 
 
 @dataclass
-class Table:
+class WatchedTable:
     """One table. listeners: called with the key of each row that has changed, and the row, None where there is none any more.
 
     Nobody else writes to it, so that a row that was not named in a request since it was read is as it was.
     """
 
-    client: DynamoDBClient
-    name: str
+    stored: Table
     schema: TableSchema
     listeners: list[Callable[[Key, Item | None], None]] = field(default_factory=list)
     _items: dict[Key, Item] = field(default_factory=dict)
@@ -48,50 +46,45 @@ class Table:
 
     def create(self) -> None:
         """It is empty, and in memory."""
-        create_table(self.client, self.schema, name=self.name)
+        create_table(self.stored.client, self.schema, name=self.stored.name)
 
     def touch(self, item: Item) -> None:
         """A request names this key, or this row."""
-        self._touched[tuple(item[name]["S"] for name in self._key_names)] = None
+        self._touched[self._key_of(item)] = None
 
     def look(self) -> Mapping[Key, Item]:
         """All rows, as of now."""
         touched, self._touched = list(self._touched), {}
-        for start in range(0, len(touched), _MOST_READ):
-            keys = touched[start : start + _MOST_READ]
-            found = {tuple(item[name]["S"] for name in self._key_names): item for item in self._get(keys)}
-            for key in keys:
-                self._note(key, found.get(key))
+        found = self.stored.get_many(map(self._key, touched), is_consistent=True)
+        items = {self._key_of(item): item for item in found}
+        for key in touched:
+            self._note(key, items.get(key))
         return self._items
 
     def scan(self) -> dict[Key, Item]:
         """All rows, as the engine has them."""
-        pages = self.client.get_paginator("scan").paginate(TableName=self.name, ConsistentRead=True)
-        items: list[Item] = [item for page in pages for item in page["Items"]]
-        return {tuple(item[name]["S"] for name in self._key_names): item for item in items}
+        pages = self.stored.client.get_paginator("scan").paginate(TableName=self.stored.name, ConsistentRead=True)
+        items = [plain(item) for page in pages for item in page["Items"]]
+        return {self._key_of(item): item for item in items}
 
     def expire(self, now: datetime) -> None:
         """What the ttl does, in the end. The engine does it by the clock of its machine, where no time passes."""
         ttl = self.schema.ttl_attribute
         if ttl is None:
             return
-        over = [key for key, item in self.look().items() if ttl in item and int(item[ttl]["N"]) <= to_seconds(now)]
+        over = [key for key, item in self.look().items() if ttl in item and item[ttl] <= to_seconds(now)]
         for start in range(0, len(over), _MOST_WRITTEN):
-            requests: Any = [{"DeleteRequest": {"Key": self._key(key)}} for key in over[start : start + _MOST_WRITTEN]]
-            self.client.batch_write_item(RequestItems={self.name: requests})
+            self.stored.delete_many(map(self._key, over[start : start + _MOST_WRITTEN]))
 
     @property
     def _key_names(self) -> list[str]:
         return [name for name in (self.schema.partition_key, self.schema.sort_key) if name is not None]
 
-    def _key(self, key: Key) -> dict[str, Any]:
-        return {name: {"S": value} for name, value in zip(self._key_names, key, strict=True)}
+    def _key(self, key: Key) -> Item:
+        return dict(zip(self._key_names, key, strict=True))
 
-    def _get(self, keys: Sequence[Key]) -> Sequence[Item]:
-        request: Any = {self.name: {"Keys": [self._key(key) for key in keys], "ConsistentRead": True}}
-        answer = self.client.batch_get_item(RequestItems=request)
-        assert not answer.get("UnprocessedKeys"), "a page of rows was too large to be read at once"
-        return answer["Responses"][self.name]
+    def _key_of(self, item: Item) -> Key:
+        return tuple(item[name] for name in self._key_names)
 
     def _note(self, key: Key, item: Item | None) -> None:
         if item == self._items.get(key):
@@ -109,18 +102,20 @@ class Tables:
 
     def __init__(self, client: DynamoDBClient, schemas: Sequence[TableSchema], *, prefix: str) -> None:
         self._client = client
-        self._tables = {schema.name: Table(client, f"{prefix}-{schema.name}", schema) for schema in schemas}
-        self._by_name = {table.name: table for table in self._tables.values()}
+        self._tables = {
+            schema.name: WatchedTable(Table(client, f"{prefix}-{schema.name}"), schema) for schema in schemas
+        }
+        self._by_name = {table.stored.name: table for table in self._tables.values()}
         self._die: Callable[[], NoReturn] | None = None
         self._has_written = False
         for table in self._tables.values():
             table.create()
         client.meta.events.register("before-parameter-build.dynamodb", self._hear)
 
-    def __getitem__(self, schema: TableSchema) -> Table:
+    def __getitem__(self, schema: TableSchema) -> WatchedTable:
         return self._tables[schema.name]
 
-    def __iter__(self) -> Iterator[Table]:
+    def __iter__(self) -> Iterator[WatchedTable]:
         return iter(self._tables.values())
 
     def drop(self) -> None:
@@ -130,8 +125,8 @@ class Tables:
         """
         self._client.meta.events.unregister("before-parameter-build.dynamodb", self._hear)
         for table in self:
-            assert table.look() == table.scan(), f"rows of {table.name} were written that no request has named"
-            self._client.delete_table(TableName=table.name)
+            assert table.look() == table.scan(), f"rows of {table.stored.name} were written that no request has named"
+            self._client.delete_table(TableName=table.stored.name)
 
     def cut_short(self, make: Callable[[], Any], die: Callable[[], NoReturn]) -> Any:
         """Make a call of an adapter; whoever makes it dies before its second write, if it comes to that."""
@@ -149,7 +144,7 @@ class Tables:
                 self._die()
             self._has_written = True
         for name, item in written:
-            self._by_name[name].touch(item)
+            self._by_name[name].touch(plain(item))
 
 
 def _written(call: str, params: Mapping[str, Any]) -> Iterator[tuple[str, Item]]:

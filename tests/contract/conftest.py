@@ -26,6 +26,7 @@ from functions.adapters.dynamodb.pulses import DynamoDBPulseStore
 from functions.adapters.dynamodb.rates import DynamoDBRateStore
 from functions.adapters.dynamodb.schedules import DynamoDBScheduleStore
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.adapters.dynamodb.usage import DynamoDBUsageStore
@@ -185,7 +186,10 @@ def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) 
         )
         yield LedgerSubject(
             DynamoDBLedger(
-                dynamodb, name, skew=skew, dead_letters=DynamoDBDeadLetters(dynamodb, letters), timers=timers
+                Table(dynamodb, name),
+                skew=skew,
+                dead_letters=DynamoDBDeadLetters(Table(dynamodb, letters)),
+                timers=timers,
             ),
             lambda key: from_seconds(int(_item(dynamodb, name, {"k": {"S": key}})["x"]["N"])),
             lambda: _letters(dynamodb, letters),
@@ -205,7 +209,7 @@ def dead_letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[DeadLette
             return _letter_rows(dynamodb, name)[0]
 
         yield DeadLetterSubject(
-            DynamoDBDeadLetters(dynamodb, name),
+            DynamoDBDeadLetters(Table(dynamodb, name)),
             lambda: _letters(dynamodb, name),
             lambda: from_seconds(int(only_row()["x"]["N"])),
             lambda: dynamodb.put_item(TableName=name, Item={**only_row(), "j": {"S": '{"lunar":28}'}}) and None,
@@ -256,7 +260,7 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
         store = _timer_store(
             dynamodb, name, ledger_table=ledger_table, tenants_table=tenants_table, clock=clock, pool=pool
         )
-        rows = DynamoDBLedger(dynamodb, ledger_table, skew=skew, timers=store)
+        rows = DynamoDBLedger(Table(dynamodb, ledger_table), skew=skew, timers=store)
         yield TimerSubject(store, rows, clock, expires_at, put_item, marks)
 
 
@@ -278,7 +282,7 @@ def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubjec
     with _table(dynamodb, tables.TENANTS) as name:
         _put_beside(dynamodb, name, "breaker")
         yield BreakerSubject(
-            DynamoDBBreakerStore(dynamodb, name),
+            DynamoDBBreakerStore(Table(dynamodb, name)),
             lambda: from_seconds(
                 next(
                     int(item["x"]["N"])
@@ -299,7 +303,7 @@ def permit_subject(dynamodb: "DynamoDBClient | None") -> Iterator[PermitSubject]
     with _table(dynamodb, tables.TENANTS) as name:
         _put_beside(dynamodb, name, "seat")
         yield PermitSubject(
-            DynamoDBPermitStore(dynamodb, name),
+            DynamoDBPermitStore(Table(dynamodb, name)),
             lambda: from_seconds(
                 next(int(item["x"]["N"]) for item in dynamodb.scan(TableName=name)["Items"] if "x" in item)
             ),
@@ -324,7 +328,7 @@ def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSu
             return _item(dynamodb, name, key)
 
         yield OperationSubject(
-            DynamoDBOperationStore(dynamodb, name),
+            DynamoDBOperationStore(Table(dynamodb, name)),
             lambda operation: from_seconds(int(row(operation)["x"]["N"])),
             lambda operation: (
                 dynamodb.put_item(TableName=name, Item={**row(operation), "j": {"S": '{"lunar":28}'}}) and None
@@ -345,7 +349,7 @@ def tenants(dynamodb: "DynamoDBClient | None") -> Iterator[TenantStore]:
     with _table(dynamodb, tables.TENANTS) as name:
         # Other rows of the table belong to tenants.
         dynamodb.put_item(TableName=name, Item={"t": {"S": "acme"}, "i": {"S": "acme"}, "j": {"S": "{}"}})
-        yield DynamoDBTenantStore(dynamodb, name)
+        yield DynamoDBTenantStore(Table(dynamodb, name))
 
 
 @pytest.fixture
@@ -378,7 +382,7 @@ def real_rates(dynamodb_local: DynamoDBLocal) -> Iterator[RateStore]:
     """On AWS's own engine, which alone is right about calls at the same moment."""
     client = dynamodb_local.client()
     with _table(client, tables.TENANTS) as name:
-        yield DynamoDBRateStore(client, name)
+        yield DynamoDBRateStore(Table(client, name))
 
 
 @pytest.fixture
@@ -409,7 +413,7 @@ def schedule_subject(dynamodb: "DynamoDBClient | None") -> Iterator[ScheduleSubj
             tenant, _, schedule_id = key.partition("#")
             spoil(definitions, {"t": {"S": tenant}, "i": {"S": schedule_id}}, name)
 
-        store = DynamoDBScheduleStore(dynamodb, definitions=definitions, states=states)
+        store = DynamoDBScheduleStore(Table(dynamodb, definitions), Table(dynamodb, states))
         yield ScheduleSubject(store, expires_at, spoil_definition, lambda key: spoil(states, {"k": {"S": key}}, "s"))
 
 
@@ -433,7 +437,7 @@ def _store(
     with _table(dynamodb, schema) as name:
         if beside:
             _put_beside(dynamodb, name, beside)
-        yield on_dynamodb(dynamodb, name)
+        yield on_dynamodb(Table(dynamodb, name))
 
 
 def _put_beside(client: "DynamoDBClient", table: str, kind: str) -> None:
@@ -445,8 +449,9 @@ def _put_beside(client: "DynamoDBClient", table: str, kind: str) -> None:
 def _timer_store(
     dynamodb: "DynamoDBClient", name: str, *, tenants_table: str, pool: ThreadPoolExecutor, **given: Any
 ) -> DynamoDBTimerStore:
-    marks = DynamoDBDayMarks(dynamodb, tenants_table, writer=dynamodb, pool=pool)
-    return DynamoDBTimerStore(dynamodb, name, writer=dynamodb, wheel=LOCAL_WHEEL, pool=pool, marks=marks, **given)
+    table, tenants = Table(dynamodb, name), Table(dynamodb, tenants_table)
+    marks = DynamoDBDayMarks(tenants, writer=tenants, pool=pool)
+    return DynamoDBTimerStore(table=table, writer=table, wheel=LOCAL_WHEEL, pool=pool, marks=marks, **given)
 
 
 @contextmanager

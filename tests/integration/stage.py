@@ -16,6 +16,7 @@ from functions.adapters import system_clock
 from functions.adapters.dynamodb import tables
 from functions.adapters.dynamodb.dead_letters import MARKS
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.table import Table
 from functions.domain.far_ring.cursor import Cursors, first_cursors
 from functions.domain.instants import EPOCH, SECOND, format_instant
 from functions.domain.stage.conditions import Conditions
@@ -212,7 +213,7 @@ class Stage:
 
     def scanned_to(self, cursors: Cursors, *, shard: int) -> None:
         """A tick of this shard has recorded these cursors."""
-        shards, now = DynamoDBShardStore(self.dynamodb, tables.SHARDS.name), self.now()
+        shards, now = DynamoDBShardStore(Table(self.dynamodb, tables.SHARDS.name)), self.now()
         lease = shards.acquire(shard, owner="stage", now=now, lease_until=now, skew=timedelta(0))
         assert lease is not None
         shards.checkpoint(lease, cursors, lease_until=None)
@@ -223,4 +224,4 @@ class Stage:
             self.scanned_to(first_cursors(LOCAL_WHEEL.bucket_of(self.now())), shard=shard)
         # And the sweeper's first minute of a new stage, long ago: of what it has published, only this lasts.
         conditions = Conditions(published_at=EPOCH, marked_since=EPOCH)
-        DynamoDBShardStore(self.dynamodb, tables.SHARDS.name).publish(conditions)
+        DynamoDBShardStore(Table(self.dynamodb, tables.SHARDS.name)).publish(conditions)

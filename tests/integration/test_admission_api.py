@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tables import SHARDS
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
@@ -66,7 +67,7 @@ def test_a_tenant_that_is_too_fast_is_told_when_to_come_again(stage: Stage):
 
 
 def test_a_stage_that_is_behind_takes_only_what_matters_more(stage: Stage):
-    shards = DynamoDBShardStore(stage.dynamodb, SHARDS.name)
+    shards = DynamoDBShardStore(Table(stage.dynamodb, SHARDS.name))
     shed = frozenset(Priority) - {Priority.CRITICAL}
     shards.publish(Conditions(published_at=stage.now(), lags={Priority.HIGH: 900}, shed=shed))
 
@@ -81,7 +82,7 @@ def test_a_stage_that_is_behind_takes_only_what_matters_more(stage: Stage):
 
 def test_near_jobs_of_a_capped_tenant_or_a_full_class_wait_in_the_far_ring(stage: Stage):
     limit(stage, execution_rate=0.01)
-    DynamoDBShardStore(stage.dynamodb, SHARDS.name).publish(
+    DynamoDBShardStore(Table(stage.dynamodb, SHARDS.name)).publish(
         Conditions(published_at=stage.now(), budgets={Priority.LOW: 0})
     )
 

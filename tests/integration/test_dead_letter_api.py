@@ -10,6 +10,7 @@ import pytest
 
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb.shards import DynamoDBShardStore
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tables import DEAD_LETTERS, SHARDS
 from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import Payload
@@ -129,7 +130,7 @@ def test_however_far_back_a_list_reaches_it_is_two_queries_for_one_dead_letter(
     stage.work()
     stage.module("sweeper").handler({}, Context())
     queries: list[str] = []
-    client = stage.module("api").wiring.dead_letters._client
+    client = stage.module("api").wiring.dead_letters.table.client
 
     def query(ask: Any = client.query, **asked: Any) -> Any:
         queries.append(asked["TableName"])
@@ -144,7 +145,7 @@ def test_however_far_back_a_list_reaches_it_is_two_queries_for_one_dead_letter(
 
 def test_dead_letters_of_a_stage_of_the_release_before_are_found_as_well(stage: Stage):
     letter = put(stage, minutes_ago=200)
-    DynamoDBShardStore(stage.dynamodb, SHARDS.name).publish(Conditions(published_at=stage.now()))
+    DynamoDBShardStore(Table(stage.dynamodb, SHARDS.name)).publish(Conditions(published_at=stage.now()))
     for row in stage.rows(DEAD_LETTERS.name):
         if row not in stage.letters():
             stage.dynamodb.delete_item(TableName=DEAD_LETTERS.name, Key={"p": row["p"], "s": row["s"]})
@@ -235,7 +236,7 @@ def call(stage: Stage, method: str, path: str, body: Any = None, **options: Any)
 
 
 def letters(stage: Stage) -> DynamoDBDeadLetters:
-    return DynamoDBDeadLetters(stage.dynamodb, DEAD_LETTERS.name)
+    return DynamoDBDeadLetters(Table(stage.dynamodb, DEAD_LETTERS.name))
 
 
 def put(

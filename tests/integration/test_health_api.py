@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tables import SHARDS, TENANTS
 from functions.services.tenants.plans import KNOWN_FOR
 from testkit.builders import a_breaker
@@ -106,7 +107,7 @@ def test_a_pause_of_all_shows_with_its_note(running: Stage):
 
 
 def test_open_breakers_of_all_tenants_are_told(running: Stage):
-    store = DynamoDBBreakerStore(running.dynamodb, TENANTS.name)
+    store = DynamoDBBreakerStore(Table(running.dynamodb, TENANTS.name))
     for tenant in ("globex", "acme"):
         breaker = a_breaker(tenant=tenant, opened_at=running.now(), error_class="timeout")
         store.put(breaker, seen=None)

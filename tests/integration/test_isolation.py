@@ -11,6 +11,7 @@ import botocore.client
 import pytest
 
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.api.route_table import ROUTES
@@ -159,7 +160,7 @@ class World:
         monkeypatch.setenv("OPERATORS", json.dumps([f"arn:aws:iam::{ACCOUNT}:role/ops"]))
         monkeypatch.setenv("JWT_TENANT_CLAIM", "tenant")
         stage.forget_modules()
-        tenants = DynamoDBTenantStore(stage.dynamodb, TENANTS.name)
+        tenants = DynamoDBTenantStore(Table(stage.dynamodb, TENANTS.name))
         for tenant in (OURS, THEIRS):
             row = Tenant(principals=(f"arn:aws:iam::{ACCOUNT}:role/{tenant}-*",), version=1)
             assert tenants.change(tenant, row, seen=0)
@@ -196,7 +197,7 @@ def _seeded(stage: Stage) -> dict[str, str]:
     (letter,) = stage.call("GET", "/v1/dead-letters", query=_MINE)[1]["dead_letters"]
     assert stage.call("PUT", "/v1/schedules/nightly", DAILY, query=_MINE)[0] == 201
     breaker = a_breaker(tenant=OURS, opened_at=stage.now())
-    DynamoDBBreakerStore(stage.dynamodb, TENANTS.name).put(breaker, seen=None)
+    DynamoDBBreakerStore(Table(stage.dynamodb, TENANTS.name)).put(breaker, seen=None)
     operation = stage.call("POST", "/v1/operations", _MINE | {"action": "export", "all": True})[1]
     job = stage.submit(delay=3_600, payload={"n": 1})
     return {"job": job["id"], "letter": letter["id"], "operation": operation["id"]}

@@ -13,6 +13,7 @@ import pytest
 from schemathesis import Case
 
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tables import TENANTS
 from functions.api.openapi import document
 from functions.domain.instants import format_instant
@@ -100,7 +101,7 @@ def seeded(stage: Stage) -> Known:
         status, told = stage.call("PUT", f"/v1/schedules/{schedule_id}", definition, query={"tenant": "acme"})
         assert status == 201, told
     breaker = a_breaker(tenant="acme", opened_at=stage.now())
-    DynamoDBBreakerStore(stage.dynamodb, TENANTS.name).put(breaker, seen=None)
+    DynamoDBBreakerStore(Table(stage.dynamodb, TENANTS.name)).put(breaker, seen=None)
     operations: list[str] = []
     for action in ("export", "cancel"):
         asked = {"tenant": "acme", "action": action, "target": "handler:none-of-this-name"}

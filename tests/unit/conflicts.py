@@ -19,11 +19,17 @@ class ConflictingDynamoDB:
         self._meet("update_item", a_client_error("TransactionConflictException"))
         return {"Attributes": self.attributes}
 
-    def put_item(self, **_: Any) -> None:
+    def put_item(self, **_: Any) -> dict[str, Any]:
         self._meet("put_item", a_client_error("TransactionConflictException"))
+        return {}
 
-    def transact_write_items(self, **_: Any) -> None:
+    def delete_item(self, **_: Any) -> dict[str, Any]:
+        self._meet("delete_item", a_client_error("TransactionConflictException"))
+        return {}
+
+    def transact_write_items(self, **_: Any) -> dict[str, Any]:
         self._meet("transact_write_items", a_cancelled_transaction("None", "TransactionConflict"))
+        return {}
 
     def transact_get_items(self, **_: Any) -> dict[str, Any]:
         self._meet("transact_get_items", a_cancelled_transaction("TransactionConflict", "None"))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
+from functions.adapters.dynamodb.table import Table
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from functions.domain.instants import to_seconds
 from functions.ports.dead_letters import DeadLetter
@@ -24,10 +25,11 @@ class Client:
         self.puts: list[dict[str, Any]] = []
         self.fails_at = fails_at
 
-    def put_item(self, *, Item: dict[str, Any], **_: Any) -> None:  # noqa: N803
+    def put_item(self, *, Item: dict[str, Any], **_: Any) -> dict[str, Any]:  # noqa: N803
         self.puts.append(Item)
         if len(self.puts) == self.fails_at:
             raise FailingError
+        return {}
 
     @property
     def keys(self) -> list[str]:
@@ -36,7 +38,7 @@ class Client:
 
 def test_the_hour_is_marked_before_its_first_letter_once_in_a_process():
     client: Any = Client()
-    store = DynamoDBDeadLetters(client, "letters")
+    store = DynamoDBDeadLetters(Table(client, "letters"))
     hour = timedelta(hours=1)
 
     for letter in (
@@ -56,14 +58,14 @@ def test_the_hour_is_marked_before_its_first_letter_once_in_a_process():
 
 def test_a_mark_outlives_every_dead_letter_of_its_hour():
     client: Any = Client()
-    DynamoDBDeadLetters(client, "letters").put(LETTER)
+    DynamoDBDeadLetters(Table(client, "letters")).put(LETTER)
 
     assert int(client.puts[0]["x"]["N"]) > to_seconds(NOON + timedelta(hours=1) + DEAD_LETTER_LIFE)
 
 
 def test_a_dead_letter_is_not_kept_without_its_mark_and_a_mark_that_failed_is_put_again():
     client: Any = Client(fails_at=1)
-    store = DynamoDBDeadLetters(client, "letters")
+    store = DynamoDBDeadLetters(Table(client, "letters"))
 
     with pytest.raises(FailingError):
         store.put(LETTER)

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.table import Table
 from functions.domain.errors import JobBusy
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
@@ -57,7 +58,9 @@ def client() -> ConflictingDynamoDB:
 @pytest.fixture
 def ledger(client: ConflictingDynamoDB) -> DynamoDBLedger:
     others = cast("Any", Others())
-    return DynamoDBLedger(cast("Any", client), "ledger", skew=timedelta(seconds=2), dead_letters=others, timers=others)
+    return DynamoDBLedger(
+        Table(cast("Any", client), "ledger"), skew=timedelta(seconds=2), dead_letters=others, timers=others
+    )
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
+from functions.adapters.dynamodb.table import Table
 from functions.domain.operations.operation import JobFilter, Operation, OperationKind, OperationState
 from functions.domain.operations.record import encode_operation
 from testkit.builders import NOON
@@ -50,7 +51,7 @@ def client() -> ConflictingDynamoDB:
 
 @pytest.fixture
 def operations(client: ConflictingDynamoDB) -> DynamoDBOperationStore:
-    return DynamoDBOperationStore(cast("Any", client), "tenants")
+    return DynamoDBOperationStore(Table(cast("Any", client), "tenants"))
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from functions.adapters.dynamodb.schedules import TRIES_OF_SUMS, DynamoDBScheduleStore
+from functions.adapters.dynamodb.table import Table
 from functions.domain.errors import Busy, ScheduleBusy
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import Share
@@ -136,4 +137,5 @@ def test_a_change_that_is_refused_beside_a_conflict_is_refused(
 
 
 def a_store(client: ConflictingDynamoDB, **options: Any) -> DynamoDBScheduleStore:
-    return DynamoDBScheduleStore(cast("Any", client), definitions="schedules", states="schedule_state", **options)
+    schedules, states = Table(cast("Any", client), "schedules"), Table(cast("Any", client), "schedule_state")
+    return DynamoDBScheduleStore(schedules, states, **options)

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
+from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.far_ring.timer_key import timer_key
@@ -73,18 +74,20 @@ class ScriptedDynamoDB:
     def batch_get_item(self, **request: Any) -> dict[str, Any]:
         return self.tenants.batch_get_item(**request)
 
-    def put_item(self, *, Item: dict[str, Any], **_: Any) -> None:  # noqa: N803
+    def put_item(self, *, Item: dict[str, Any], **_: Any) -> dict[str, Any]:  # noqa: N803
         self._note(Item)
         if self.error is not None:
             raise self.error
+        return {}
 
-    def transact_write_items(self, **request: Any) -> None:
+    def transact_write_items(self, **request: Any) -> dict[str, Any]:
         self._note(request["TransactItems"][1]["Put"]["Item"])
         self.transactions.append(request)
         if len(self.transactions) <= self.conflicts:
             raise a_cancelled_transaction("TransactionConflict", "None")
         if self.error is not None:
             raise self.error
+        return {}
 
     def batch_write_item(self, *, RequestItems: dict[str, list[Any]]) -> dict[str, Any]:  # noqa: N803
         if "tenants" in RequestItems:
@@ -143,13 +146,14 @@ def store(client: ScriptedDynamoDB, queried: QueriedDynamoDB) -> Iterator[Dynamo
     repeating, writer = cast("Any", queried), cast("Any", client)
     with ThreadPoolExecutor(2) as pool:
         yield DynamoDBTimerStore(
-            repeating,
-            "timers",
-            writer=writer,
+            table=Table(repeating, "timers"),
+            writer=Table(writer, "timers"),
             wheel=LOCAL_WHEEL,
             clock=FakeClock(),
             pool=pool,
-            marks=DynamoDBDayMarks(repeating, "tenants", writer=writer, pool=pool, most_known=MOST_KNOWN),
+            marks=DynamoDBDayMarks(
+                Table(repeating, "tenants"), writer=Table(writer, "tenants"), pool=pool, most_known=MOST_KNOWN
+            ),
             ledger_table="ledger",
         )
 
@@ -343,7 +347,7 @@ def test_a_mark_that_is_wrong_is_an_error(store: DynamoDBTimerStore, client: Scr
 def test_a_job_is_not_moved_to_a_day_whose_mark_is_not_known_to_stand(
     store: DynamoDBTimerStore, client: ScriptedDynamoDB
 ):
-    ledger = DynamoDBLedger(cast("Any", client), "ledger", skew=LOCAL_WHEEL.skew, timers=store)
+    ledger = DynamoDBLedger(Table(cast("Any", client), "ledger"), skew=LOCAL_WHEEL.skew, timers=store)
     client.tenants.write_error = NO_ANSWER
 
     with pytest.raises(NotPlaced, match="mark"):
@@ -421,7 +425,7 @@ def a_cancelled_transaction(*codes: str) -> ClientError:
 
 
 def replay(store: DynamoDBTimerStore, client: ScriptedDynamoDB) -> Applied | Refused:
-    ledger = DynamoDBLedger(cast("Any", client), "ledger", skew=LOCAL_WHEEL.skew, timers=store)
+    ledger = DynamoDBLedger(Table(cast("Any", client), "ledger"), skew=LOCAL_WHEEL.skew, timers=store)
     timer = a_timer(attempt=3)
     return ledger.replay(timer, far=timer, job_id=str(job_id_of(timer.job)), fence=1, owner="api", now=NOON)
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from botocore.exceptions import ClientError
-
-from functions.adapters.clients import is_refused
+from functions.adapters.dynamodb.table import Item, Table, instant_of
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE, DeadLetterId
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
-from functions.domain.instants import format_instant, from_ms, parse_instant, to_ms, to_seconds
+from functions.domain.instants import format_instant, parse_instant, to_seconds
 from functions.ports.dead_letters import DeadLetter
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 _HOUR = len("2027-03-01T12")
 MARKS = "hours"
@@ -29,6 +24,7 @@ RAW_LIMIT = 65_536
 _ERROR_LIMIT = 2_000
 
 
+@dataclass
 class DynamoDBDeadLetters:
     """The dead letters of a tenant and hour stand together.
 
@@ -37,16 +33,14 @@ class DynamoDBDeadLetters:
     Safe for threads.
     """
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
-        self._known: dict[tuple[str, str], None] = {}
-        self._lock = threading.Lock()
+    table: Table
+    _known: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None], init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def put(self, letter: DeadLetter) -> None:
         """Repeating it with the same instant changes nothing."""
         self.mark_hour(letter)
-        self._client.put_item(**self.put_request(letter))
+        self.table.put(_written(letter))
 
     def mark_hour(self, letter: DeadLetter) -> None:
         """What comes before `put_request`: a write unit for the first letter of a tenant and hour that a process keeps."""
@@ -55,14 +49,7 @@ class DynamoDBDeadLetters:
         if mark in self._known:
             return
         expires_at = letter.dead_at + DEAD_LETTER_LIFE + _MARK_OUTLIVES
-        self._client.put_item(
-            TableName=self._table,
-            Item={
-                "p": {"S": _partition(letter.tenant, MARKS)},
-                "s": {"S": hour},
-                "x": {"N": str(to_seconds(expires_at))},
-            },
-        )
+        self.table.put({"p": _partition(letter.tenant, MARKS), "s": hour, "x": to_seconds(expires_at)})
         with self._lock:
             self._known[mark] = None
             while len(self._known) > _MOST_KNOWN:
@@ -70,115 +57,95 @@ class DynamoDBDeadLetters:
 
     def hours(self, tenant: str, *, since: datetime, until: datetime, limit: int) -> tuple[list[datetime], bool]:
         """One Query: a read unit for some 80 hours."""
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression="p = :p AND s BETWEEN :since AND :until",
-            ExpressionAttributeValues={
-                ":p": {"S": _partition(tenant, MARKS)},
-                ":since": {"S": format_instant(since)[:_HOUR]},
-                ":until": {"S": format_instant(until)[:_HOUR]},
-            },
-            ScanIndexForward=False,
-            Limit=limit,
-            ConsistentRead=True,
+        found = self.table.query(
+            "p = :p AND s BETWEEN :since AND :until",
+            limit=limit,
+            newest_first=True,
+            is_consistent=True,
+            p=_partition(tenant, MARKS),
+            since=format_instant(since)[:_HOUR],
+            until=format_instant(until)[:_HOUR],
         )
-        found = [parse_instant(f"{item['s']['S']}:00:00Z") for item in answer["Items"]]
-        return found, "LastEvaluatedKey" in answer
+        return [parse_instant(f"{item['s']}:00:00Z") for item in found.items], bool(found.last)
 
     def put_request(self, letter: DeadLetter) -> Any:
         """The dead letter as a part of a transaction; see `mark_hour`."""
-        item: dict[str, Any] = {
-            **_key(letter.letter_id),
-            "e": {"S": letter.error[:_ERROR_LIMIT]},
-            "c": {"S": letter.error_class},
-            "a": {"N": str(letter.attempt)},
-            "x": {"N": str(to_seconds(letter.dead_at + DEAD_LETTER_LIFE))},
-        }
-        if letter.fence:
-            item["f"] = {"N": str(letter.fence)}
-        if letter.job_id:
-            item["i"] = {"S": letter.job_id}
-        if letter.timer is not None:
-            item["j"] = {"S": encode_timer(letter.timer)}
-        if letter.raw:
-            item["w"] = {"S": letter.raw[:RAW_LIMIT]}
-        return {"TableName": self._table, "Item": item}
+        return self.table.put_request(_written(letter))
 
     def get(self, letter_id: DeadLetterId) -> DeadLetter | None:
         """One read unit for each 4 KB."""
-        answer = self._client.get_item(TableName=self._table, Key=_key(letter_id), ConsistentRead=True)
-        return _read(answer["Item"]) if "Item" in answer else None
+        item = self.table.get(_key(letter_id))
+        return _read(item) if item else None
 
     def page(self, hour: datetime, *, before: DeadLetterId, limit: int) -> tuple[list[DeadLetter], bool]:
         """One Query: a read unit for each 4 KB, and one where there is nothing."""
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression="p = :p AND s < :before",
-            ExpressionAttributeValues={
-                ":p": {"S": _partition(before.tenant, format_instant(hour))},
-                ":before": _key(before)["s"],
-            },
-            ScanIndexForward=False,
-            Limit=limit,
+        found = self.table.query(
+            "p = :p AND s < :before",
+            limit=limit,
+            newest_first=True,
             # A dead letter that was just replayed must not be read again: not all jobs have a ledger row that would show it.
-            ConsistentRead=True,
+            is_consistent=True,
+            p=_partition(before.tenant, format_instant(hour)),
+            before=_key(before)["s"],
         )
-        return [_read(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
+        return [_read(item) for item in found.items], bool(found.last)
 
     def mark(self, letter_id: DeadLetterId, *, now: datetime) -> bool:
         """One write unit for each KB. The first mark stays: it shows how long the letter's ledger row has lived."""
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key=_key(letter_id),
-                UpdateExpression="SET r = if_not_exists(r, :now)",
-                ConditionExpression="attribute_exists(p)",
-                ExpressionAttributeValues={":now": {"N": str(to_ms(now))}},
-            )
-        except ClientError as error:
-            if not is_refused(error):
-                raise
-            return False
-        return True
+        first = "SET r = if_not_exists(r, :now)"
+        return self.table.update(_key(letter_id), update=first, condition="attribute_exists(p)", now=now).is_done
 
     def delete(self, letter_id: DeadLetterId) -> None:
         """One write unit for each KB."""
-        self._client.delete_item(TableName=self._table, Key=_key(letter_id))
+        self.table.delete(_key(letter_id))
 
 
-def _key(letter_id: DeadLetterId) -> dict[str, Any]:
+def _key(letter_id: DeadLetterId) -> Item:
     dead_at = format_instant(letter_id.dead_at)
-    return {
-        "p": {"S": _partition(letter_id.tenant, dead_at)},
-        "s": {"S": f"{dead_at}#{letter_id.identity}"},
-    }
+    return {"p": _partition(letter_id.tenant, dead_at), "s": f"{dead_at}#{letter_id.identity}"}
 
 
 def _partition(tenant: str, instant: str) -> str:
     return f"{tenant}#{instant[:_HOUR]}"
 
 
-def _read(item: Mapping[str, Any]) -> DeadLetter:
-    text: dict[str, str] = {name: value["S"] for name, value in item.items() if "S" in value}
-    tenant = text["p"].rpartition("#")[0]
-    dead_at, _, identity = text["s"].partition("#")
-    timer, raw = None, text.get("w", "")
-    if "j" in text:
+def _written(letter: DeadLetter) -> Item:
+    where_there_is_any = {
+        "f": letter.fence,
+        "i": letter.job_id,
+        "j": encode_timer(letter.timer) if letter.timer is not None else "",
+        "w": letter.raw[:RAW_LIMIT],
+    }
+    return {
+        **_key(letter.letter_id),
+        "e": letter.error[:_ERROR_LIMIT],
+        "c": letter.error_class,
+        "a": letter.attempt,
+        "x": to_seconds(letter.dead_at + DEAD_LETTER_LIFE),
+        **{name: value for name, value in where_there_is_any.items() if value},
+    }
+
+
+def _read(item: Item) -> DeadLetter:
+    tenant = item["p"].rpartition("#")[0]
+    dead_at, _, identity = item["s"].partition("#")
+    timer, raw = None, item.get("w", "")
+    if "j" in item:
         try:
-            timer = decode_timer(text["j"], tenant=tenant)
+            timer = decode_timer(item["j"], tenant=tenant)
         except Undecodable:
             # Written by a newer version: it can be looked at and purged, and must not hide the others.
-            raw = text["j"]
+            raw = item["j"]
     return DeadLetter(
         tenant=tenant,
         identity=identity,
         dead_at=parse_instant(dead_at),
-        error=text["e"],
-        error_class=text.get("c", "error"),
-        attempt=int(item["a"]["N"]),
-        job_id=text.get("i", ""),
+        error=item["e"],
+        error_class=item.get("c", "error"),
+        attempt=item["a"],
+        job_id=item.get("i", ""),
         timer=timer,
         raw=raw,
-        fence=int(item["f"]["N"]) if "f" in item else 0,
-        replayed_at=from_ms(int(item["r"]["N"])) if "r" in item else None,
+        fence=item.get("f", 0),
+        replayed_at=instant_of(item, "r"),
     )

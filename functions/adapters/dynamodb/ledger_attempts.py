@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from functions.adapters.dynamodb.ledger_row import ms_of, read_row, ttl_of
-from functions.adapters.dynamodb.ledger_writes import LedgerWrites, applied
+from functions.adapters.dynamodb.ledger_row import read_row, ttl_of
+from functions.adapters.dynamodb.ledger_writes import LedgerWrites
 from functions.domain.far_ring.timer_record import encode_timer
 from functions.domain.jobs.claims import LedgerRow, deaths_of, is_own
 from functions.domain.jobs.job import Job, Timer
@@ -17,6 +17,7 @@ from functions.domain.targets.http_answers import RESULT_LIMIT
 from functions.ports.ledger import Applied, Claimed, Refused
 
 
+@dataclass
 class LedgerAttempts(LedgerWrites):
     """What workers write, and targets that complete their jobs by themselves."""
 
@@ -34,12 +35,10 @@ class LedgerAttempts(LedgerWrites):
             condition=nobody_has_it,
             assignments="r = :none",
             additions="f :one",
-            values={
-                ":scheduled": {"S": State.SCHEDULED},
-                ":retrying": {"S": State.RETRYING},
-                ":none": {"N": "0"},
-                ":one": {"N": "1"},
-            },
+            scheduled=State.SCHEDULED,
+            retrying=State.RETRYING,
+            none=0,
+            one=1,
         )
 
     def rescue(
@@ -55,12 +54,10 @@ class LedgerAttempts(LedgerWrites):
             condition=lease_is_over,
             assignments="f = :next_fence, r = :rescues",
             removals="j",
-            values={
-                ":fence": {"N": str(row.fence)},
-                ":next_fence": {"N": str(row.fence + 1)},
-                ":rescues": {"N": str(deaths_of(row, attempt=timer.attempt))},
-                ":over": ms_of(now - self._skew),
-            },
+            fence=row.fence,
+            next_fence=row.fence + 1,
+            rescues=deaths_of(row, attempt=timer.attempt),
+            over=now - self.skew,
         )
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
@@ -75,11 +72,9 @@ class LedgerAttempts(LedgerWrites):
             due_at=timer.due_at,
             scheduled_at=timer.job.scheduled_at,
             now=now,
-            values={
-                ":scheduled": {"S": State.SCHEDULED},
-                ":attempt": {"N": str(timer.attempt)},
-                ":id": {"S": str(job_id_of(timer.job))},
-            },
+            scheduled=State.SCHEDULED,
+            attempt=timer.attempt,
+            id=str(job_id_of(timer.job)),
         )
 
     def settle(
@@ -110,12 +105,10 @@ class LedgerAttempts(LedgerWrites):
             due_at=due_at,
             scheduled_at=job.scheduled_at,
             now=now,
-            values={
-                ":fence": {"N": str(fence)},
-                ":running": {"S": State.RUNNING},
-                ":result": {"S": result[:RESULT_LIMIT]},
-                ":error": {"S": error[:RESULT_LIMIT]},
-            },
+            fence=fence,
+            running=State.RUNNING,
+            result=result[:RESULT_LIMIT],
+            error=error[:RESULT_LIMIT],
         )
 
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
@@ -130,11 +123,9 @@ class LedgerAttempts(LedgerWrites):
             scheduled_at=timer.job.scheduled_at,
             lease_until=lease_until,
             now=now,
-            values={
-                ":fence": {"N": str(fence)},
-                ":lease": ms_of(lease_until),
-                ":record": {"S": encode_timer(timer)},
-            },
+            fence=fence,
+            lease=lease_until,
+            record=encode_timer(timer),
         )
         met = answer.row if isinstance(answer, Refused) else None
         if met is None or met.lease_until is None:
@@ -155,20 +146,19 @@ class LedgerAttempts(LedgerWrites):
         job_id: JobId | None = None,
     ) -> LedgerRow | Refused:
         """One write unit, and one more for each 1,024 bytes of the record. A lease only grows."""
-        request = self._conditional(
+        its_id = {"id": str(job_id)} if job_id is not None else {}
+        answer = self._change(
             key,
+            returns="ALL_NEW",
             update="SET l = :lease, u = :now, x = :ttl",
-            condition="f = :fence AND s = :running AND l <= :lease" + (" AND i = :id" if job_id is not None else ""),
-            values={
-                **({":id": {"S": str(job_id)}} if job_id is not None else {}),
-                ":fence": {"N": str(fence)},
-                ":running": {"S": State.RUNNING},
-                ":lease": ms_of(lease_until),
-                ":now": ms_of(now),
-                ":ttl": ttl_of(now=now, due_at=scheduled_at or now, lease_until=lease_until),
-            },
+            condition="f = :fence AND s = :running AND l <= :lease" + (" AND i = :id" if its_id else ""),
+            **its_id,
+            fence=fence,
+            running=State.RUNNING,
+            lease=lease_until,
+            now=now,
+            ttl=ttl_of(now=now, due_at=scheduled_at or now, lease_until=lease_until),
         )
-        answer = self._send(request, returns="ALL_NEW")
         if not isinstance(answer, Refused):
             return read_row(answer)
         row = answer.row
@@ -178,25 +168,22 @@ class LedgerAttempts(LedgerWrites):
 
     def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
         """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""
-        request = self._conditional(
+        return self._apply(
             job_id.key,
             update="SET s = :state, z = :result, e = :none, u = :now, x = :ttl",
             condition="f = :fence AND s = :running AND attribute_not_exists(j)",
-            values={
-                ":fence": {"N": str(fence)},
-                ":running": {"S": State.RUNNING},
-                ":state": {"S": target(Event.SUCCEED)},
-                ":result": {"S": result[:RESULT_LIMIT]},
-                ":none": {"S": ""},
-                ":now": ms_of(now),
-                ":ttl": ttl_of(now=now, due_at=job_id.due_at),
-            },
+            fence=fence,
+            running=State.RUNNING,
+            state=target(Event.SUCCEED),
+            result=result[:RESULT_LIMIT],
+            none="",
+            now=now,
+            ttl=ttl_of(now=now, due_at=job_id.due_at),
         )
-        return applied(self._send(request))
 
     def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
         """One write unit, refused or not."""
-        request = self._conditional(
+        return self._apply(
             timer.job.key,
             update=(
                 "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
@@ -206,52 +193,33 @@ class LedgerAttempts(LedgerWrites):
                 "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "
                 "(s IN (:scheduled, :running) AND (attribute_not_exists(a) OR a <= :attempt))"
             ),
-            values={
-                ":until": ms_of(until),
-                ":now": ms_of(now),
-                ":ttl": ttl_of(now=now, due_at=max(until, timer.job.scheduled_at)),
-                ":scheduled": {"S": State.SCHEDULED},
-                ":retrying": {"S": State.RETRYING},
-                ":running": {"S": State.RUNNING},
-                ":attempt": {"N": str(timer.attempt)},
-                ":due": ms_of(timer.due_at),
-                ":id": {"S": str(job_id_of(timer.job))},
-            },
+            until=until,
+            now=now,
+            ttl=ttl_of(now=now, due_at=max(until, timer.job.scheduled_at)),
+            scheduled=State.SCHEDULED,
+            retrying=State.RETRYING,
+            running=State.RUNNING,
+            attempt=timer.attempt,
+            due=timer.due_at,
+            id=str(job_id_of(timer.job)),
         )
-        return applied(self._send(request))
 
     def _take(
-        self,
-        timer: Timer,
-        *,
-        owner: str,
-        lease_until: datetime,
-        now: datetime,
-        condition: str,
-        assignments: str,
-        values: Mapping[str, Any],
-        additions: str = "",
-        removals: str = "",
+        self, timer: Timer, *, owner: str, lease_until: datetime, assignments: str, **asked: Any
     ) -> Claimed | Refused:
         answer = self._update(
             timer.job.key,
-            condition=condition,
             assignments=f"d = :due, a = :attempt, l = :lease, i = :id, {assignments}",
-            additions=additions,
-            removals=removals,
             returns="ALL_NEW",
             state=target(Event.CLAIM),
             owner=owner,
             due_at=timer.due_at,
             scheduled_at=timer.job.scheduled_at,
             lease_until=lease_until,
-            now=now,
-            values={
-                ":attempt": {"N": str(timer.attempt)},
-                ":lease": ms_of(lease_until),
-                ":id": {"S": str(job_id_of(timer.job))},
-                **values,
-            },
+            attempt=timer.attempt,
+            lease=lease_until,
+            id=str(job_id_of(timer.job)),
+            **asked,
         )
         row = answer.row if isinstance(answer, Refused) else read_row(answer)
         if isinstance(answer, Refused) and not is_own(row, attempt=timer.attempt, owner=owner):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from functions.adapters.dynamodb.ledger_row import moved_ttl_of, ms_of, read_row, ttl_of, unchanged_since
-from functions.adapters.dynamodb.ledger_writes import LedgerWrites, applied
+from functions.adapters.dynamodb.ledger_row import moved_ttl_of, read_row, ttl_of, unchanged_since
+from functions.adapters.dynamodb.ledger_writes import LedgerWrites
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId, first_identity, job_id_of
@@ -15,6 +16,7 @@ from functions.domain.lifecycle import Event, State, sources, target
 from functions.ports.ledger import Applied, Cancelled, Refused
 
 
+@dataclass
 class LedgerControl(LedgerWrites):
     """What callers and operations write."""
 
@@ -30,7 +32,8 @@ class LedgerControl(LedgerWrites):
             due_at=timer.due_at,
             scheduled_at=max(timer.job.scheduled_at, row.due_at),
             now=now,
-            values={":seen": ms_of(row.due_at), ":before": {"N": str(timer.attempt - 1)}},
+            seen=row.due_at,
+            before=timer.attempt - 1,
         )
 
     def move(
@@ -40,7 +43,7 @@ class LedgerControl(LedgerWrites):
 
         Raises NotPlaced when the day of the far row could not be marked.
         """
-        assert self._timers is not None  # only where a function has the table
+        assert self.timers is not None  # only where a function has the table
         moved_to = str(job_id_of(timer.job))
         nobody_has_had_it = "(s = :scheduled AND attribute_not_exists(f) AND attribute_not_exists(c))"
         update = self._request(
@@ -52,27 +55,22 @@ class LedgerControl(LedgerWrites):
             due_at=job_id.due_at,
             scheduled_at=timer.due_at,
             now=now,
-            values={
-                ":scheduled": {"S": State.SCHEDULED},
-                ":id": {"S": str(job_id)},
-                ":moved_to": {"S": moved_to},
-                ":ttl": moved_ttl_of(job_id, timer, now=now),
-            },
+            scheduled=State.SCHEDULED,
+            id=str(job_id),
+            moved_to=moved_to,
+            ttl=moved_ttl_of(job_id, timer, now=now),
         )
-        self._timers.mark(timer)
-        put = self._timers.put_request(timer)
-        writes: list[Any] = [{"Update": update}, {"Put": put}]
+        self.timers.mark(timer)
+        writes: list[Any] = [{"Update": update}, {"Put": self.timers.put_request(timer)}]
         if first is not None:
-            renewed = self._conditional(
-                first.key,
+            renewed = self.table.update_request(
+                {"k": first.key},
                 update="SET m = :moved_to, u = :now, x = :ttl",
                 condition="s = :state",
-                values={
-                    ":state": {"S": target(Event.MOVE)},
-                    ":moved_to": {"S": moved_to},
-                    ":now": ms_of(now),
-                    ":ttl": moved_ttl_of(first, timer, now=now),
-                },
+                state=target(Event.MOVE),
+                moved_to=moved_to,
+                now=now,
+                ttl=moved_ttl_of(first, timer, now=now),
             )
             writes.append({"Update": renewed})
         return self._transact(job_id.key, *writes)
@@ -80,17 +78,14 @@ class LedgerControl(LedgerWrites):
     def renew_first(self, timer: Timer, *, now: datetime) -> None:
         """One write unit, refused or not."""
         job = timer.job
-        request = self._conditional(
+        self._apply(
             f"{job.tenant}#{first_identity(job.identity)}",
             update="SET x = :ttl",
             condition="s = :state AND m = :moved_to AND x < :ttl",
-            values={
-                ":state": {"S": State.MOVED},
-                ":moved_to": {"S": str(job_id_of(job))},
-                ":ttl": moved_ttl_of(job_id_of(job), timer, now=now),
-            },
+            state=State.MOVED,
+            moved_to=str(job_id_of(job)),
+            ttl=moved_ttl_of(job_id_of(job), timer, now=now),
         )
-        self._send(request)
 
     def replay(
         self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
@@ -99,7 +94,7 @@ class LedgerControl(LedgerWrites):
 
         Raises NotPlaced when the day of the far row could not be marked.
         """
-        assert self._timers is not None  # only where a function has the table
+        assert self.timers is not None  # only where a function has the table
         has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
         # Its key may have been used again since its row expired.
         is_its_own = "(attribute_not_exists(i) OR i = :id)"
@@ -118,25 +113,23 @@ class LedgerControl(LedgerWrites):
             due_at=timer.due_at,
             scheduled_at=timer.job.scheduled_at,
             now=now,
-            values={
-                ":failed": {"S": State.FAILED},
-                ":before": {"N": str(timer.attempt - 1)},
-                ":id": {"S": job_id},
-                ":spent": {"N": str(timer.spent)},
-                ":counted_from": ms_of(timer.counted_from or timer.due_at),
-                **({":fence": {"N": str(fence)}} if fence else {}),
-            },
+            failed=State.FAILED,
+            before=timer.attempt - 1,
+            id=job_id,
+            spent=timer.spent,
+            counted_from=timer.counted_from or timer.due_at,
+            **({"fence": fence} if fence else {}),
         )
-        self._timers.mark(far)
-        return self._transact(timer.job.key, {"Update": update}, {"Put": self._timers.put_request(far)})
+        self.timers.mark(far)
+        return self._transact(timer.job.key, {"Update": update}, {"Put": self.timers.put_request(far)})
 
     def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:
         """The tombstone: it stops a message that is already on its way."""
         if row is not None and row.state not in sources(Event.CANCEL) | {target(Event.CANCEL)}:
             return Refused(row)
         states = sources(Event.CANCEL) - {State.ABSENT} | {target(Event.CANCEL)}
-        names = {f":s{number}": {"S": state} for number, state in enumerate(sorted(states))}
-        condition, met = f"attribute_not_exists(k) OR s IN ({', '.join(names)})", names
+        names = {f"s{number}": state for number, state in enumerate(sorted(states))}
+        condition, met = f"attribute_not_exists(k) OR s IN ({', '.join(f':{name}' for name in names)})", names
         if row is not None:
             unchanged, met = unchanged_since(row)
             condition = f"({unchanged}) OR s = :state"
@@ -149,12 +142,10 @@ class LedgerControl(LedgerWrites):
             owner=owner,
             due_at=job_id.due_at,
             now=now,
-            values={
-                **met,
-                ":id": {"S": str(job_id)},
-                # The next attempt that it may stop is due at most a backoff from now.
-                ":ttl": ttl_of(now=now + MAX_BACKOFF, due_at=job_id.due_at),
-            },
+            **met,
+            id=str(job_id),
+            # The next attempt that it may stop is due at most a backoff from now.
+            ttl=ttl_of(now=now + MAX_BACKOFF, due_at=job_id.due_at),
         )
         if isinstance(answer, Refused):
             return answer
@@ -177,17 +168,14 @@ class LedgerControl(LedgerWrites):
             owner=owner,
             due_at=job_id.due_at,
             now=now,
-            values={**seen, ":heard": ms_of(row.updated_at), ":id": {"S": str(job_id)}, ":reason": {"S": reason}},
+            heard=row.updated_at,
+            id=str(job_id),
+            reason=reason,
+            **seen,
         )
         return answer if isinstance(answer, Refused) else Cancelled.over(read_row(answer), owner=owner)
 
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
         """One write unit."""
         unchanged, seen = unchanged_since(row)
-        request = self._conditional(
-            job_id.key,
-            update="SET c = :yes, u = :now",
-            condition=unchanged,
-            values={":yes": {"BOOL": True}, ":now": ms_of(now), **seen},
-        )
-        return applied(self._send(request))
+        return self._apply(job_id.key, update="SET c = :yes, u = :now", condition=unchanged, yes=True, now=now, **seen)

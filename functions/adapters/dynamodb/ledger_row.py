@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from functions.domain.instants import from_ms, to_ms, to_seconds
+from functions.adapters.dynamodb.table import Item, instant_of
+from functions.domain.instants import to_seconds
 from functions.domain.jobs.claims import MOVED_LIFE, LedgerRow, expires_at
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
@@ -18,57 +18,40 @@ def unchanged_since(row: LedgerRow | None) -> tuple[str, dict[str, Any]]:
     if row is None:
         return "attribute_not_exists(k)", {}
     if not row.fence:
-        return "s = :seen AND attribute_not_exists(f)", {":seen": {"S": row.state}}
-    return "s = :seen AND f = :fence", {":seen": {"S": row.state}, ":fence": {"N": str(row.fence)}}
+        return "s = :seen AND attribute_not_exists(f)", {"seen": row.state}
+    return "s = :seen AND f = :fence", {"seen": row.state, "fence": row.fence}
 
 
-def read_row(item: Mapping[str, Any]) -> LedgerRow:
+def read_row(item: Item) -> LedgerRow:
     """The row that an item holds."""
     return LedgerRow(
-        state=State(item["s"]["S"]),
-        attempt=_number(item, "a"),
-        fence=_number(item, "f"),
-        owner=_text(item, "o"),
-        due_at=_instant(item, "d"),
-        lease_until=_instant(item, "l"),
-        rescue_count=_number(item, "r"),
-        cancel_requested=bool(item.get("c", {}).get("BOOL")),
-        job_id=_text(item, "i"),
-        fingerprint=_text(item, "h"),
-        result=_text(item, "z"),
-        error=_text(item, "e"),
-        updated_at=_instant(item, "u"),
-        parked_until=_instant(item, "w"),
-        held=_text(item, "j"),
-        moved_to=_text(item, "m"),
-        spent=_number(item, "p"),
-        counted_from=_instant(item, "q"),
+        state=State(item["s"]),
+        attempt=item.get("a", 0),
+        fence=item.get("f", 0),
+        owner=item.get("o", ""),
+        due_at=instant_of(item, "d"),
+        lease_until=instant_of(item, "l"),
+        rescue_count=item.get("r", 0),
+        cancel_requested=bool(item.get("c")),
+        job_id=item.get("i", ""),
+        fingerprint=item.get("h", ""),
+        result=item.get("z", ""),
+        error=item.get("e", ""),
+        updated_at=instant_of(item, "u"),
+        parked_until=instant_of(item, "w"),
+        held=item.get("j", ""),
+        moved_to=item.get("m", ""),
+        spent=item.get("p", 0),
+        counted_from=instant_of(item, "q"),
     )
 
 
-def _number(item: Mapping[str, Any], name: str) -> int:
-    return int(item[name]["N"]) if name in item else 0
-
-
-def _text(item: Mapping[str, Any], name: str) -> str:
-    return item[name]["S"] if name in item else ""
-
-
-def _instant(item: Mapping[str, Any], name: str) -> datetime | None:
-    return from_ms(int(item[name]["N"])) if name in item else None
-
-
-def ms_of(instant: datetime) -> dict[str, str]:
-    """An instant as a number attribute."""
-    return {"N": str(to_ms(instant))}
-
-
-def moved_ttl_of(job_id: JobId, timer: Timer, *, now: datetime) -> dict[str, str]:
+def moved_ttl_of(job_id: JobId, timer: Timer, *, now: datetime) -> int:
     """Of the row of a job that goes on as another. A timer of its own time may be left behind."""
-    return {"N": str(to_seconds(max(now, job_id.due_at, timer.due_at) + MOVED_LIFE) + 1)}
+    return to_seconds(max(now, job_id.due_at, timer.due_at) + MOVED_LIFE) + 1
 
 
-def ttl_of(*, now: datetime, due_at: datetime, lease_until: datetime | None = None) -> dict[str, str]:
+def ttl_of(*, now: datetime, due_at: datetime, lease_until: datetime | None = None) -> int:
     """When a row expires."""
     # A second more: whole seconds are rounded down.
-    return {"N": str(to_seconds(expires_at(now=now, due_at=due_at, lease_until=lease_until)) + 1)}
+    return to_seconds(expires_at(now=now, due_at=due_at, lease_until=lease_until)) + 1

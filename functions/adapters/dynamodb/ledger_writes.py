@@ -2,131 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from botocore.exceptions import ClientError
-
-from functions.adapters.clients import is_refused, patiently
+from functions.adapters.clients import TRIES
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
-from functions.adapters.dynamodb.ledger_row import ms_of, read_row, ttl_of
+from functions.adapters.dynamodb.ledger_row import read_row, ttl_of
+from functions.adapters.dynamodb.table import Item, Table, Write
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.domain.errors import Busy, JobBusy
-from functions.domain.lifecycle import State
 from functions.ports.ledger import Applied, Refused
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
-
-Answer = TypeVar("Answer")
-
-
+@dataclass
 class LedgerWrites:
     """One table of rows, each of which changes only while it is what somebody has seen."""
 
-    def __init__(
-        self,
-        client: DynamoDBClient,
-        table: str,
-        *,
-        skew: timedelta,
-        dead_letters: DynamoDBDeadLetters | None = None,
-        timers: DynamoDBTimerStore | None = None,
-    ) -> None:
-        self._client = client
-        self._table = table
-        self._skew = skew
-        self._dead_letters = dead_letters
-        self._timers = timers
+    table: Table
+    skew: timedelta
+    dead_letters: DynamoDBDeadLetters | None = None
+    timers: DynamoDBTimerStore | None = None
 
-    def _transact(self, key: str, *writes: Any) -> Applied | Refused:
-        try:
-            in_turn(key, lambda: self._client.transact_write_items(TransactItems=list(writes)))
-        except ClientError as error:
-            return refused(error)
-        return Applied()
+    def _transact(self, key: str, *parts: Any) -> Applied | Refused:
+        return _applied(_in_turn(key, lambda: self.table.transact(*parts, tries=TRIES)))
 
-    def _write(self, key: str, **request: Any) -> Applied | Refused:
-        return applied(self._update(key, **request))
+    def _write(self, key: str, **asked: Any) -> Applied | Refused:
+        return self._apply(key, **_transition(**asked))
 
-    def _update(self, key: str, *, returns: Any = "NONE", **request: Any) -> Mapping[str, Any] | Refused:
-        return self._send(self._request(key, **request), returns=returns)
+    def _update(self, key: str, *, returns: str, **asked: Any) -> Item | Refused:
+        return self._change(key, returns=returns, **_transition(**asked))
 
-    def _send(self, request: Any, *, returns: Any = "NONE") -> Mapping[str, Any] | Refused:
+    def _apply(self, key: str, **asked: Any) -> Applied | Refused:
+        """An update that is no transition."""
+        return _applied(_in_turn(key, lambda: self.table.update({"k": key}, tries=TRIES, **asked)))
+
+    def _change(self, key: str, *, returns: str, **asked: Any) -> Item | Refused:
         """The attributes that it returns, or the row that it met."""
-        try:
-            answer = in_turn(
-                request["Key"]["k"]["S"], lambda: self._client.update_item(**request, ReturnValues=returns)
-            )
-        except ClientError as error:
-            return refused(error)
-        return answer.get("Attributes", {})
+        write = _in_turn(key, lambda: self.table.update({"k": key}, returns=returns, tries=TRIES, **asked))
+        return write.item if write.is_done else _refused(write)
 
-    def _request(
-        self,
-        key: str,
-        *,
-        condition: str,
-        assignments: str,
-        state: State,
-        owner: str,
-        due_at: datetime,
-        now: datetime,
-        values: Mapping[str, Any],
-        additions: str = "",
-        removals: str = "",
-        scheduled_at: datetime | None = None,
-        lease_until: datetime | None = None,
-    ) -> Any:
-        # A job that runs before its time may have left a timer of that time behind: its row outlives that one too.
-        latest = max(due_at, scheduled_at or due_at)
-        return self._conditional(
-            key,
-            update=f"SET s = :state, o = :owner, u = :now, x = :ttl, {assignments}"
-            + (f" REMOVE {removals}" if removals else "")
-            + (f" ADD {additions}" if additions else ""),
-            condition=condition,
-            values={
-                ":state": {"S": state},
-                ":owner": {"S": owner},
-                ":due": ms_of(due_at),
-                ":now": ms_of(now),
-                ":ttl": ttl_of(now=now, due_at=latest, lease_until=lease_until),
-                **values,
-            },
-        )
+    def _request(self, key: str, **asked: Any) -> Any:
+        """A transition, to be a part of a transaction."""
+        return self.table.update_request({"k": key}, **_transition(**asked))
 
-    def _conditional(self, key: str, *, update: str, condition: str, values: Mapping[str, Any]) -> Any:
-        return {
-            "TableName": self._table,
-            "Key": {"k": {"S": key}},
-            "UpdateExpression": update,
-            "ConditionExpression": condition,
-            "ExpressionAttributeValues": values,
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+    def _put(self, item: Item, **asked: Any) -> Applied | Refused:
+        return _applied(_in_turn(item["k"], lambda: self.table.put(item, tries=TRIES, **asked)))
 
 
-def in_turn(key: str, call: Callable[[], Answer]) -> Answer:
-    """Makes a call again that meets a transaction on its row; raises JobBusy when it meets another each time."""
+def _transition(
+    *,
+    assignments: str,
+    due_at: datetime,
+    now: datetime,
+    additions: str = "",
+    removals: str = "",
+    scheduled_at: datetime | None = None,
+    lease_until: datetime | None = None,
+    **values: Any,
+) -> dict[str, Any]:
+    """An update to `:state` by `:owner`; the other values are those of its expressions."""
+    update = f"SET s = :state, o = :owner, u = :now, x = :ttl, {assignments}"
+    update += f" REMOVE {removals}" if removals else ""
+    update += f" ADD {additions}" if additions else ""
+    # A job that runs before its time may have left a timer of that time behind: its row outlives that one too.
+    latest = max(due_at, scheduled_at or due_at)
+    ttl = ttl_of(now=now, due_at=latest, lease_until=lease_until)
+    return {"update": update, "due": due_at, "now": now, "ttl": ttl, **values}
+
+
+def _in_turn(key: str, write: Callable[[], Write]) -> Write:
+    """Raises JobBusy for what met the transactions of others on its row, each time that it was tried."""
     try:
-        return patiently(call)
+        return write()
     except Busy:
         raise JobBusy(key) from None
 
 
-def applied(answer: Mapping[str, Any] | Refused) -> Applied | Refused:
-    """Without the attributes that it returned."""
-    return answer if isinstance(answer, Refused) else Applied()
+def _applied(write: Write) -> Applied | Refused:
+    return Applied() if write.is_done else _refused(write)
 
 
-def refused(error: ClientError) -> Refused:
-    """The row that a refused write met; any other error is raised again."""
-    if not is_refused(error):
-        raise error
-    answer: Any = error.response
-    items = [answer.get("Item"), *(reason.get("Item") for reason in answer.get("CancellationReasons", []))]
-    met = next((item for item in items if item), None)
-    return Refused(read_row(met) if met else None)
+def _refused(write: Write) -> Refused:
+    return Refused(read_row(write.item) if write.item else None)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from botocore.exceptions import ClientError
-
-from functions.adapters.clients import is_refused, patiently
+from functions.adapters.clients import TRIES
+from functions.adapters.dynamodb.table import Item, Table, Write, instant_of
 from functions.domain.errors import Undecodable
-from functions.domain.instants import from_ms, to_ms, to_seconds
+from functions.domain.instants import to_ms, to_seconds
 from functions.domain.operations.operation import OPERATION_LIFE, Operation, OperationState
 from functions.domain.operations.record import OperationRecord, decode_operation, encode_operation
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 OPEN_LIFE = timedelta(days=60)
 """How long an open operation is kept after its last turn."""
@@ -26,12 +21,10 @@ OPEN = "~operations"
 """The partition of the open ones: no tenant can be called so."""
 
 _IS_OPEN = "s IN (:waiting, :running)"
-_OPEN_STATES: Mapping[str, Any] = {
-    ":waiting": {"S": OperationState.WAITING},
-    ":running": {"S": OperationState.RUNNING},
-}
+_OPEN_STATES: Item = {"waiting": OperationState.WAITING, "running": OperationState.RUNNING}
 
 
+@dataclass
 class DynamoDBOperationStore:
     """{t: tenant, i: `operation#{id}`, s: state, j: asked, g: progress, o: owner, l: lease until, c: stop requested, x: ttl}.
 
@@ -39,192 +32,125 @@ class DynamoDBOperationStore:
     can be called so. That row is written with the operation, and removed with what ends it.
     """
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
+    table: Table
 
     def create(self, operation: Operation) -> Operation | None:
         """A transaction: two write units for each KB of what is asked, and two."""
         record = encode_operation(operation)
         row = {
             **_key(operation.tenant, operation.operation_id),
-            "s": {"S": operation.state},
-            "j": {"S": record.asked},
-            "g": {"S": record.progress},
-            "x": {"N": str(to_seconds(operation.created_at + OPEN_LIFE))},
+            "s": operation.state,
+            "j": record.asked,
+            "g": record.progress,
+            "x": to_seconds(operation.created_at + OPEN_LIFE),
         }
-        is_new = {"ConditionExpression": "attribute_not_exists(t)", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-        items: Any = [
-            {"Put": {"TableName": self._table, "Item": row, **is_new}},
-            {"Put": {"TableName": self._table, "Item": _open_key(operation)}},
-        ]
-        try:
-            patiently(lambda: self._client.transact_write_items(TransactItems=items))
-        except ClientError as error:
-            return _read(_met(error))
-        return None
+        created = self.table.transact(
+            {"Put": self.table.put_request(row, condition="attribute_not_exists(t)")},
+            {"Put": self.table.put_request(_open_key(operation))},
+            tries=TRIES,
+        )
+        return None if created.is_done else _read(created.item)
 
     def get(self, tenant: str, operation_id: str) -> Operation | None:
         """A read unit for each 4 KB. Raises Undecodable."""
-        key = _key(tenant, operation_id)
-        answer = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-        return _read(answer["Item"]) if "Item" in answer else None
+        item = self.table.get(_key(tenant, operation_id))
+        return _read(item) if item else None
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Operation], bool]:
         """One Query. Raises Undecodable."""
-        start: Any = {"ExclusiveStartKey": _key(tenant, after)} if after else {}
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression="t = :t AND begins_with(i, :item)",
-            ExpressionAttributeValues={":t": {"S": tenant}, ":item": {"S": _ITEM}},
-            # One more: that a page is full does not say whether there is another.
-            Limit=limit + 1,
-            ConsistentRead=True,
-            **start,
+        start = _key(tenant, after) if after else None
+        items, has_more = self.table.page(
+            "t = :t AND begins_with(i, :item)", limit=limit, after=start, t=tenant, item=_ITEM
         )
-        items = answer["Items"]
-        return [_read(item) for item in items[:limit]], len(items) > limit or "LastEvaluatedKey" in answer
+        return [_read(item) for item in items], has_more
 
     def open(self, *, limit: int) -> list[tuple[str, str]]:
         """One Query."""
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression="t = :open",
-            ExpressionAttributeValues={":open": {"S": OPEN}},
-            Limit=limit,
-            ConsistentRead=True,
-        )
-        parts = (item["i"]["S"].split("#") for item in answer["Items"])
+        found = self.table.query("t = :open", limit=limit, is_consistent=True, open=OPEN)
+        parts = (item["i"].split("#") for item in found.items)
         return [(tenant, operation_id) for _, tenant, operation_id in parts]
 
     def take(
         self, tenant: str, operation_id: str, *, owner: str, lease_until: datetime, now: datetime, skew: timedelta
     ) -> Operation | None:
         """One write unit for each KB of the row, refused or not. Repeating it changes nothing. Raises Undecodable."""
-        return self._update(
+        taken = self._update(
             _key(tenant, operation_id),
             update="SET s = :running, o = :owner, l = :lease, x = :ttl",
             condition=f"{_IS_OPEN} AND (attribute_not_exists(l) OR l < :over OR o = :owner)",
-            values={
-                ":owner": {"S": owner},
-                ":lease": _ms(lease_until),
-                ":over": _ms(now - skew),
-                ":ttl": {"N": str(to_seconds(now + OPEN_LIFE))},
-            },
+            owner=owner,
+            lease=lease_until,
+            over=now - skew,
+            ttl=to_seconds(now + OPEN_LIFE),
         )
+        return _answer(taken)
 
     def save(self, operation: Operation, *, lease_until: datetime | None) -> Operation | None:
         """One write unit for each KB of the row, refused or not. Repeating it changes nothing, however late."""
-        values = {
-            ":owner": {"S": operation.owner},
-            ":state": {"S": operation.state},
-            ":progress": {"S": encode_operation(operation).progress},
-        }
-        if lease_until is None:
-            return self._update(
-                _key(operation.tenant, operation.operation_id),
-                update="SET s = :state, g = :progress REMOVE l",
-                condition=f"{_IS_OPEN} AND o = :owner",
-                values=values,
-            )
-        return self._update(
-            _key(operation.tenant, operation.operation_id),
-            update="SET s = :state, g = :progress, l = :lease",
+        update, condition, values = "SET s = :state, g = :progress REMOVE l", f"{_IS_OPEN} AND o = :owner", {}
+        if lease_until is not None:
             # A lease only grows until it is given back: an earlier step that lands late is refused.
-            condition=f"{_IS_OPEN} AND o = :owner AND l <= :lease",
-            values={**values, ":lease": _ms(lease_until)},
-        )
+            update, condition = "SET s = :state, g = :progress, l = :lease", f"{condition} AND l <= :lease"
+            values = {"lease": lease_until}
+        key = _key(operation.tenant, operation.operation_id)
+        return _answer(self._update(key, update=update, condition=condition, **_progress(operation), **values))
 
     def finish(self, operation: Operation) -> bool:
         """A transaction: two write units for each KB of the row, and two. Repeating it changes nothing."""
         assert operation.ended_at is not None  # it is over
-        update = self._request(
+        update = self.table.update_request(
             _key(operation.tenant, operation.operation_id),
             update="SET s = :state, g = :progress, x = :ttl REMOVE l",
             condition=f"({_IS_OPEN} OR s = :state) AND o = :owner",
-            values={
-                ":owner": {"S": operation.owner},
-                ":state": {"S": operation.state},
-                ":progress": {"S": encode_operation(operation).progress},
-                ":ttl": {"N": str(to_seconds(operation.ended_at + OPERATION_LIFE))},
-            },
+            ttl=to_seconds(operation.ended_at + OPERATION_LIFE),
+            **_progress(operation),
+            **_OPEN_STATES,
         )
-        items: Any = [{"Update": update}, {"Delete": {"TableName": self._table, "Key": _open_key(operation)}}]
-        try:
-            patiently(lambda: self._client.transact_write_items(TransactItems=items))
-        except ClientError as error:
-            if is_refused(error):
-                return False
-            raise
-        return True
+        delete = self.table.delete_request(_open_key(operation))
+        return self.table.transact({"Update": update}, {"Delete": delete}, tries=TRIES).is_done
 
     def stop(self, tenant: str, operation_id: str) -> Operation | None:
         """One write unit for each KB of the row, refused or not. Repeating it changes nothing. Raises Undecodable."""
-        request = self._request(
-            _key(tenant, operation_id), update="SET c = :yes", condition=_IS_OPEN, values={":yes": {"BOOL": True}}
-        )
-        try:
-            answer = patiently(lambda: self._client.update_item(**request, ReturnValues="ALL_NEW"))
-        except ClientError as error:
-            met = _met(error)
-            return _read(met) if met else None
-        return _read(answer["Attributes"])
+        stopped = self._update(_key(tenant, operation_id), update="SET c = :yes", condition=_IS_OPEN, yes=True)
+        return _read(stopped.item) if stopped.item else None
 
-    def _update(self, key: Any, *, update: str, condition: str, values: Mapping[str, Any]) -> Operation | None:
-        """The row as it is then; None when it may not be changed."""
-        request = self._request(key, update=update, condition=condition, values=values)
-        try:
-            answer = patiently(lambda: self._client.update_item(**request, ReturnValues="ALL_NEW"))
-        except ClientError as error:
-            if is_refused(error):
-                return None
-            raise
-        return _read(answer["Attributes"])
-
-    def _request(self, key: Any, *, update: str, condition: str, values: Mapping[str, Any]) -> Any:
-        return {
-            "TableName": self._table,
-            "Key": key,
-            "UpdateExpression": update,
-            "ConditionExpression": condition,
-            "ExpressionAttributeValues": {**_OPEN_STATES, **values},
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+    def _update(self, key: Item, **asked: Any) -> Write:
+        return self.table.update(key, returns="ALL_NEW", tries=TRIES, **asked, **_OPEN_STATES)
 
 
-def _met(error: ClientError) -> Mapping[str, Any]:
-    """The row that a refused write met, empty where there is none; any other error is raised again."""
-    if not is_refused(error):
-        raise error
-    answer: Any = error.response
-    items = [answer.get("Item"), *(reason.get("Item") for reason in answer.get("CancellationReasons", []))]
-    return next((item for item in items if item), {})
+def _answer(write: Write) -> Operation | None:
+    """The row as it is then; None when it may not be changed."""
+    return _read(write.item) if write.is_done else None
 
 
-def _key(tenant: str, operation_id: str) -> dict[str, Any]:
-    return {"t": {"S": tenant}, "i": {"S": _ITEM + operation_id}}
+def _progress(operation: Operation) -> Item:
+    return {
+        "owner": operation.owner,
+        "state": operation.state,
+        "progress": encode_operation(operation).progress,
+    }
 
 
-def _open_key(operation: Operation) -> dict[str, Any]:
+def _key(tenant: str, operation_id: str) -> Item:
+    return {"t": tenant, "i": _ITEM + operation_id}
+
+
+def _open_key(operation: Operation) -> Item:
     created_ms = to_ms(operation.created_at)
-    return {"t": {"S": OPEN}, "i": {"S": f"{created_ms:013d}#{operation.tenant}#{operation.operation_id}"}}
+    return {"t": OPEN, "i": f"{created_ms:013d}#{operation.tenant}#{operation.operation_id}"}
 
 
-def _read(item: Mapping[str, Any]) -> Operation:
+def _read(item: Item) -> Operation:
     try:
-        tenant, operation_id = item["t"]["S"], item["i"]["S"].removeprefix(_ITEM)
-        record = OperationRecord(asked=item["j"]["S"], progress=item["g"]["S"])
-        state, owner = OperationState(item["s"]["S"]), item["o"]["S"] if "o" in item else ""
+        tenant, operation_id = item["t"], item["i"].removeprefix(_ITEM)
+        record = OperationRecord(asked=item["j"], progress=item["g"])
+        state = OperationState(item["s"])
     except (KeyError, ValueError) as error:
         raise Undecodable(f"not an operation: {error!r}") from error
     return replace(
         decode_operation(record, tenant=tenant, operation_id=operation_id),
         state=state,
-        owner=owner,
-        lease_until=from_ms(int(item["l"]["N"])) if "l" in item else None,
+        owner=item.get("o", ""),
+        lease_until=instant_of(item, "l"),
         stop_requested="c" in item,
     )
-
-
-def _ms(instant: datetime) -> dict[str, str]:
-    return {"N": str(to_ms(instant))}

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
 
+from functions.adapters.dynamodb.table import Table
 from functions.domain.instants import to_seconds
 from functions.domain.tenants.backlog import OVERDUE_DAYS
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 _ITEM = "pending#"
 _LIFE = timedelta(days=OVERDUE_DAYS + 2)
 """So long after its day an item is not asked for any more."""
 
 
+@dataclass
 class DynamoDBPendingStore:
     """{t: tenant, i: `pending#{yyyymmdd}`, n: jobs, x: ttl (s)}."""
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
+    table: Table
 
     def add(self, tenant: str, day: date, count: int) -> None:
         """One write unit. Repeating it counts again."""
-        self._client.update_item(
-            TableName=self._table,
-            Key={"t": {"S": tenant}, "i": {"S": _item(day)}},
-            UpdateExpression="SET x = :ttl ADD n :count",
-            ExpressionAttributeValues={
-                ":count": {"N": str(count)},
-                ":ttl": {"N": str(to_seconds(datetime.combine(day, time(), tzinfo=UTC) + _LIFE))},
-            },
-        )
+        ttl = to_seconds(datetime.combine(day, time(), tzinfo=UTC) + _LIFE)
+        self.table.update({"t": tenant, "i": _item(day)}, update="SET x = :ttl ADD n :count", count=count, ttl=ttl)
 
     def counts(self, tenant: str, *, since: date) -> dict[date, int]:
         """One Query: half a read unit for each 4 KB, about 80 days on which something is due."""
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression="t = :t AND i BETWEEN :since AND :last",
-            ExpressionAttributeValues={
-                ":t": {"S": tenant},
-                ":since": {"S": _item(since)},
-                ":last": {"S": f"{_ITEM}~"},
-            },
-            ProjectionExpression="i, n",
+        found = self.table.query(
+            "t = :t AND i BETWEEN :since AND :last", only="i, n", t=tenant, since=_item(since), last=f"{_ITEM}~"
         )
-        items: list[Any] = answer["Items"]
-        return {_day(item["i"]["S"]): max(0, int(item["n"]["N"])) for item in items}
+        return {_day(item["i"]): max(0, item["n"]) for item in found.items}
 
 
 def _item(day: date) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from functions.adapters.dynamodb.table import Item, Table
 from functions.domain.instants import from_seconds, to_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.stored_codes import Codes
 from functions.domain.stage.pulse import Figure, Pulse, sum_of
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 SPREAD = 4
 """Partitions, each of which takes 1,000 write units a second: 80,000 processes that write each twenty seconds."""
@@ -40,85 +39,65 @@ _MOST_ADDED = 80
 """Attributes of one update: DynamoDB takes 300 operators and 4 KB of expression; emulators parse it by recursion."""
 
 
+@dataclass
 class DynamoDBPulseStore:
     """{t: `~pulse#{slot}`, i: `{minute:010d}`, s, r, p, b, o, a, f: counts, c0.. h0.. n0.. l0..: lags by class and cell, x: ttl (s)}.
 
     And {t: `~busy#{minute:010d}`, i: tenant, b, a, f, r: counts, x}. slot: which of the partitions this process adds to.
     """
 
-    def __init__(self, client: DynamoDBClient, table: str, *, slot: int = 0) -> None:
-        self._client = client
-        self._table = table
-        self._slot = slot % SPREAD
+    table: Table
+    slot: int = 0
 
     def add(self, minute: datetime, pulse: Pulse) -> None:
         """One write unit for each KB of the minute's row, which has one unless its lags are in 150 cells, and as much for each further 80 of them that are added to. Repeating it counts again."""
         added = {_FIGURES[figure]: count for figure, count in pulse.counts.items()}
         for priority, cells in pulse.lags.items():
             added |= {f"{_CLASSES.code_of(priority)}{cell}": count for cell, count in cells.items()}
-        self._add(_pulse_key(self._slot, minute), minute, added)
+        self._add({"t": f"~pulse#{self.slot % SPREAD}", "i": _written(minute)}, minute, added)
 
     def name(self, minute: datetime, tenant: str, counts: Mapping[Figure, int]) -> None:
         """One write unit. Repeating it counts again."""
-        key = {"t": {"S": f"~busy#{_written(minute)}"}, "i": {"S": tenant}}
+        key = {"t": f"~busy#{_written(minute)}", "i": tenant}
         self._add(key, minute, {_FIGURES[figure]: count for figure, count in counts.items()})
 
     def pulses(self, first: datetime, last: datetime) -> dict[datetime, Pulse]:
         """A Query for each partition: half a read unit for each 4 KB, some six minutes."""
         found: dict[datetime, list[Pulse]] = defaultdict(list)
         for slot in range(SPREAD):
-            answer = self._client.query(
-                TableName=self._table,
-                KeyConditionExpression="t = :t AND i BETWEEN :first AND :last",
-                ExpressionAttributeValues={
-                    ":t": {"S": f"~pulse#{slot}"},
-                    ":first": {"S": _written(first)},
-                    ":last": {"S": _written(last)},
-                },
+            row = self.table.query(
+                "t = :t AND i BETWEEN :first AND :last",
+                t=f"~pulse#{slot}",
+                first=_written(first),
+                last=_written(last),
             )
-            for item in answer["Items"]:
-                found[from_seconds(int(item["i"]["S"]))].append(_pulse_of(item))
+            for item in row.items:
+                found[from_seconds(int(item["i"]))].append(_pulse_of(item))
         return {minute: sum_of(pulses) for minute, pulses in sorted(found.items())}
 
     def named(self, minute: datetime) -> dict[str, Mapping[Figure, int]]:
         """One Query: half a read unit for each 4 KB, some 80 tenants."""
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression="t = :t",
-            ExpressionAttributeValues={":t": {"S": f"~busy#{_written(minute)}"}},
-            Limit=MOST_NAMED,
-        )
-        return {item["i"]["S"]: _counts_of(item) for item in answer["Items"]}
+        found = self.table.query("t = :t", limit=MOST_NAMED, t=f"~busy#{_written(minute)}")
+        return {item["i"]: _counts_of(item) for item in found.items}
 
-    def _add(self, key: Mapping[str, Any], minute: datetime, added: Mapping[str, int]) -> None:
+    def _add(self, key: Item, minute: datetime, added: Mapping[str, int]) -> None:
         left = iter(added.items())
-        while some := dict(islice(left, _MOST_ADDED)):
-            self._client.update_item(
-                TableName=self._table,
-                Key=key,
-                UpdateExpression=f"SET x = :x ADD {', '.join(f'{name} :{name}' for name in some)}",
-                ExpressionAttributeValues={
-                    ":x": {"N": str(to_seconds(minute + LIFE))},
-                    **{f":{name}": {"N": str(count)} for name, count in some.items()},
-                },
-            )
-
-
-def _pulse_key(slot: int, minute: datetime) -> Mapping[str, Any]:
-    return {"t": {"S": f"~pulse#{slot}"}, "i": {"S": _written(minute)}}
+        while some := dict[str, Any](islice(left, _MOST_ADDED)):
+            update = f"SET x = :x ADD {', '.join(f'{name} :{name}' for name in some)}"
+            self.table.update(key, update=update, x=to_seconds(minute + LIFE), **some)
 
 
 def _written(minute: datetime) -> str:
     return f"{to_seconds(minute):010d}"
 
 
-def _counts_of(item: Mapping[str, Any]) -> dict[Figure, int]:
-    return {figure: int(item[attribute]["N"]) for attribute, figure in _BY_ATTRIBUTE.items() if attribute in item}
+def _counts_of(item: Item) -> dict[Figure, int]:
+    return {figure: item[attribute] for attribute, figure in _BY_ATTRIBUTE.items() if attribute in item}
 
 
-def _pulse_of(item: Mapping[str, Any]) -> Pulse:
+def _pulse_of(item: Item) -> Pulse:
     lags: dict[Priority, dict[int, int]] = defaultdict(dict)
     for name, value in item.items():
         if name[0] in _CLASSES and name[1:].isdigit():
-            lags[_CLASSES.member_of(name[0])][int(name[1:])] = int(value["N"])
+            lags[_CLASSES.member_of(name[0])][int(name[1:])] = value
     return Pulse(counts=_counts_of(item), lags=dict(lags))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from botocore.exceptions import ClientError
-
-from functions.adapters.clients import is_refused
+from functions.adapters.dynamodb.table import Item, Table
 from functions.domain.instants import EPOCH, from_seconds, to_seconds
 from functions.domain.tenants.rate_bookings import Timetable, pack, unpack
 from functions.ports.ledger import Applied
 from functions.ports.tenants import Ahead, Booked
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 EXECUTION = "rate#execution"
 SUBMISSION = "rate#submission"
@@ -27,31 +22,28 @@ _LIFE = timedelta(days=2)
 _TRIES = 3
 
 
+@dataclass
 class DynamoDBRateStore:
     """{t: tenant, i: `rate#execution`, n: version, w: width of a cell (s), f: first cell, c: counts, x: ttl (s)}.
 
     And {t: tenant, i: `rate#submission`, n: theoretical arrival time (µs), x: ttl (s)}.
     """
 
-    def __init__(self, client: DynamoDBClient, table: str) -> None:
-        self._client = client
-        self._table = table
+    table: Table
 
     def book(self, tenant: str, timetable: Timetable, *, seen: Timetable | None) -> Applied | Booked:
         """One write unit, lost or not."""
-        values = {
-            ":version": {"N": str(timetable.version)},
-            ":width": {"N": str(timetable.width)},
-            ":first": {"N": str(timetable.first)},
-            ":counts": {"B": pack(timetable.taken)},
-            ":ttl": _ttl(from_seconds((timetable.first + len(timetable.taken)) * timetable.width)),
-        }
         met = self._write(
             tenant,
             EXECUTION,
-            "SET n = :version, w = :width, f = :first, c = :counts, x = :ttl",
+            update="SET n = :version, w = :width, f = :first, c = :counts, x = :ttl",
             condition="attribute_not_exists(n)" if seen is None else "n = :seen",
-            values=values | ({":seen": {"N": str(seen.version)}} if seen is not None else {}),
+            version=timetable.version,
+            width=timetable.width,
+            first=timetable.first,
+            counts=pack(timetable.taken),
+            ttl=_ttl(from_seconds((timetable.first + len(timetable.taken)) * timetable.width)),
+            **({"seen": seen.version} if seen is not None else {}),
         )
         return Applied() if met is None else Booked(_timetable(met))
 
@@ -64,14 +56,12 @@ class DynamoDBRateStore:
             met = self._write(
                 tenant,
                 SUBMISSION,
-                "SET n = n + :cost, x = :ttl",
+                update="SET n = n + :cost, x = :ttl",
                 condition="n BETWEEN :now AND :latest",
-                values={
-                    ":cost": {"N": str(cost // _MICROSECOND)},
-                    ":now": _us(now),
-                    ":latest": _us(latest),
-                    ":ttl": ttl,
-                },
+                cost=cost // _MICROSECOND,
+                now=_us(now),
+                latest=_us(latest),
+                ttl=ttl,
             )
             if met is None:
                 return Applied()
@@ -81,48 +71,34 @@ class DynamoDBRateStore:
             met = self._write(
                 tenant,
                 SUBMISSION,
-                "SET n = :to, x = :ttl",
+                update="SET n = :to, x = :ttl",
                 condition="attribute_not_exists(n) OR n < :now" + (" OR n > :most" if most is not None else ""),
-                values={":to": _us(now + cost), ":now": _us(now), ":ttl": ttl}
-                | ({":most": _us(most)} if most is not None else {}),
+                to=_us(now + cost),
+                now=_us(now),
+                ttl=ttl,
+                **({"most": _us(most)} if most is not None else {}),
             )
             if met is None:
                 return Applied()
         return Ahead(None)
 
-    def _write(
-        self, tenant: str, item: str, update: str, *, condition: str, values: Mapping[str, Any]
-    ) -> Mapping[str, Any] | None:
+    def _write(self, tenant: str, item: str, **asked: Any) -> Item | None:
         """None when it was written; what it met, when its condition was not."""
-        try:
-            self._client.update_item(
-                TableName=self._table,
-                Key={"t": {"S": tenant}, "i": {"S": item}},
-                UpdateExpression=update,
-                ConditionExpression=condition,
-                ExpressionAttributeValues=values,
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except ClientError as error:
-            if not is_refused(error):
-                raise
-            return error.response.get("Item", {})
-        return None
+        write = self.table.update({"t": tenant, "i": item}, **asked)
+        return None if write.is_done else write.item
 
 
-def _timetable(item: Mapping[str, Any]) -> Timetable | None:
-    if "n" not in item:
-        return None
-    return Timetable(int(item["w"]["N"]), int(item["f"]["N"]), unpack(item["c"]["B"]), int(item["n"]["N"]))
+def _timetable(item: Item) -> Timetable | None:
+    return Timetable(item["w"], item["f"], unpack(item["c"]), item["n"]) if "n" in item else None
 
 
-def _next_at(item: Mapping[str, Any]) -> datetime | None:
-    return EPOCH + int(item["n"]["N"]) * _MICROSECOND if "n" in item else None
+def _next_at(item: Item) -> datetime | None:
+    return EPOCH + item["n"] * _MICROSECOND if "n" in item else None
 
 
-def _us(instant: datetime) -> Any:
-    return {"N": str((instant - EPOCH) // _MICROSECOND)}
+def _us(instant: datetime) -> int:
+    return (instant - EPOCH) // _MICROSECOND
 
 
-def _ttl(instant: datetime) -> Any:
-    return {"N": str(to_seconds(instant + _LIFE))}
+def _ttl(instant: datetime) -> int:
+    return to_seconds(instant + _LIFE)

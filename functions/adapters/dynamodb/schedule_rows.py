@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from functions.adapters.dynamodb.table import Item, instant_of
 from functions.domain.errors import Undecodable
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.schedules.load import Load, Share
@@ -22,7 +23,7 @@ _FIRST_WAY = 1
 """How shares were counted that do not say it."""
 
 
-def readable(read: Callable[[Mapping[str, Any]], Read], item: Mapping[str, Any]) -> Read | None:
+def readable(read: Callable[[Item], Read], item: Item) -> Read | None:
     """What an item holds; None for what a newer version has written."""
     try:
         return read(item)
@@ -30,12 +31,12 @@ def readable(read: Callable[[Mapping[str, Any]], Read], item: Mapping[str, Any])
         return None
 
 
-def write_share(share: Share | None) -> Any:
+def write_share(share: Share | None) -> str | None:
     """A share as an attribute; None for none."""
     if share is None:
         return None
     way = f"@{share.counted_by}" if share.counted_by != _FIRST_WAY else ""
-    return {"S": f"{share.version}@{share.fires}{way}"}
+    return f"{share.version}@{share.fires}{way}"
 
 
 def _read_share(text: str) -> Share | None:
@@ -45,83 +46,82 @@ def _read_share(text: str) -> Share | None:
     return Share(version, fires, counted_by=way[0] if way else _FIRST_WAY)
 
 
-def sum_key(tenant: str) -> dict[str, Any]:
+def sum_key(tenant: str) -> Item:
     """The key of a tenant's sum."""
-    return {"k": {"S": f"{tenant}#"}}
+    return {"k": f"{tenant}#"}
 
 
-def read_sum(item: Mapping[str, Any]) -> Load:
+def read_sum(item: Item) -> Load:
     """The sum that an item holds."""
-    counts = (int(item[name]["N"]) if name in item else 0 for name in ("c", "e"))
-    return Load(*counts)
+    return Load(item.get("c", 0), item.get("e", 0))
 
 
-def definition_key(key: str) -> dict[str, Any]:
+def definition_key(key: str) -> Item:
     """The key of a definition, by that of its state."""
     tenant, _, schedule_id = key.partition("#")
-    return {"t": {"S": tenant}, "i": {"S": schedule_id}}
+    return {"t": tenant, "i": schedule_id}
 
 
-def read_definition(item: Mapping[str, Any]) -> StoredSchedule:
+def read_definition(item: Item) -> StoredSchedule:
     """The definition that an item holds; raises Undecodable."""
     try:
         return StoredSchedule(
-            schedule=decode_schedule(item["d"]["S"], tenant=item["t"]["S"], schedule_id=item["i"]["S"]),
-            version=int(item["v"]["N"]),
-            status=Status(item["s"]["S"]),
-            created_at=_instant(item["c"]),
-            changed_at=_instant(item["u"]),
+            schedule=decode_schedule(item["d"], tenant=item["t"], schedule_id=item["i"]),
+            version=item["v"],
+            status=Status(item["s"]),
+            created_at=from_ms(item["c"]),
+            changed_at=from_ms(item["u"]),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise Undecodable(f"not a definition of a schedule: {error!r}") from error
 
 
-def read_state(item: Mapping[str, Any]) -> ScheduleState:
+def read_state(item: Item) -> ScheduleState:
     """The state that an item holds; raises Undecodable."""
     try:
-        fire_count = int(item["i"]["N"])
+        fire_count = item["i"]
         # Those of a newer version have no name here.
-        skips = {reason: int(item[SKIP + reason]["N"]) for reason in SkipReason if SKIP + reason in item}
+        skips = {reason: item[SKIP + reason] for reason in SkipReason if SKIP + reason in item}
         return ScheduleState(
-            version=int(item["v"]["N"]),
-            status=Status(item["s"]["S"]),
-            changed_at=_instant(item["u"]),
-            born=int(item["y"]["N"]),
-            note=item["n"]["S"],
-            cuts=tuple(Cut(version, from_ms(since)) for version, since in json.loads(item["q"]["S"])),
+            version=item["v"],
+            status=Status(item["s"]),
+            changed_at=from_ms(item["u"]),
+            born=item["y"],
+            note=item["n"],
+            cuts=tuple(Cut(version, from_ms(since)) for version, since in json.loads(item["q"])),
             link=_read_link(item, fire_count),
-            alarm_at=_instant(item["r"]) if "r" in item else None,
+            alarm_at=instant_of(item, "r"),
             fire_count=fire_count,
-            recent=tuple(sorted(_instant(at) for at in item["l"]["M"].values())),
-            holder=_text(item, "h"),
-            holder_since=_instant(item["hs"]) if "hs" in item else None,
-            waiting=_text(item, "w"),
-            waiting_since=_instant(item["ws"]) if "ws" in item else None,
-            failures=frozenset(item["f"]["SS"]) if "f" in item else frozenset(),
-            misfire_count=int(item["o"]["N"]) if "o" in item else 0,
+            recent=tuple(sorted(map(from_ms, item["l"].values()))),
+            holder=item.get("h", ""),
+            holder_since=instant_of(item, "hs"),
+            waiting=item.get("w", ""),
+            waiting_since=instant_of(item, "ws"),
+            failures=item.get("f", frozenset()),
+            misfire_count=item.get("o", 0),
             skips=skips,
-            last_skip=_read_skip(item["z"]["S"]) if "z" in item else None,
-            asides=int(item["a"]["N"]) if "a" in item else 0,
-            aside_at=_instant(item["aa"]) if "aa" in item else None,
-            share=_read_share(_text(item, "e")),
+            last_skip=_read_skip(item["z"]) if "z" in item else None,
+            asides=item.get("a", 0),
+            aside_at=instant_of(item, "aa"),
+            share=_read_share(item.get("e", "")),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise Undecodable(f"not the state of a schedule: {error!r}") from error
 
 
-def _read_link(item: Mapping[str, Any], fire_count: int) -> Link | None:
+def _read_link(item: Item, fire_count: int) -> Link | None:
     if "p" not in item:
         return None
-    position = item["p"]["S"]
+    position = item["p"]
     is_awaited = position.endswith(_AWAITED)
     at = from_ms(int(position.rstrip(_AWAITED)))
     return Link(
         at=at,
-        nominal_at=_instant(item["m"]) if "m" in item else at,
+        nominal_at=from_ms(item["m"]) if "m" in item else at,
         index=fire_count - is_awaited,
-        previous_at=_instant(item["b"]) if "b" in item else None,
+        previous_at=instant_of(item, "b"),
         is_awaited=is_awaited,
-        merged_count=int(item["g"]["N"]) if "g" in item else 0,
+        merged_count=item.get("g", 0),
     )
 
 
@@ -138,16 +138,3 @@ def write_skip(reason: SkipReason, fire_at: datetime) -> str:
 def _read_skip(text: str) -> tuple[SkipReason, datetime]:
     reason, _, at = text.partition("@")
     return SkipReason(reason), from_ms(int(at))
-
-
-def _text(item: Mapping[str, Any], name: str) -> str:
-    return item[name]["S"] if name in item else ""
-
-
-def ms_of(instant: datetime) -> Any:
-    """An instant as a number attribute."""
-    return {"N": str(to_ms(instant))}
-
-
-def _instant(value: Any) -> datetime:
-    return from_ms(int(value["N"]))

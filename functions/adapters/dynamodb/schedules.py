@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from botocore.exceptions import ClientError
-
-from functions.adapters.clients import TRIES, is_refused, patiently
+from functions.adapters.clients import TRIES, patiently
 from functions.adapters.dynamodb.schedule_rows import (
     SKIP,
     definition_key,
-    ms_of,
     read_definition,
     read_state,
     read_sum,
@@ -25,6 +23,7 @@ from functions.adapters.dynamodb.schedule_rows import (
     write_skip,
 )
 from functions.adapters.dynamodb.schedule_updates import Update, new_version, places_of, share_condition
+from functions.adapters.dynamodb.table import Item, Table, Write, attributes, plain
 from functions.domain.errors import Busy, ScheduleBusy
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
@@ -33,15 +32,11 @@ from functions.domain.schedules.state import ASIDES_COUNT_FOR, Link, ScheduleSta
 from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, StatePage, StoredSchedule
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
 TRIES_OF_SUMS = 24
 """Of a change that a request waits for, which meets all others of its tenant in one row: six seconds of pauses or so."""
 
-_BATCH = 100
 
-
+@dataclass
 class DynamoDBScheduleStore:
     """Definitions {t: tenant, i: schedule id, v: version, s: status, d: definition, c: created, u: changed}.
 
@@ -56,69 +51,52 @@ class DynamoDBScheduleStore:
     Sums of shares {k: `{tenant}#`, c: schedules, e: fires an hour}, among the states: no schedule has an empty id.
     """
 
-    def __init__(self, client: DynamoDBClient, *, definitions: str, states: str, tries_of_sums: int = TRIES) -> None:
-        self._client = client
-        self._definitions = definitions
-        self._states = states
-        self._tries_of_sums = tries_of_sums
+    definition_table: Table
+    state_table: Table
+    tries_of_sums: int = TRIES
 
     def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
         """Four read units or more: a transaction, because the two rows must be of one version."""
         wanted: Any = [
-            {"Get": {"TableName": self._definitions, "Key": definition_key(key)}},
-            {"Get": {"TableName": self._states, "Key": {"k": {"S": key}}}},
+            {"Get": {"TableName": table.name, "Key": attributes(row)}}
+            for table, row in ((self.definition_table, definition_key(key)), (self.state_table, {"k": key}))
         ]
+        client = self.state_table.client
         try:
-            found: Any = patiently(lambda: self._client.transact_get_items(TransactItems=wanted))["Responses"]
+            found: Any = patiently(lambda: client.transact_get_items(TransactItems=wanted))["Responses"]
         except Busy:
             raise ScheduleBusy(key.partition("#")[2]) from None
-        definition, state = (answer.get("Item") for answer in found)
-        return definition and read_definition(definition), state and read_state(state)
+        definition, state = (plain(answer.get("Item", {})) for answer in found)
+        return read_definition(definition) if definition else None, read_state(state) if state else None
 
     def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
         """Half a read unit for each 4 KB of a definition; twice that when it is consistent.
 
         One that a newer version has written is left out: it must not hold up the others, and the sweep comes back to it.
         """
-        wanted = {key: definition_key(key) for key in keys}
-        items = self._get_many(self._definitions, list(wanted.values()), consistent=consistent)
+        items = self.definition_table.get_many(map(definition_key, keys), is_consistent=consistent)
         found = (readable(read_definition, item) for item in items)
         return {stored.key: stored for stored in found if stored is not None}
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[StoredSchedule], bool]:
         """One Query."""
-        condition, values = "t = :t", {":t": {"S": tenant}}
-        if after:
-            condition, values = "t = :t AND i > :after", values | {":after": {"S": after}}
-        answer = self._client.query(
-            TableName=self._definitions,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=values,
-            # One more: that a page is full does not say whether there is another.
-            Limit=limit + 1,
-            ConsistentRead=True,
-        )
-        items = answer["Items"]
-        return [read_definition(item) for item in items[:limit]], len(items) > limit or "LastEvaluatedKey" in answer
+        start = {"t": tenant, "i": after} if after else None
+        items, has_more = self.definition_table.page("t = :t", limit=limit, after=start, t=tenant)
+        return [read_definition(item) for item in items], has_more
 
     def state(self, key: str) -> ScheduleState | None:
         """One read unit."""
-        answer = self._client.get_item(TableName=self._states, Key={"k": {"S": key}}, ConsistentRead=True)
-        return read_state(answer["Item"]) if "Item" in answer else None
+        item = self.state_table.get({"k": key})
+        return read_state(item) if item else None
 
     def states(self, keys: Sequence[str]) -> dict[str, ScheduleState]:
         """Half a read unit a row."""
-        items = self._get_many(self._states, [{"k": {"S": key}} for key in dict.fromkeys(keys)])
-        read = {item["k"]["S"]: readable(read_state, item) for item in items}
-        return {key: state for key, state in read.items() if state is not None}
+        return _states_of(self.state_table.get_many({"k": key} for key in dict.fromkeys(keys)))
 
     def scan(self, *, after: str | None, limit: int) -> StatePage:
         """Half a read unit for 4 KB of rows."""
-        start: Any = {"ExclusiveStartKey": {"k": {"S": after}}} if after else {}
-        answer = self._client.scan(TableName=self._states, Limit=limit, **start)
-        last: Any = answer.get("LastEvaluatedKey")
-        read = {item["k"]["S"]: readable(read_state, item) for item in answer["Items"]}
-        return StatePage({key: state for key, state in read.items() if state is not None}, last and last["k"]["S"])
+        found = self.state_table.scan(limit=limit, after={"k": after} if after else None)
+        return StatePage(_states_of(found.items), found.last.get("k"))
 
     def change(
         self,
@@ -135,49 +113,37 @@ class DynamoDBScheduleStore:
         history = stored.schedule.history
         added = Load.of(state.share) - Load.of(seen.share if seen else None)
         tenant = stored.schedule.tenant
-        items: Any = [
-            self._definition_request(stored, state),
-            self._state_request(stored.key, state, seen, history=history),
-            *([self._sum_request(tenant, added, limits)] if added != Load() else ()),
+        writes = [
+            self._definition_write(stored, state),
+            self._state_write(stored.key, state, seen, history=history),
+            *([self._sum_write(tenant, added, limits)] if added != Load() else ()),
         ]
-        tries = self._tries_of_sums if added != Load() else TRIES
         try:
-            patiently(lambda: self._client.transact_write_items(TransactItems=items), tries=tries)
+            answer = self.state_table.transact(*writes, tries=self.tries_of_sums if added != Load() else TRIES)
         except Busy:
             raise ScheduleBusy(stored.schedule.schedule_id) from None
-        except ClientError as error:
-            if not is_refused(error):
-                raise
-            _, other, *sums = error.response.get("CancellationReasons", [{}, {}])
-            if sums and sums[0].get("Code") == _REFUSED != other.get("Code"):
-                limits.check(tenant, read_sum(sums[0].get("Item", {})), added)
-            return False
-        return True
+        _, other, *sums = answer.met or (None, None)
+        if other is None and sums and sums[0] is not None:
+            limits.check(tenant, read_sum(sums[0]), added)
+        return answer.is_done
 
     def load(self, tenant: str) -> Load:
         """One read unit."""
-        answer = self._client.get_item(TableName=self._states, Key=sum_key(tenant), ConsistentRead=True)
-        return read_sum(answer.get("Item", {}))
+        return read_sum(self.state_table.get(sum_key(tenant)))
 
     def recount(self, key: str, share: Share | None, *, seen: ScheduleState) -> bool:
         """A transaction: two write units for each KB of the state, and two. Repeating it changes nothing."""
         update = Update()
         update.set_or_remove("e", write_share(share))
         update.names |= {"#v": "v", "#e": "e"}
-        update.values[":version"] = {"N": str(seen.version)}
+        update.values["version"] = seen.version
         condition = f"#v = :version AND {share_condition(update, seen)}"
         added = Load.of(share) - Load.of(seen.share)
-        items: Any = [
+        writes = [
             {"Update": self._request(key, update, condition=condition)},
-            *([self._sum_request(key.partition("#")[0], added, NO_LIMITS)] if added != Load() else ()),
+            *([self._sum_write(key.partition("#")[0], added, NO_LIMITS)] if added != Load() else ()),
         ]
-        try:
-            patiently(lambda: self._client.transact_write_items(TransactItems=items))
-        except ClientError as error:
-            if is_refused(error):
-                return False
-            raise
-        return True
+        return self.state_table.transact(*writes, tries=TRIES).is_done
 
     def advance(
         self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
@@ -185,31 +151,29 @@ class DynamoDBScheduleStore:
         """One write unit, refused or not. Repeating it changes nothing."""
         update, places = Update(), places_of(history)
         update.set_link(planned.link)
-        update.set_or_remove("r", ms_of(alarm_at) if alarm_at else None)
+        update.set_or_remove("r", alarm_at)
         if planned.kept:
-            update.set("i", {"N": str(planned.kept[-1].index + 1)})
+            update.set("i", planned.kept[-1].index + 1)
             for link in planned.kept[-places:]:
-                update.set(f"l.{link.index % places}", ms_of(link.at))
+                update.set(f"l.{link.index % places}", link.at)
         for reason, count in planned.skips.items():
             update.add(SKIP + reason, count)
         if planned.last_skip:
-            update.set("z", {"S": write_skip(*planned.last_skip)})
+            update.set("z", write_skip(*planned.last_skip))
         if planned.misfire_count:
             update.add("o", planned.misfire_count)
         update.names |= {"#v": "v", "#s": "s", "#p": "p"}
-        update.values |= {
-            ":version": {"N": str(version)},
-            ":active": {"S": Status.ACTIVE},
-            ":before": {"S": write_position(before)},
-        }
-        met = self._update(key, update, condition="#v = :version AND #s = :active AND #p = :before")
-        return Applied() if met is _APPLIED else Behind(met)
+        update.values |= {"version": version, "active": Status.ACTIVE, "before": write_position(before)}
+        answer = self._update(key, update, condition="#v = :version AND #s = :active AND #p = :before")
+        if answer.is_done:
+            return Applied()
+        return Behind(readable(read_state, answer.item) if answer.item else None)
 
     def take_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
         """One write unit, refused or not."""
         update = Update()
-        update.set("h", {"S": identity})
-        update.set("hs", ms_of(now))
+        update.set("h", identity)
+        update.set("hs", now)
         if seen.waiting == identity:
             update.remove("w", "ws")
         return self._take(key, "h", identity, seen.holder, update)
@@ -217,36 +181,28 @@ class DynamoDBScheduleStore:
     def wait_for_slot(self, key: str, identity: str, *, seen: ScheduleState, now: datetime) -> bool:
         """One write unit, refused or not."""
         update = Update()
-        update.set("w", {"S": identity})
-        update.set("ws", ms_of(now))
+        update.set("w", identity)
+        update.set("ws", now)
         return self._take(key, "w", identity, seen.waiting, update)
 
     def note_skip(self, key: str, reason: SkipReason, *, fire_at: datetime) -> None:
         """One write unit."""
         update = Update()
         update.add(SKIP + reason, 1)
-        update.set("z", {"S": write_skip(reason, fire_at)})
+        update.set("z", write_skip(reason, fire_at))
         self._update(key, update, condition="attribute_exists(k)")
 
     def note_failure(self, key: str, identity: str) -> int:
         """One write unit. A set: noting a run again does not count it twice."""
-        try:
-            answer = patiently(
-                lambda: self._client.update_item(
-                    TableName=self._states,
-                    Key={"k": {"S": key}},
-                    UpdateExpression="ADD f :identity",
-                    ConditionExpression="attribute_exists(k)",
-                    ExpressionAttributeValues={":identity": {"SS": [identity]}},
-                    ReturnValues="ALL_NEW",
-                )
-            )
-        except ClientError as error:
-            if is_refused(error):
-                return 0
-            raise
-        row: Mapping[str, Any] = answer["Attributes"]
-        return len(row["f"]["SS"])
+        answer = self.state_table.update(
+            {"k": key},
+            update="ADD f :identity",
+            condition="attribute_exists(k)",
+            returns="ALL_NEW",
+            tries=TRIES,
+            identity=frozenset({identity}),
+        )
+        return len(answer.item["f"]) if answer.is_done else 0
 
     def forget_failures(self, key: str) -> None:
         """One write unit."""
@@ -259,130 +215,83 @@ class DynamoDBScheduleStore:
         further = "SET a = a + :one, aa = :now"
         lately = "v = :version AND aa > :since AND aa < :now"
         first, of_version = "SET a = :one, aa = :now", "v = :version AND (attribute_not_exists(aa) OR aa <= :since)"
-        met: Mapping[str, Any] = {}
+        met: Item = {}
         for update, condition in ((further, lately), (first, of_version)):
-            try:
-                answer = patiently(
-                    lambda update=update, condition=condition: self._client.update_item(
-                        TableName=self._states,
-                        Key={"k": {"S": key}},
-                        UpdateExpression=update,
-                        ConditionExpression=condition,
-                        ExpressionAttributeValues={
-                            ":one": {"N": "1"},
-                            ":now": ms_of(now),
-                            ":version": {"N": str(version)},
-                            ":since": ms_of(now - ASIDES_COUNT_FOR),
-                        },
-                        ReturnValues="ALL_NEW",
-                        ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    )
-                )
-            except ClientError as error:
-                if not is_refused(error):
-                    raise
-                met = error.response.get("Item", {})
-            else:
-                return int(answer["Attributes"]["a"]["N"])
+            answer = self.state_table.update(
+                {"k": key},
+                update=update,
+                condition=condition,
+                returns="ALL_NEW",
+                tries=TRIES,
+                one=1,
+                now=now,
+                version=version,
+                since=now - ASIDES_COUNT_FOR,
+            )
+            if answer.is_done:
+                return answer.item["a"]
+            met = answer.item
         # Noted by an earlier try of this very call, or of another version.
-        return int(met["a"]["N"]) if "a" in met and met["v"]["N"] == str(version) else 0
+        return met["a"] if "a" in met and met["v"] == version else 0
 
     def _take(self, key: str, name: str, identity: str, seen: str, update: Update) -> bool:
-        update.values[":mine"] = {"S": identity}
+        update.values["mine"] = identity
         condition = f"attribute_exists(k) AND (attribute_not_exists({name}) OR {name} = :mine)"
         if seen:
-            update.values[":seen"] = {"S": seen}
+            update.values["seen"] = seen
             condition = f"{name} IN (:seen, :mine)"
-        return self._update(key, update, condition=condition) is _APPLIED
+        return self._update(key, update, condition=condition).is_done
 
-    def _definition_request(self, stored: StoredSchedule, state: ScheduleState) -> Any:
+    def _definition_write(self, stored: StoredSchedule, state: ScheduleState) -> Any:
         key = definition_key(stored.key)
         if state.status is Status.DELETED:
             # The condition of the state row is that of both.
-            return {"Delete": {"TableName": self._definitions, "Key": key}}
-        definition = json.dumps(encode_stored(stored.schedule), separators=(",", ":"), ensure_ascii=False)
-        return {
-            "Put": {
-                "TableName": self._definitions,
-                "Item": {
-                    **key,
-                    "v": {"N": str(stored.version)},
-                    "s": {"S": stored.status},
-                    "d": {"S": definition},
-                    "c": ms_of(stored.created_at),
-                    "u": ms_of(stored.changed_at),
-                },
-            }
+            return {"Delete": self.definition_table.delete_request(key)}
+        item = {
+            **key,
+            "v": stored.version,
+            "s": stored.status,
+            "d": json.dumps(encode_stored(stored.schedule), separators=(",", ":"), ensure_ascii=False),
+            "c": stored.created_at,
+            "u": stored.changed_at,
         }
+        return {"Put": self.definition_table.put_request(item)}
 
-    def _state_request(self, key: str, state: ScheduleState, seen: ScheduleState | None, *, history: int) -> Any:
+    def _state_write(self, key: str, state: ScheduleState, seen: ScheduleState | None, *, history: int) -> Any:
         update = new_version(state, seen, history=history)
         condition = "attribute_not_exists(k)"
         if seen is not None:
             update.names |= {"#v": "v", "#p": "p", "#e": "e"}
-            update.values[":seen"] = {"N": str(seen.version)}
+            update.values["seen"] = seen.version
             condition = "#v = :seen AND attribute_not_exists(#p)"
             if seen.link is not None:
-                update.values[":at"] = {"S": write_position(seen.link)}
+                update.values["at"] = write_position(seen.link)
                 condition = "#v = :seen AND #p = :at"
             # What it counts for is given back once, whoever does it.
             condition += f" AND {share_condition(update, seen)}"
         return {"Update": self._request(key, update, condition=condition)}
 
-    def _sum_request(self, tenant: str, added: Load, limits: LoadLimits) -> Any:
-        values: dict[str, Any] = {":c": {"N": str(added.schedules)}, ":e": {"N": str(added.fires)}}
+    def _sum_write(self, tenant: str, added: Load, limits: LoadLimits) -> Any:
+        values: dict[str, Any] = {"c": added.schedules, "e": added.fires}
         conditions: list[str] = []
         for name, more, limit in (("c", added.schedules, limits.schedules), ("e", added.fires, limits.fires)):
             if more > 0 and limit != inf:
-                values[f":most_{name}"] = {"N": str(int(limit) - more)}
+                values[f"most_{name}"] = int(limit) - more
                 fits = f"{name} <= :most_{name}"
                 # A tenant without a sum has none yet.
                 conditions.append(f"(attribute_not_exists({name}) OR {fits})" if more <= limit else fits)
-        return {
-            "Update": {
-                "TableName": self._states,
-                "Key": sum_key(tenant),
-                "UpdateExpression": "ADD c :c, e :e",
-                "ExpressionAttributeValues": values,
-                **({"ConditionExpression": " AND ".join(conditions)} if conditions else {}),
-                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            }
-        }
+        request = self.state_table.update_request(
+            sum_key(tenant), update="ADD c :c, e :e", condition=" AND ".join(conditions), **values
+        )
+        return {"Update": request}
 
     def _request(self, key: str, update: Update, *, condition: str) -> Any:
-        values = {"ExpressionAttributeValues": update.values} if update.values else {}
-        return {
-            "TableName": self._states,
-            "Key": {"k": {"S": key}},
-            "UpdateExpression": update.expression,
-            "ConditionExpression": condition,
-            **({"ExpressionAttributeNames": update.names} if update.names else {}),
-            **values,
-        }
+        return self.state_table.update_request({"k": key}, **update.asked, condition=condition)
 
-    def _update(self, key: str, update: Update, *, condition: str) -> Any:
-        """`_APPLIED`; or the state that it met, None where there is none."""
-        request = self._request(key, update, condition=condition)
-        try:
-            patiently(lambda: self._client.update_item(**request, ReturnValuesOnConditionCheckFailure="ALL_OLD"))
-        except ClientError as error:
-            if not is_refused(error):
-                raise
-            met: Mapping[str, Any] | None = error.response.get("Item")
-            return readable(read_state, met) if met else None
-        return _APPLIED
-
-    def _get_many(self, table: str, keys: Sequence[Any], *, consistent: bool = False) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
-        wanted = list(keys)
-        while wanted:
-            request: Any = {table: {"Keys": wanted[:_BATCH], "ConsistentRead": consistent}}
-            answer = self._client.batch_get_item(RequestItems=request)
-            found += answer["Responses"].get(table, [])
-            unprocessed: Any = answer.get("UnprocessedKeys", {}).get(table, {})
-            wanted = [*unprocessed.get("Keys", []), *wanted[_BATCH:]]
-        return found
+    def _update(self, key: str, update: Update, *, condition: str) -> Write:
+        return self.state_table.update({"k": key}, tries=TRIES, **update.asked, condition=condition)
 
 
-_APPLIED = object()
-_REFUSED = "ConditionalCheckFailed"
+def _states_of(items: Sequence[Item]) -> dict[str, ScheduleState]:
+    read = {item["k"]: readable(read_state, item) for item in items}
+    return {key: state for key, state in read.items() if state is not None}

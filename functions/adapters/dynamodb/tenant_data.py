@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,6 +15,7 @@ from functions.adapters.dynamodb.breakers import INDEX
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS
 from functions.adapters.dynamodb.operations import OPEN
+from functions.adapters.dynamodb.table import Found, Item, Table, attributes, plain
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from functions.domain.far_ring.timer_key import owned_prefix
 from functions.domain.instants import EPOCH, format_instant, from_ms
@@ -26,7 +27,6 @@ from functions.ports.clock import Clock
 from functions.ports.tenants import Swept, TenantPlans
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
 
 _BATCH = 25
@@ -45,39 +45,27 @@ class NotDeleted(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The names of the tables."""
+    """Those that hold something of tenants."""
 
-    timers: str
-    ledger: str
-    schedules: str
-    schedule_state: str
-    tenants: str
-    dead_letters: str
+    timer_rows: Table
+    ledger_rows: Table
+    schedule_rows: Table
+    state_rows: Table
+    tenant_rows: Table
+    dead_letter_rows: Table
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRemains:
     """What there is of a tenant; where a page of it ends is the key of its last row, or a place of its own, as JSON."""
 
-    def __init__(
-        self,
-        client: DynamoDBClient,
-        s3: S3Client,
-        *,
-        tables: Tables,
-        bucket: str,
-        wheel: Wheel,
-        clock: Clock,
-        plans: TenantPlans,
-        marks: DynamoDBDayMarks,
-    ) -> None:
-        self._client = client
-        self._s3 = s3
-        self._tables = tables
-        self._bucket = bucket
-        self._wheel = wheel
-        self._clock = clock
-        self._plans = plans
-        self._marks = marks
+    s3: S3Client
+    tables: Tables
+    bucket: str
+    wheel: Wheel
+    clock: Clock
+    plans: TenantPlans
+    marks: DynamoDBDayMarks
 
     def sweep(self, tenant: str, part: DeletionStage, *, after: str) -> Swept:
         """A write unit for each KB of a row that is deleted, and what it reads.
@@ -89,70 +77,67 @@ class StoredRemains:
             DeletionStage.OPERATIONS: self._operations,
             DeletionStage.TIMERS: self._timers,
             DeletionStage.SCHEDULES: self._schedules,
-            DeletionStage.STATES: partial(self._scan, self._tables.schedule_state),
+            DeletionStage.STATES: partial(self._scan, self.tables.state_rows),
             DeletionStage.OBJECTS: self._objects,
             DeletionStage.LETTERS: self._letters,
             DeletionStage.BREAKERS: self._breakers,
             DeletionStage.ROWS: self._rows,
-            DeletionStage.LEDGER: partial(self._scan, self._tables.ledger),
+            DeletionStage.LEDGER: partial(self._scan, self.tables.ledger_rows),
         }
         return sweep[part](tenant, after)
 
     def _operations(self, tenant: str, after: str) -> Swept:
         """Those that are open, by the partition in which everybody's are."""
-        page = self._query(self._tables.tenants, "t = :t", {":t": OPEN}, after=after)
-        keys = [key for key in page["Items"] if key["i"]["S"].split("#")[1] == tenant]
-        return self._swept(self._tables.tenants, keys, page)
+        found = _query(self.tables.tenant_rows, "t = :t", after=after, t=OPEN)
+        return _swept(self.tables.tenant_rows, found, [key for key in found.items if key["i"].split("#")[1] == tenant])
 
     def _timers(self, tenant: str, after: str) -> Swept:
         """The buckets of marked days, some at a time."""
         place = WalkPosition(*json.loads(after)) if after else None
         everything = JobFilter(tenant=tenant, due_from=EPOCH)
-        way = rest_of(stretches(self._marks.days(tenant), everything, wheel=self._wheel), place)
-        width = self._wheel.next_bucket(0)
+        way = rest_of(stretches(self.marks.days(tenant), everything, wheel=self.wheel), place)
+        width = self.wheel.next_bucket(0)
         buckets = ((stretch, bucket) for stretch, _ in way for bucket in range(stretch.first, stretch.end, width))
         deleted, last = 0, None
         for stretch, bucket in islice(buckets, _BUCKETS):
             owned = stretch.owned
-            prefix = owned_prefix(owned.priority, tenant)
-            values = {":p": f"{bucket}#{owned.shard:04d}", ":owned": prefix}
-            deleted += self._all(self._tables.timers, "p = :p AND begins_with(s, :owned)", values)
+            deleted += self._delete_timers(tenant, bucket, owned.shard, owned.priority)
             last = WalkPosition(owned.day, owned.priority.value, owned.shard, bucket + width)
         return Swept(deleted, json.dumps(last) if last is not None else None)
 
     def _schedules(self, tenant: str, after: str) -> Swept:
         """Alarm rows and states first: they are found by their definitions."""
-        table = self._tables.schedules
-        page = self._query(table, "t = :t", {":t": tenant}, after=after, limit=_BATCH)
-        for item in page["Items"]:
-            self._delete_alarms(tenant, item["i"]["S"])
-            self._client.delete_item(
-                TableName=self._tables.schedule_state, Key={"k": {"S": f"{tenant}#{item['i']['S']}"}}
-            )
-        keys = [{"t": item["t"], "i": item["i"]} for item in page["Items"]]
-        return self._swept(table, keys, page)
+        table = self.tables.schedule_rows
+        found = _query(table, "t = :t", after=after, limit=_BATCH, t=tenant)
+        for item in found.items:
+            self._delete_alarms(tenant, item["i"])
+            self.tables.state_rows.delete({"k": f"{tenant}#{item['i']}"})
+        return _swept(table, found, found.items)
 
     def _delete_alarms(self, tenant: str, schedule_id: str) -> None:
-        key = {"k": {"S": f"{tenant}#{schedule_id}"}}
-        state = self._client.get_item(TableName=self._tables.schedule_state, Key=key, ConsistentRead=True).get("Item")
-        if state is None or "r" not in state:
+        state = self.tables.state_rows.get({"k": f"{tenant}#{schedule_id}"})
+        if "r" not in state:
             return
-        bucket = self._wheel.bucket_of(from_ms(int(state["r"]["N"])))
-        spreads = {1, self._plans.of(tenant).subshards}
-        for shard in {self._wheel.shard_of(tenant, schedule_id, subshards=spread) for spread in spreads}:
+        bucket = self.wheel.bucket_of(from_ms(state["r"]))
+        spreads = {1, self.plans.of(tenant).subshards}
+        for shard in {self.wheel.shard_of(tenant, schedule_id, subshards=spread) for spread in spreads}:
             for priority in Priority:
-                values = {":p": f"{bucket}#{shard:04d}", ":owned": owned_prefix(priority, tenant)}
-                self._all(self._tables.timers, "p = :p AND begins_with(s, :owned)", values)
+                self._delete_timers(tenant, bucket, shard, priority)
+
+    def _delete_timers(self, tenant: str, bucket: int, shard: int, priority: Priority) -> int:
+        """Jobs and alarms of a class."""
+        owned, partition = owned_prefix(priority, tenant), f"{bucket}#{shard:04d}"
+        return _delete_all(self.tables.timer_rows, "p = :p AND begins_with(s, :owned)", p=partition, owned=owned)
 
     def _objects(self, tenant: str, after: str) -> Swept:
         """From the first on, again and again: what was listed is gone."""
         del after
         for folder in _PREFIXES:
             prefix = f"{folder}/{quote(tenant, safe='')}/"
-            found = self._s3.list_objects_v2(Bucket=self._bucket, Prefix=prefix).get("Contents", [])
+            found = self.s3.list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])
             if found:
                 objects: Any = [{"Key": each["Key"]} for each in found if "Key" in each]
-                answer = self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
+                answer = self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": objects, "Quiet": True})
                 for error in answer.get("Errors", []):
                     raise NotDeleted(f"{error.get('Key')}: {error.get('Code')}")
                 return Swept(len(objects), prefix)
@@ -160,7 +145,7 @@ class StoredRemains:
 
     def _letters(self, tenant: str, after: str) -> Swept:
         """Hour by hour, from the oldest that may be there."""
-        now = self._clock.now()
+        now = self.clock.now()
         hour = (
             datetime.fromisoformat(after)
             if after
@@ -170,83 +155,60 @@ class StoredRemains:
         for _ in range(_HOURS):
             if hour > now + _HOUR:
                 # Last: until then they say where there may be some.
-                deleted += self._all(self._tables.dead_letters, "p = :p", {":p": f"{tenant}#{MARKS}"})
+                deleted += _delete_all(self.tables.dead_letter_rows, "p = :p", p=f"{tenant}#{MARKS}")
                 return Swept(deleted, None)
             partition = f"{tenant}#{format_instant(hour)[: len('2027-03-01T12')]}"
-            deleted += self._all(self._tables.dead_letters, "p = :p", {":p": partition})
+            deleted += _delete_all(self.tables.dead_letter_rows, "p = :p", p=partition)
             hour += _HOUR
         return Swept(deleted, hour.isoformat())
 
     def _breakers(self, tenant: str, after: str) -> Swept:
         """Of those that are not closed, which stand together."""
-        values = {":t": INDEX, ":owned": f"{tenant}#"}
-        page = self._query(self._tables.tenants, "t = :t AND begins_with(i, :owned)", values, after=after)
-        return self._swept(self._tables.tenants, page["Items"], page)
+        found = _query(
+            self.tables.tenant_rows, "t = :t AND begins_with(i, :owned)", after=after, t=INDEX, owned=f"{tenant}#"
+        )
+        return _swept(self.tables.tenant_rows, found, found.items)
 
     def _rows(self, tenant: str, after: str) -> Swept:
         """Whatever is his in the table of everybody's."""
-        page = self._query(self._tables.tenants, "t = :t", {":t": tenant}, after=after)
-        return self._swept(self._tables.tenants, page["Items"], page)
+        found = _query(self.tables.tenant_rows, "t = :t", after=after, t=tenant)
+        return _swept(self.tables.tenant_rows, found, found.items)
 
-    def _scan(self, table: str, tenant: str, after: str) -> Swept:
+    def _scan(self, table: Table, tenant: str, after: str) -> Swept:
         """Of keys `{tenant}#...`."""
-        page = self._client.scan(
-            TableName=table,
-            FilterExpression="begins_with(k, :owned)",
-            ExpressionAttributeValues={":owned": {"S": f"{tenant}#"}},
-            ProjectionExpression="k",
-            Limit=_SCANNED,
-            **_start(after),
+        found = table.scan(
+            limit=_SCANNED, after=_start(after), only="k", condition="begins_with(k, :owned)", owned=f"{tenant}#"
         )
-        return self._swept(table, page["Items"], page)
-
-    def _all(self, table: str, condition: str, values: Mapping[str, str]) -> int:
-        """Every selected row of a partition."""
-        deleted, after = 0, ""
-        while True:
-            page = self._query(table, condition, values, after=after, keys="p, s")
-            swept = self._swept(table, page["Items"], page)
-            deleted += swept.deleted
-            if swept.after is None:
-                return deleted
-            after = swept.after
-
-    def _query(
-        self,
-        table: str,
-        condition: str,
-        values: Mapping[str, str],
-        *,
-        after: str,
-        keys: str = "t, i",
-        limit: int = _PAGE,
-    ) -> Any:
-        return self._client.query(
-            TableName=table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues={name: {"S": value} for name, value in values.items()},
-            ProjectionExpression=keys,
-            ConsistentRead=True,
-            Limit=limit,
-            **_start(after),
-        )
-
-    def _swept(self, table: str, keys: Sequence[Mapping[str, Any]], page: Any) -> Swept:
-        for batch in _batches(keys):
-            requests: Any = {table: [{"DeleteRequest": {"Key": key}} for key in batch]}
-            for _ in range(_TRIES):
-                requests = self._client.batch_write_item(RequestItems=requests).get("UnprocessedItems", {})
-                if not requests:
-                    break
-            else:
-                raise NotDeleted(f"{table} is too busy")
-        last = page.get("LastEvaluatedKey")
-        return Swept(len(keys), json.dumps(last) if last else None)
+        return _swept(table, found, found.items)
 
 
-def _batches(keys: Sequence[Mapping[str, Any]]) -> Iterable[Sequence[Mapping[str, Any]]]:
-    return (keys[start : start + _BATCH] for start in range(0, len(keys), _BATCH))
+def _delete_all(table: Table, condition: str, **values: Any) -> int:
+    """Every selected row of a partition."""
+    deleted, after = 0, ""
+    while True:
+        found = _query(table, condition, after=after, only="p, s", **values)
+        swept = _swept(table, found, found.items)
+        deleted += swept.deleted
+        if swept.after is None:
+            return deleted
+        after = swept.after
 
 
-def _start(after: str) -> Any:
-    return {"ExclusiveStartKey": json.loads(after)} if after else {}
+def _query(table: Table, condition: str, *, after: str, only: str = "t, i", limit: int = _PAGE, **values: Any) -> Found:
+    return table.query(condition, limit=limit, after=_start(after), only=only, is_consistent=True, **values)
+
+
+def _swept(table: Table, found: Found, keys: Sequence[Item]) -> Swept:
+    for start in range(0, len(keys), _BATCH):
+        left = keys[start : start + _BATCH]
+        for _ in range(_TRIES):
+            left = table.delete_many(left)
+            if not left:
+                break
+        else:
+            raise NotDeleted(f"{table.name} is too busy")
+    return Swept(len(keys), json.dumps(attributes(found.last)) if found.last else None)
+
+
+def _start(after: str) -> Item | None:
+    return plain(json.loads(after)) if after else None

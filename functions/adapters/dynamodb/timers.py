@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.clients import is_refused, is_transient
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks, mark_of
+from functions.adapters.dynamodb.table import Found, Item, Table, attributes, instant_of
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_timer, encode_alarm, encode_timer
-from functions.domain.instants import from_ms, to_ms, to_seconds
+from functions.domain.instants import to_seconds
 from functions.domain.jobs.claims import TIMER_LIFE
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
@@ -24,46 +26,31 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.timers import Page, StoredTimer
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
 FarRow = TypeVar("FarRow", Timer, ScheduleAlarm)
 
 _BATCH = 25
 
 
+@dataclass(kw_only=True)
 class DynamoDBTimerStore:
     """Rows {p, s, j: record, w: written at (ms), x: ttl (s)}.
 
-    client: for what may be repeated. writer: makes one attempt a call, because where a timer belongs is decided anew
-    before each. pool: sends the batches of a put side by side. marks: written before the rows, so that a tenant's rows
-    are found. ledger_table: for timers of registered jobs.
+    writer: makes one attempt a call, because where a timer belongs is decided anew before each. pool: sends the batches of
+    a put side by side. marks: written before the rows, so that a tenant's rows are found. ledger_table: for timers of
+    registered jobs.
     """
 
-    def __init__(
-        self,
-        client: DynamoDBClient,
-        table: str,
-        *,
-        writer: DynamoDBClient,
-        wheel: Wheel,
-        clock: Clock,
-        pool: Executor,
-        marks: DynamoDBDayMarks,
-        ledger_table: str = "",
-    ) -> None:
-        self._client = client
-        self._writer = writer
-        self._table = table
-        self._ledger_table = ledger_table
-        self._wheel = wheel
-        self._clock = clock
-        self._pool = pool
-        self._marks = marks
+    table: Table
+    writer: Table
+    wheel: Wheel
+    clock: Clock
+    pool: Executor
+    marks: DynamoDBDayMarks
+    ledger_table: str = ""
 
     def put(self, timers: Sequence[Timer]) -> list[Timer]:
         """One write unit a timer of up to 1,024 bytes; and its mark, where that is the first of its day."""
-        unmarked = self._marks.put(timers)
+        unmarked = self.marks.put(timers)
         if not unmarked:
             return self._put(timers)
         # A row without its mark would never be found by its tenant.
@@ -76,35 +63,30 @@ class DynamoDBTimerStore:
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
         """Eventually consistent, at half the price: a bucket was closed SKEW before it is first read."""
-        condition = "p = :p AND s > :after" if after else "p = :p"
-        values = {":p": {"S": _partition(bucket, shard)}}
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=values | {":after": {"S": after}} if after else values,
-            ProjectionExpression="s, j",
-            Limit=limit,
-        )
-        return Page(rows=[_read(item) for item in answer["Items"]], is_last="LastEvaluatedKey" not in answer)
+        partition = _partition(bucket, shard)
+        if after:
+            found = self.table.query("p = :p AND s > :after_s", limit=limit, only="s, j", p=partition, after_s=after)
+        else:
+            found = self.table.query("p = :p", limit=limit, only="s, j", p=partition)
+        return _page(found)
 
     def days(self, tenant: str) -> list[OwnedDay]:
         """One Query of marks. Raises Undecodable."""
-        return self._marks.days(tenant)
+        return self.marks.days(tenant)
 
     def read_owned(self, tenant: str, owned: OwnedDay, *, bucket: int, after: str = "", limit: int) -> Page:
         """A read unit for each 4 KB, and one where there is nothing."""
         partition = _partition(bucket, owned.shard)
-        start: Any = {"ExclusiveStartKey": {"p": {"S": partition}, "s": {"S": after}}} if after else {}
-        answer = self._client.query(
-            TableName=self._table,
-            KeyConditionExpression="p = :p AND begins_with(s, :owned)",
-            ExpressionAttributeValues={":p": {"S": partition}, ":owned": {"S": owned_prefix(owned.priority, tenant)}},
-            ProjectionExpression="s, j, w",
-            Limit=limit,
-            ConsistentRead=True,
-            **start,
+        found = self.table.query(
+            "p = :p AND begins_with(s, :owned)",
+            limit=limit,
+            after={"p": partition, "s": after} if after else None,
+            only="s, j, w",
+            is_consistent=True,
+            p=partition,
+            owned=owned_prefix(owned.priority, tenant),
         )
-        return Page(rows=[_read(item) for item in answer["Items"]], is_last="LastEvaluatedKey" not in answer)
+        return _page(found)
 
     def get(self, job_id: JobId) -> Timer | None:
         """As of all writes before."""
@@ -113,26 +95,26 @@ class DynamoDBTimerStore:
 
     def stored(self, job_id: JobId) -> StoredTimer | None:
         """As of all writes before."""
-        item = self._client.get_item(TableName=self._table, Key=_key_of(job_id), ConsistentRead=True).get("Item")
+        item = self.table.get(_key_of(job_id))
         return _read(item) if item else None
 
     def delete(self, job_id: JobId) -> StoredTimer | None:
         """One write unit, whether there is a row or not."""
-        answer = self._writer.delete_item(TableName=self._table, Key=_key_of(job_id), ReturnValues="ALL_OLD")
-        return _read(answer["Attributes"]) if "Attributes" in answer else None
+        item = self.writer.delete(_key_of(job_id), returns="ALL_OLD").item
+        return _read(item) if item else None
 
     def put_registered(self, timer: Timer) -> bool | None:
         """Four write units, for a submission that is repeated; and its mark, where that is the first of its day."""
-        if self._marks.put([timer]):
+        if self.marks.put([timer]):
             return None
         waits: Any = {
-            "TableName": self._ledger_table,
-            "Key": {"k": {"S": timer.job.key}},
+            "TableName": self.ledger_table,
+            "Key": attributes({"k": timer.job.key}),
             "ConditionExpression": "s = :scheduled AND attribute_not_exists(c)",
-            "ExpressionAttributeValues": {":scheduled": {"S": State.SCHEDULED}},
+            "ExpressionAttributeValues": attributes({":scheduled": State.SCHEDULED}),
         }
         try:
-            self._writer.transact_write_items(
+            self.writer.client.transact_write_items(
                 TransactItems=[{"ConditionCheck": waits}, {"Put": self.put_request(timer)}]
             )
         except (ClientError, BotoCoreError) as error:
@@ -145,23 +127,23 @@ class DynamoDBTimerStore:
 
     def mark(self, timer: Timer) -> None:
         """What comes before `put_request`. Raises NotPlaced."""
-        if self._marks.put([timer]):
+        if self.marks.put([timer]):
             raise NotPlaced(["the mark of its day could not be written"])
 
     def put_request(self, timer: Timer) -> Any:
         """A put as a part of a transaction, of a timer that is marked."""
-        return {"TableName": self._table, "Item": self._item(timer)}
+        return self.table.put_request(self._item(timer))
 
     def _put(self, entries: Sequence[FarRow]) -> list[FarRow]:
         if len(entries) == 1:
             return self._put_one(entries[0])
         batches = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
-        unwritten = self._pool.map(lambda batch: self._put_batch(batch), batches)  # noqa: PLW0108  for its type
+        unwritten = self.pool.map(lambda batch: self._put_batch(batch), batches)  # noqa: PLW0108  for its type
         return [entry for left in unwritten for entry in left]
 
     def _put_one(self, entry: FarRow) -> list[FarRow]:
         try:
-            self._writer.put_item(TableName=self._table, Item=self._item(entry))
+            self.writer.client.put_item(**self.writer.put_request(self._item(entry)))
         except (ClientError, BotoCoreError) as error:
             if not is_transient(error):
                 raise
@@ -170,29 +152,24 @@ class DynamoDBTimerStore:
 
     def _put_batch(self, entries: Sequence[FarRow]) -> list[FarRow]:
         # A batch may not name a key twice; equal keys are equal jobs, and one row is enough for them.
-        items = {(item["p"]["S"], item["s"]["S"]): item for item in map(self._item, entries)}
+        items = {(item["p"], item["s"]): item for item in map(self._item, entries)}
         try:
-            answer = self._writer.batch_write_item(
-                RequestItems={self._table: [{"PutRequest": {"Item": item}} for item in items.values()]}
-            )
+            unprocessed = {item["s"] for item in self.writer.put_many(items.values())}
         except (ClientError, BotoCoreError) as error:
             if not is_transient(error):
                 raise
             return list(entries)
-        tables: Mapping[str, Any] = answer.get("UnprocessedItems", {})
-        left = tables.get(self._table, [])
-        unprocessed = {request["PutRequest"]["Item"]["s"]["S"] for request in left}
         return [entry for entry in entries if _sort(entry) in unprocessed]
 
-    def _item(self, entry: Timer | ScheduleAlarm) -> dict[str, Any]:
-        bucket = self._wheel.bucket_of(entry.wakes_at)
+    def _item(self, entry: Timer | ScheduleAlarm) -> Item:
+        bucket = self.wheel.bucket_of(entry.wakes_at)
         is_alarm = isinstance(entry, ScheduleAlarm)
         return {
-            "p": {"S": _partition(bucket, entry.shard if is_alarm else entry.job.shard)},
-            "s": {"S": _sort(entry)},
-            "j": {"S": encode_alarm(entry) if is_alarm else encode_timer(entry)},
-            "w": {"N": str(to_ms(self._clock.now()))},
-            "x": {"N": str(to_seconds(entry.wakes_at + TIMER_LIFE))},
+            "p": _partition(bucket, entry.shard if is_alarm else entry.job.shard),
+            "s": _sort(entry),
+            "j": encode_alarm(entry) if is_alarm else encode_timer(entry),
+            "w": self.clock.now(),
+            "x": to_seconds(entry.wakes_at + TIMER_LIFE),
         }
 
 
@@ -204,15 +181,19 @@ def _sort(entry: Timer | ScheduleAlarm) -> str:
     return alarm_key(entry) if isinstance(entry, ScheduleAlarm) else timer_key(entry.job, due_at=entry.wakes_at)
 
 
-def _key_of(job_id: JobId) -> dict[str, Any]:
+def _key_of(job_id: JobId) -> Item:
     sort = key_of(job_id.priority, job_id.tenant, job_id.due_at, job_id.identity)
-    return {"p": {"S": _partition(job_id.bucket, job_id.shard)}, "s": {"S": sort}}
+    return {"p": _partition(job_id.bucket, job_id.shard), "s": sort}
 
 
-def _read(item: Mapping[str, Any]) -> StoredTimer:
-    key = item["s"]["S"]
-    record = item.get("j", {}).get("S", "")
-    written_at = from_ms(int(item["w"]["N"])) if "w" in item else None
+def _page(found: Found) -> Page:
+    return Page(rows=[_read(item) for item in found.items], is_last=not found.last)
+
+
+def _read(item: Item) -> StoredTimer:
+    key = item["s"]
+    record = item.get("j", "")
+    written_at = instant_of(item, "w")
     tenant = owner_of(key)[0]
     try:
         if is_alarm_key(key):
