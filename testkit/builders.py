@@ -185,7 +185,7 @@ def a_state(*, version: int = 1, **overrides: Any) -> ScheduleState:
 def an_alarm(
     schedule: Schedule | None = None, *, alarm_at: datetime = NOON, wheel: Wheel = LOCAL_WHEEL, **overrides: Any
 ) -> ScheduleAlarm:
-    """The alarm of a schedule's first version, that rings with its fire."""
+    """The alarm of a schedule's first version, due with its fire."""
     schedule = schedule or a_schedule()
     fields: dict[str, Any] = {"version": 1, "link": a_link(alarm_at), "shard": shard_of(schedule, wheel)}
     return ScheduleAlarm(

@@ -68,7 +68,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether a call met a transaction on one of its rows, and may be made again. Not when a condition was refused too."""
+    """Whether a call collided with a transaction on one of its rows, and may be made again. Not when a condition was refused too."""
     if not isinstance(error, ClientError) or is_refused(error):
         return False
     reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
@@ -77,7 +77,7 @@ def is_conflict(error: Exception) -> bool:
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether a conditional write, or a transaction with one, met a row that it may not change."""
+    """Whether a conditional write, or a transaction with one, was refused by what stands in a row."""
     if not isinstance(error, ClientError):
         return False
     code = error.response.get("Error", {}).get("Code")
@@ -88,7 +88,7 @@ def is_refused(error: Exception) -> bool:
 
 
 def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
-    """Make a call again that met a transaction on its row: the SDK does not. Raises Busy after so many tries.
+    """Make a call again that collided with a transaction on its row: the SDK does not. Raises Busy after so many tries.
 
     Between them with full jitter (Brooker, "Exponential Backoff And Jitter", 2015,
     https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/): those that collided would collide again.

@@ -219,7 +219,7 @@ def _bounded(answered: dict[str, Any]) -> dict[str, Any]:
     return _plain(problem(HTTPStatus.UNPROCESSABLE_ENTITY, "answer_too_large", title, detail=detail))
 
 
-def _plain(told: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(problem: Mapping[str, Any]) -> dict[str, Any]:
     """A problem as the gateway takes it."""
     headers = {"Content-Type": CONTENT_TYPE}
-    return {"statusCode": told["status"], "headers": headers, "body": json.dumps(told), "isBase64Encoded": False}
+    return {"statusCode": problem["status"], "headers": headers, "body": json.dumps(problem), "isBase64Encoded": False}

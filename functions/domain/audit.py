@@ -159,10 +159,10 @@ Record = tuple[str, ...]
 """Lines that are sent together, each ended by a line feed."""
 
 
-def told_again(job_id: JobId, row: LedgerRow, *, now: datetime, attempt: int = 0, target: str = "") -> Ending | None:
+def ending_of(job_id: JobId, row: LedgerRow, *, now: datetime, attempt: int = 0, target: str = "") -> Ending | None:
     """The end of an execution from its ledger row; None for one that has not ended, or continues under another id.
 
-    attempt: of whoever met the row, for one that was never claimed. Neither its start nor its class of error is known.
+    attempt: of whoever found the row, for one that was never claimed. Neither its start nor its class of error is known.
     """
     if not row.is_settled or row.state is State.MOVED:
         return None
@@ -190,7 +190,7 @@ def described(job: Job) -> dict[str, Any]:
     """A job for the before and after of a deed: nothing of its payload or its headers."""
     return {
         "id": str(job_id_of(job)),
-        "scheduled_at": _told(job.scheduled_at),
+        "scheduled_at": _text_of(job.scheduled_at),
         "target": destination_of(job.target),
         "priority": job.priority.name.lower(),
         "delivery": job.delivery.value,
@@ -205,7 +205,7 @@ def encode_ending(ending: Ending) -> str:
         {
             "kind": "execution",
             "line_id": ending.line_id,
-            "happened_at": _told(ending.ended_at),
+            "happened_at": _text_of(ending.ended_at),
             "tenant": job_id.tenant,
             "job_id": str(job_id),
             "schedule_id": fire[0] if fire else None,
@@ -214,9 +214,9 @@ def encode_ending(ending: Ending) -> str:
             "priority": job_id.priority.name.lower(),
             "delivery": job_id.delivery.value,
             "target": destination_of(ending.target) or None,
-            "scheduled_at": _told(job_id.due_at),
-            "due_at": _told(ending.due_at),
-            "began_at": _told(ending.began_at),
+            "scheduled_at": _text_of(job_id.due_at),
+            "due_at": _text_of(ending.due_at),
+            "began_at": _text_of(ending.began_at),
             "lag_ms": _ms_between(ending.due_at, ending.began_at),
             "duration_ms": _ms_between(ending.began_at, ending.ended_at),
             "error_class": ending.error_class or None,
@@ -231,7 +231,7 @@ def encode_deed(deed: Action, *, line_id: str, happened_at: datetime) -> str:
     fields = {
         "kind": "action",
         "line_id": line_id,
-        "happened_at": _told(happened_at),
+        "happened_at": _text_of(happened_at),
         "tenant": deed.tenant or None,
         "again": False,
         "action": deed.action.value,
@@ -273,7 +273,7 @@ def _text(values: Mapping[str, Any] | None) -> str | None:
     return None if values is None else json.dumps(values, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
-def _told(instant: datetime | None) -> str | None:
+def _text_of(instant: datetime | None) -> str | None:
     """As the stores keep it: to the millisecond, rounded up."""
     return None if instant is None else format_instant(from_ms(to_ms(instant)))
 

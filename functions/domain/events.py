@@ -148,7 +148,7 @@ EVENTS: Mapping[str, Shape] = {
     "not_recorded": Shape(
         "the state of a schedule was not written: what was placed is placed again", ("schedule", "error")
     ),
-    "alarm_without_schedule": Shape("an alarm rang for a schedule that is not there", ("schedule", "version")),
+    "alarm_without_schedule": Shape("an alarm came due for a schedule that is not there", ("schedule", "version")),
     "stale_fire_dropped": Shape("a fire of an older version did not run", ("job_id",)),
     "fire_skipped": Shape("a fire did not become a run", ("job_id", "reason")),
     "fire_waits": Shape("a fire waits for the run before it", ("job_id", "seconds")),
@@ -194,11 +194,11 @@ EVENTS: Mapping[str, Shape] = {
     "shard_scanned": Shape("the end of a tick", ("shard", "sent", "rung", "buried", "stopped_by")),
     "rewound": Shape("cursors were set back after a restore", ("to", "rewound", "left")),
     "shard_taken": Shape("another scanner has the shard", ("shard",)),
-    "alarms_failed": Shape("a store failed while alarms rang: they ring again", ("error",)),
+    "alarms_failed": Shape("a store failed while alarms were handled: they are tried again", ("error",)),
     "swept": Shape("the end of an audit", ("audited", "stragglers", "unplaced", "waits_for", "waits_for_queues")),
     "schedules_swept": Shape("the end of a sweep over schedules", ("seen", "healed", "refused")),
     "conditions_published": Shape("how the stage stands", ("depths", "waiting", "budgets", "lags", "shed")),
-    "request_failed": Shape("a request met a fault, and was answered 500 or 503", ("error", "places")),
+    "request_failed": Shape("a request failed by a fault, and was answered 500 or 503", ("error", "places")),
     "flush_failed": Shape("audit lines or counts of an invocation could not be written in time", ("error",)),
     "invocation_failed": Shape("an invocation ended in an error", ("error", "places")),
     # What was not to be had, and what was done without it.

@@ -42,10 +42,10 @@ def _what(error: BaseException) -> str:
     name = type(error).__name__
     if isinstance(error, TickwheelError):
         return name if isinstance(error, _QUOTING) else f"{name}: {error}"
-    return " ".join([name, *_told_by_aws(error)])
+    return " ".join([name, *_reported_by_aws(error)])
 
 
-def _told_by_aws(error: BaseException) -> Iterator[str]:
+def _reported_by_aws(error: BaseException) -> Iterator[str]:
     """The codes in an error of botocore, which stand in a response beside its text; and the call that it answers."""
     response: Any = getattr(error, "response", None)
     if not isinstance(response, dict):

@@ -43,7 +43,7 @@ _CODES: dict[type[TickwheelError], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class SelectedJob:
     """A selected job, and the far row that it was found by. row: of the ledger."""
 
     timer: Timer
@@ -64,31 +64,31 @@ class Actor:
     rescheduler: Rescheduler
     identity: Callable[[], str]
 
-    def act(self, met: Met, due_at: datetime | None) -> Example | Exception | None:
+    def act(self, selected: SelectedJob, due_at: datetime | None) -> Example | Exception | None:
         """None when it is done; why not, when a rule refuses it; what a store raised. due_at: when it is to run now."""
         try:
-            self._act(met, due_at)
+            self._act(selected, due_at)
         except TickwheelError as refusal:
             code = next((_CODES[base] for base in type(refusal).__mro__ if base in _CODES), "internal")
-            return Example(str(met.job_id), code, str(refusal))
+            return Example(str(selected.job_id), code, str(refusal))
         except Exception as error:  # noqa: BLE001  raised again when the others beside it have ended
             return error
         return None
 
-    def _act(self, met: Met, due_at: datetime | None) -> None:
+    def _act(self, selected: SelectedJob, due_at: datetime | None) -> None:
         match self.operation.action:
             case OperationKind.CANCEL:
-                self.canceller.cancel(met.job_id, caller=self.operation.caller)
+                self.canceller.cancel(selected.job_id, caller=self.operation.caller)
             case OperationKind.RUN_NOW:
-                self._run_now(met, due_at)
+                self._run_now(selected, due_at)
             case _:
-                self._reschedule(met.timer.job)
+                self._reschedule(selected.timer.job)
 
-    def _run_now(self, met: Met, due_at: datetime | None) -> None:
+    def _run_now(self, selected: SelectedJob, due_at: datetime | None) -> None:
         # One that waits for its destination is refused: it would not be called now either.
-        is_parked = met.row is not None and met.row.parked_until == met.timer.due_at
-        row_at = None if is_parked else met.timer.due_at
-        self.rescheduler.run_now(met.job_id, at=due_at, row_at=row_at, caller=self.operation.caller)
+        is_parked = selected.row is not None and selected.row.parked_until == selected.timer.due_at
+        row_at = None if is_parked else selected.timer.due_at
+        self.rescheduler.run_now(selected.job_id, at=due_at, row_at=row_at, caller=self.operation.caller)
 
     def _reschedule(self, job: Job) -> None:
         operation = self.operation

@@ -22,7 +22,7 @@ from functions.domain.operations.operation import (
     stretches,
 )
 from functions.domain.wheel import Wheel
-from functions.operations.apply_to_job import NOT_PLACED, Actor, Met
+from functions.operations.apply_to_job import NOT_PLACED, Actor, SelectedJob
 from functions.operations.export import ExportPart, describe
 from functions.operations.row_walk import Finding, Walk
 from functions.operations.selected_jobs import SelectedJobs
@@ -106,7 +106,7 @@ class OperationExecutor:
                 self._carry_on(tenant, operation_id, time=left / (len(waiting) - number), report=report)
             except Exception as error:  # noqa: BLE001  one that cannot even be read must not hold up the others
                 name = {"operation": operation_id, "tenant": tenant}
-                self.journal.event("operation_failed", **name, error=_told(error))
+                self.journal.event("operation_failed", **name, error=_text_of(error))
                 self.journal.count("operation_failures")
         return report
 
@@ -155,7 +155,7 @@ class _Turn:
         try:
             self._walk()
         except Exception as error:  # noqa: BLE001  one that cannot go on must not hold up the others
-            self._fail(_told(error))
+            self._fail(_text_of(error))
 
     def _walk(self) -> None:
         if self.operation.stop_requested:
@@ -169,8 +169,8 @@ class _Turn:
             if self._is_ahead():
                 self._record(is_last=True)
                 return
-            for part, meant in self._admitted(finding):
-                self._act(part, meant)
+            for part, selected in self._admitted(finding):
+                self._act(part, selected)
                 if self._fault:
                     self._note_failure(self._fault)
                     return
@@ -198,22 +198,22 @@ class _Turn:
             side_by_side=operator.side_by_side,
         )
 
-    def _act(self, finding: Finding, meant: Sequence[Met]) -> None:
+    def _act(self, finding: Finding, selected: Sequence[SelectedJob]) -> None:
         """Do it to the selected jobs of a part of a page that wait."""
         refused: list[Example] = []
         shown: list[Example] = []
         done: list[str] = []
         if self.operation.dry_run:
-            shown = [Example(str(met.job_id)) for met in meant]
+            shown = [Example(str(job.job_id)) for job in selected]
         elif self.operation.action is OperationKind.EXPORT:
             payloads = self.operator.payloads
-            self._part.add(self.operator.side_by_side(lambda met: describe(met, payloads), meant))
-            done = [str(met.job_id) for met in meant]
-        elif meant:
-            done, refused = self._act_on(meant)
+            self._part.add(self.operator.side_by_side(lambda job: describe(job, payloads), selected))
+            done = [str(job.job_id) for job in selected]
+        elif selected:
+            done, refused = self._act_on(selected)
         self.jobs += len(done)
         # Of a page that is read again only jobs that are done already count: they are not selected again.
-        examined, matched = (0, len(done)) if self._is_held else (len(finding.rows), len(meant))
+        examined, matched = (0, len(done)) if self._is_held else (len(finding.rows), len(selected))
         progress = self.operation.progress.counting(
             examined=examined, matched=matched, done=len(done), refused=refused, shown=shown
         )
@@ -221,24 +221,24 @@ class _Turn:
             progress = replace(progress, place=finding.place)
         self.operation = replace(self.operation, progress=progress)
 
-    def _admitted(self, finding: Finding) -> Iterator[tuple[Finding, Sequence[Met]]]:
+    def _admitted(self, finding: Finding) -> Iterator[tuple[Finding, Sequence[SelectedJob]]]:
         """A page, with the selected jobs; where that creates work, in parts that its tenant may submit, each in its time."""
-        meant = self._selected.of(self.operation, finding.rows)
+        selected = self._selected.of(self.operation, finding.rows)
         takes = not self.operation.dry_run and self.operation.action in MAKING_WORK
         while takes:
-            taken = self.operator.submission_rates.take(self.operation.tenant, len(meant))
+            taken = self.operator.submission_rates.take(self.operation.tenant, len(selected))
             if taken.refusal is None:
                 break
-            following, meant = meant[taken.count :], meant[: taken.count]
+            following, selected = selected[taken.count :], selected[: taken.count]
             end = next(number for number, row in enumerate(finding.rows) if row.timer is following[0].timer)
             # Without a row the walk stays where it is.
             if rows := finding.rows[:end]:
-                yield Finding(rows, finding.place._replace(key=rows[-1].key)), meant
+                yield Finding(rows, finding.place._replace(key=rows[-1].key)), selected
             if not self._has_waited(taken.refusal.retry_after):
                 self._is_throttled = True
                 return
-            finding, meant = Finding(finding.rows[end:], finding.place), following
-        yield finding, meant
+            finding, selected = Finding(finding.rows[end:], finding.place), following
+        yield finding, selected
 
     def _has_waited(self, wait: timedelta) -> bool:
         """False where that would be longer than this turn, or than its lease surely bears."""
@@ -248,7 +248,7 @@ class _Turn:
         clock.sleep(wait)
         return True
 
-    def _act_on(self, meant: Sequence[Met]) -> tuple[list[str], list[Example]]:
+    def _act_on(self, selected: Sequence[SelectedJob]) -> tuple[list[str], list[Example]]:
         """The ids of those that it was done to, and the others."""
         operator, operation = self.operator, self.operation
         actor = Actor(
@@ -257,16 +257,16 @@ class _Turn:
             rescheduler=operator.rescheduler,
             identity=operator.identity,
         )
-        entries = list(zip(meant, self._staggered(len(meant)), strict=True))
+        entries = list(zip(selected, self._staggered(len(selected)), strict=True))
         answers = operator.side_by_side(lambda entry: actor.act(*entry), entries)
-        done = [str(met.job_id) for met, answer in zip(meant, answers, strict=True) if answer is None]
+        done = [str(job.job_id) for job, answer in zip(selected, answers, strict=True) if answer is None]
         # A page at a time: a turn lasts minutes, and the next one after a crash finds these jobs done and reports nothing about them.
         operator.audit.flush()
         if done:
             operator.journal.event("operation_acted", **self.operation.log_keys, jobs=done)
         refused = [answer for answer in answers if isinstance(answer, Example)]
         unplaced = [answer for answer in refused if answer.code == NOT_PLACED]
-        faults = [_told(answer) for answer in answers if isinstance(answer, Exception)]
+        faults = [_text_of(answer) for answer in answers if isinstance(answer, Exception)]
         is_patient = operation.progress.failures < ENOUGH_FAILURES
         self._is_held = bool(faults) or (bool(unplaced) and is_patient)
         # Where nothing could be stored, it may be the jobs or the store: the next turn shows which.
@@ -366,5 +366,5 @@ class _Turn:
         self.operator.journal.count("operation_failures")
 
 
-def _told(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     return fault_of(error)[:_MOST_TOLD]

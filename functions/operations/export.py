@@ -13,7 +13,7 @@ from functions.domain.instants import format_instant
 from functions.domain.jobs.description import describe_job
 from functions.domain.lifecycle import State
 from functions.domain.operations.selection import next_attempt
-from functions.operations.apply_to_job import Met
+from functions.operations.apply_to_job import SelectedJob
 from functions.ports.operations import ExportStore
 from functions.ports.payloads import PayloadStore
 
@@ -45,13 +45,13 @@ class ExportPart:
         self.lines, self.size = [], 0
 
 
-def describe(met: Met, payloads: PayloadStore) -> dict[str, Any]:
+def describe(selected: SelectedJob, payloads: PayloadStore) -> dict[str, Any]:
     """A job that waits, as JSON values: how it was asked for, what it waits for, and its payload, where it has one still."""
-    job = met.timer.job
-    attempt, due_at = next_attempt(met.timer, met.row)
-    state = met.row.state if met.row is not None else State.SCHEDULED
+    job = selected.timer.job
+    attempt, due_at = next_attempt(selected.timer, selected.row)
+    state = selected.row.state if selected.row is not None else State.SCHEDULED
     described = {
-        "id": str(met.job_id),
+        "id": str(selected.job_id),
         "tenant": job.tenant,
         "state": state.value,
         "attempt": attempt,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from functions.domain.operations.operation import Operation
 from functions.domain.operations.selection import has_more_rows, is_meant, waits
-from functions.operations.apply_to_job import Met
+from functions.operations.apply_to_job import SelectedJob
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
 from functions.ports.timers import StoredTimer
@@ -21,7 +21,7 @@ class SelectedJobs:
     clock: Clock
     _seen: set[str] = field(default_factory=set, init=False)
 
-    def of(self, operation: Operation, rows: Sequence[StoredTimer]) -> list[Met]:
+    def of(self, operation: Operation, rows: Sequence[StoredTimer]) -> list[SelectedJob]:
         """The jobs of these rows that the operation selects and that still wait, with their ledger rows."""
         now = self.clock.now()
         timers = [
@@ -31,14 +31,14 @@ class SelectedJobs:
         ]
         ledgered = list(dict.fromkeys(timer.job.key for timer in timers if timer.job.is_ledgered))
         known = self.ledger.get_many(ledgered) if ledgered else {}
-        found = [Met(timer, known.get(timer.job.key)) for timer in timers]
+        found = [SelectedJob(timer, known.get(timer.job.key)) for timer in timers]
         return [each for each in found if waits(operation, each.timer, each.row) and self._is_new(each)]
 
-    def _is_new(self, met: Met) -> bool:
+    def _is_new(self, selected: SelectedJob) -> bool:
         """Whether this turn has not selected the job by another row."""
-        if not has_more_rows(met.row):
+        if not has_more_rows(selected.row):
             return True
-        key = met.timer.job.key
+        key = selected.timer.job.key
         is_new = key not in self._seen
         self._seen.add(key)
         return is_new

@@ -99,8 +99,10 @@ class TenantDeleter:
             self.deletions.save(deletion, lease_until=None)
             return False
         self.deletions.forget(deletion)
-        told = {"deleted": dict(deletion.deleted)}
-        self.journal.event("tenant_deleted", tenant=deletion.tenant, **told)
+        report = {"deleted": dict(deletion.deleted)}
+        self.journal.event("tenant_deleted", tenant=deletion.tenant, **report)
         name = deletion.tenant
-        self.audit.note(Action(action=ActionName.TENANT_ERASE, caller=SCHEDULER, tenant=name, subject=name, after=told))
+        self.audit.note(
+            Action(action=ActionName.TENANT_ERASE, caller=SCHEDULER, tenant=name, subject=name, after=report)
+        )
         return True

@@ -25,7 +25,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A conditional write lost; row is what it met, None where there is none (any more)."""
+    """A conditional write lost; row is what it found, None where there is none (any more)."""
 
     row: LedgerRow | None
 

@@ -32,7 +32,7 @@ class StoredSchedule:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """An advance lost; state is what it met, None where there is none."""
+    """An advance lost; state is what it found, None where there is none."""
 
     state: ScheduleState | None
 

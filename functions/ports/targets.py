@@ -16,7 +16,7 @@ from functions.ports.ledger import Applied
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A conditional write of a breaker lost; breaker is what it met, None where it is closed."""
+    """A conditional write of a breaker lost; breaker is what it found, None where it is closed."""
 
     breaker: Breaker | None
 

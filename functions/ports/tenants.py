@@ -68,14 +68,14 @@ class TenantStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """No room for submissions; next_at: the theoretical arrival time that was met, None where it kept changing."""
+    """No room for submissions; next_at: the theoretical arrival time that was found, None where it kept changing."""
 
     next_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """Somebody else has reserved; timetable is what was met, None where there is none."""
+    """Somebody else has reserved; timetable is what was found, None where there is none."""
 
     timetable: Timetable | None
 

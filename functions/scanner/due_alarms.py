@@ -1,8 +1,8 @@
-"""The alarms that a tick has passed: they ring behind all of its timers, and none of them waits long for another.
+"""The alarms that a tick has passed: they are handled behind all of its timers, and none of them waits long for another.
 
 How long the next fire of a schedule takes to work out is up to who wrote its definition. So alarms are remembered while
-timers are sent, and what was sent is recorded before the first of them rings. Where one is set aside, the others of its
-tenant come last. After a tick that died they ring one by one, each recorded before: so the next one knows of which it died.
+timers are sent, and what was sent is recorded before the first of them is handled. Where one is set aside, the others of its
+tenant come last. After a tick that died each is recorded before it is handled, one by one: so the next tick knows of which it died.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ REFUSED = "a schedule could not go on"
 
 
 class AlarmService(Protocol):
-    """What the alarm rows of schedules ring for."""
+    """Handles the alarm rows of schedules."""
 
     def handle(self, alarms: Sequence[ScheduleAlarm], *, ends_at: float) -> list[Carried]:
         """Carry the chains of these alarms on: none begins after `ends_at` (monotonic, s), but at least one does."""
         ...
 
     def accuse(self, tenant: str, schedule_id: str, version: int) -> None:
-        """A process died while the alarm of this chain rang: it is set aside. Never raises."""
+        """A process died while it handled the alarm of this chain: it is set aside. Never raises."""
         ...
 
 
@@ -67,12 +67,12 @@ class Tick(Protocol):
         ...
 
     def has_handled(self, count: int) -> None:
-        """Note that so many alarms have rung, and record it when that is due. Raises when the tick is over."""
+        """Note that so many alarms were handled, and record it when that is due. Raises when the tick is over."""
         ...
 
 
 class _Owed(NamedTuple):
-    """An alarm that has been passed and has not rung. at: of its row."""
+    """An alarm that has been passed and has not been handled. at: of its row."""
 
     at: Position
     priority: Priority
@@ -129,7 +129,7 @@ class DueAlarms:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is an alarm to ring, or one to accuse."""
+        """Whether there is an alarm to handle, or one to accuse."""
         return bool(self._owed or self._left or self._died_at)
 
     @property
@@ -147,13 +147,13 @@ class DueAlarms:
         self._left_until.pop(priority, None)
 
     def unhandled(self, priority: Priority) -> Position | None:
-        """Behind which position alarms of a class have not rung; None where all have."""
+        """Behind which position alarms of a class have not been handled; None where all have."""
         waiting = chain(self._handling, self._owed, self._refused, self._last)
         behind = [owed.behind for owed in waiting if owed.priority is priority]
         return min([*behind, *([self._left[priority]] if priority in self._left else [])], default=None)
 
     def handle(self) -> str:
-        """Ring what this tick has passed, then what earlier ones have left; else why some of it is left to the next."""
+        """Handle what this tick has passed, then what earlier ones have left; else why some of it is left to the next."""
         if self._died_at is not None:
             self._accuse(self._died_at)
         if self._is_careful:
@@ -211,7 +211,7 @@ class DueAlarms:
         self._refused.clear()
 
     def _take(self) -> list[_Owed]:
-        """The next alarms to ring together. Those of a tenant of which one was set aside are put off."""
+        """The next alarms to handle together. Those of a tenant of which one was set aside are put off."""
         some: list[_Owed] = []
         while self._owed and len(some) < (1 if self._is_careful else HANDLED_AT_ONCE):
             following = self._owed.popleft()
@@ -232,7 +232,7 @@ class DueAlarms:
             self._tick.will_handle(some[0].at)
         try:
             carried = self._alarms.handle([owed.alarm for owed in some], ends_at=self._ends_at)
-        except Exception as error:  # noqa: BLE001  a store failed: the alarms of other classes may still ring
+        except Exception as error:  # noqa: BLE001  a store failed: those of other classes may still be handled
             self._journal.event("alarms_failed", error=fault_of(error))
             carried = [Carried.REFUSED] * len(some)
         self._handling = ()

@@ -33,6 +33,6 @@ class Leases:
     def checkpoint(self, lease: ShardLease, cursors: Cursors, *, is_last: bool, next_alarm: Position | None) -> bool:
         """Record cursors, and give the shard back where it is the last; False when another scanner has taken it over."""
         lease_until = None if is_last else self.clock.now() + LEASE
-        # What is passed is not met again: should this tick die, nobody else tells how it ended.
+        # What is passed is not read again: should this tick die, nobody else reports how it ended.
         self.audit.flush()
         return self.shards.checkpoint(lease, cursors, lease_until=lease_until, next_alarm=next_alarm)

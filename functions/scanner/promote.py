@@ -61,7 +61,7 @@ class Promoter:
     def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
         """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its booking.
 
-        An alarm needs no booking: the fires that it rings for do.
+        An alarm needs no booking: the fires that it places do.
         """
         # Further than what is near is booked: a tenant that hands in all the time must not keep its own rows waiting.
         # And no further than a queue delays: what comes early is placed again, and would be held back without its booking.

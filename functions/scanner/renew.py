@@ -58,14 +58,14 @@ class Renewer:
         """Its attempt, whose ledger row lives longer for it; None where its job has ended or gone on.
 
         A later attempt, where that has lost its message: this row may be all that is left of the job. Its ledger row is
-        not told that it waits, for then a tick that dies before it is placed would leave nothing that is overdue.
+        not reported as waiting, for then a tick that dies before it is placed would leave nothing that is overdue.
         """
         if not timer.job.is_ledgered:
             return timer
         answer = self.ledger.park(timer, until=until, now=now)
         if not isinstance(answer, Refused):
             if first_identity(timer.job.identity) != timer.job.identity:
-                # Whoever asks by its first id, or by its key, is told for as long as it waits.
+                # Whoever asks by its first id, or by its key, gets an answer for as long as it waits.
                 self.ledger.renew_first(timer, now=now)
             return timer
         lost = lost_attempt(timer, answer.row, now=now)

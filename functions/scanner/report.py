@@ -48,7 +48,7 @@ class TickNotes:
                 self.journal.observe("held_age_s", waits.total_seconds())
         # While everybody is paused nothing is late.
         if report.cursors and report.stopped_by != EVERYBODY_PAUSED:
-            # `low` is meant to wait when there is no room for all.
+            # `low` waits by design when there is no room for all.
             prompt = {priority: cursor for priority, cursor in report.cursors.items() if priority is not Priority.LOW}
             age = self.clock.now() + self.wheel.lookahead - from_seconds(oldest_bucket(prompt))
             self.journal.observe("oldest_bucket_age_s", max(0.0, age.total_seconds()))

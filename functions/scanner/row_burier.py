@@ -46,13 +46,13 @@ class RowBurier:
         if job.is_ledgered:
             seen = self.ledger.get(job.key)
             if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
-                # Perhaps by a tick that died before it was told.
-                self.ends.told_again(job_id_of(job), seen, attempt=timer.attempt, target=job.target)
+                # Perhaps by a tick that died before it was reported.
+                self.ends.report_again(job_id_of(job), seen, attempt=timer.attempt, target=job.target)
                 return False
         return self.ends.bury(timer, failure, row=seen, owner=owner, raw=row.raw)
 
     def _keep_undecodable(self, row: StoredTimer, error: str) -> None:
-        """Whose job it was cannot be told, nor that one has ended."""
+        """Whose job it was is not known, nor can its end be reported."""
         tenant, identity = owner_of(row.key)
         letter = DeadLetter(
             tenant=tenant,

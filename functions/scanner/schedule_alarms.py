@@ -1,4 +1,4 @@
-"""What an alarm row rings for: the fire of its schedule, if its version is still the one that counts."""
+"""What an alarm row leads to: the fire of its schedule, if its version is still the one that counts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from functions.services.schedules.materialiser import SHARE, Carried, Chain, Mat
 from functions.services.schedules.pauser import DIED
 
 SLICE = timedelta(seconds=5)
-"""Of a tick: how long alarms that ring together are worked out before what has come of them is recorded."""
+"""Of a tick: how long alarms that are handled together are worked out before what has come of them is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleAlarms:
-    """Rings alarms.
+    """Handles the alarms of schedules that have come due.
 
-    One that rings on time for a fire that is far from the next reads nothing but its schedule's definition: whatever it
+    One that is handled on time, for a fire that is far from the next, reads nothing but its schedule's definition: whatever it
     repeats overwrites itself, and the advance checks the rest.
     """
 
@@ -41,7 +41,7 @@ class ScheduleAlarms:
     def handle(self, alarms: Sequence[ScheduleAlarm], *, ends_at: float = inf) -> list[Carried]:
         """Carry the chains of these alarms on: none begins after `ends_at` (monotonic, s), but at least one does.
 
-        Those of a tenant of which one was set aside are refused: they are to ring apart from the others'.
+        Those of a tenant of which one was set aside are refused: they are to be handled apart from the others'.
         """
         stored = self._definitions(alarms)
         current = {index: alarm for index, alarm in enumerate(alarms) if self._is_current(alarm, stored)}
@@ -64,7 +64,7 @@ class ScheduleAlarms:
         return [carried[index] for index in range(len(alarms))]
 
     def accuse(self, tenant: str, schedule_id: str, version: int) -> None:
-        """A process died while the alarm of this chain rang: it is set aside. Never raises."""
+        """A process died while it handled the alarm of this chain: it is set aside. Never raises."""
         self.materialiser.asides.set_aside(f"{tenant}#{schedule_id}", version=version, why=DIED)
 
     def _a_while(self) -> float:
@@ -119,7 +119,7 @@ class ScheduleAlarms:
         return {key: found.get(key) for key in keys}
 
     def _repeats_itself(self, alarm: ScheduleAlarm, schedule: Schedule) -> bool:
-        """Whether all that it leads to has the same keys as when it rang before, so that no second chain can begin.
+        """Whether all that it leads to has the same keys as when it was handled before, so that no second chain can begin.
 
         Raises TooCostly.
         """
@@ -146,7 +146,7 @@ def _link_of(alarm: ScheduleAlarm, state: ScheduleState | None) -> Link | None:
     if state.link is None:
         return None
     if state.alarm_at not in (None, alarm.alarm_at) and state.link.position > alarm.link.position:
-        return None  # the alarm that rings then was placed before it was recorded
+        return None  # the alarm that comes due then was placed before it was recorded
     return max(alarm.link, state.link, key=lambda link: link.position)
 
 

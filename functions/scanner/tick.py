@@ -41,7 +41,7 @@ class TakenOver(Exception):
 class Tick:
     """cursors: as the tick before has left them. ends_at: monotonic (s).
 
-    budgets: as they were read when something was there to promote. sent, rung, buried: what it did.
+    budgets: as they were read when something was there to promote. sent, handled, buried: what it did.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class Tick:
         return self.cursors[priority]
 
     def will_handle(self, at: Position) -> None:
-        """Record that the alarm of this row rings next: it may be the last that is heard of this tick. Raises TakenOver."""
+        """Record that the alarm of this row is handled next: it may be the last record of this tick. Raises TakenOver."""
         self._next_alarm = at
         self._record()
 
     def has_handled(self, count: int) -> None:
-        """Note that so many alarms have rung, and record it when that is due. Raises TakenOver."""
+        """Note that so many alarms were handled, and record it when that is due. Raises TakenOver."""
         self._next_alarm = None
         self.handled += count
         self._unrecorded += count

@@ -80,7 +80,7 @@ class Invoker:
 
     def _miss_payload(self, timer: Timer) -> Failed | None:
         if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None and not timer.spent:
-            # A payload goes when its job has succeeded, and only the ledger could have told this message so. That of an
+            # A payload goes when its job has succeeded, and only the ledger could have said so to this message. That of an
             # occurrence stays, and that of a replayed job may have gone with its dead letter.
             self.settler.note_drop(timer, None, "its payload is gone: it has succeeded before")
             return None

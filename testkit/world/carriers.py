@@ -59,7 +59,7 @@ def carriers(ready: InMemoryReadyQueue, timers: SeenTimers, shards: SeenShards) 
 
 
 def alarms(timers: SeenTimers) -> list[ScheduleAlarm]:
-    """All alarms, also those that have rung."""
+    """All alarms, also those that were handled."""
     rows = [(key, record) for rows in timers.rows.values() for key, record in rows.items()]
     return [alarm_of(record, key.split("#")[1]) for key, record in rows if is_alarm_key(key)]
 

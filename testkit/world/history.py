@@ -89,7 +89,7 @@ def _names(values: Iterable[Any]) -> Iterator[str]:
             case DeadLetter():
                 yield f"{value.tenant}#{value.identity}"
             case ScheduleAlarm():
-                yield f"{value.tenant}#{value.schedule_id} version {value.version}, rings {value.alarm_at:%H:%M:%S}"
+                yield f"{value.tenant}#{value.schedule_id} version {value.version}, due {value.alarm_at:%H:%M:%S}"
             case StoredSchedule():
                 yield f"{value.key} version {value.version}, {value.status}, {value.schedule.rule}"
             case Receipt():

@@ -182,7 +182,7 @@ class SchedulePromises:
                 continue
             ahead = alarms_ahead(self._stores.timers, self._stores.shards) if ahead is None else ahead
             goes_on = any(_carries_on(alarm, state.link) for alarm in self._mine(key, ahead))
-            self._expect(goes_on, f"nobody goes on: {key} at {state.link.at}, rings at {state.alarm_at}")
+            self._expect(goes_on, f"nobody continues: {key} at {state.link.at}, alarm at {state.alarm_at}")
 
     def _mine(self, key: str, among: list[ScheduleAlarm]) -> list[ScheduleAlarm]:
         number = self.truth.last(key).number
@@ -229,6 +229,6 @@ class SchedulePromises:
 
 
 def _carries_on(alarm: ScheduleAlarm, link: Link) -> bool:
-    """Whether a chain that stands there goes on when an alarm rings: one that rings late goes on from where it stands."""
+    """Whether a chain that stands there continues when an alarm comes due: one that is late continues from where it stands."""
     is_on_time = alarm.alarm_at == alarm.link.at
     return not is_on_time or alarm.link.at >= link.at

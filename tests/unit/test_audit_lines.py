@@ -16,8 +16,8 @@ from functions.domain.audit import (
     described,
     encode_deed,
     encode_ending,
+    ending_of,
     packed,
-    told_again,
 )
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import SECOND
@@ -176,7 +176,7 @@ def test_an_at_most_once_job_ends_once_whatever_its_row_says():
     job_id = job_id_of(a_job(identity="i-1", delivery=Delivery.AT_MOST_ONCE))
     row = LedgerRow(state=State.ATTEMPTED, attempt=1, updated_at=NOON, due_at=NOON)
 
-    again = told_again(job_id, row, now=NOON)
+    again = ending_of(job_id, row, now=NOON)
 
     assert again is not None
     assert again.line_id == an_ending(job_id=job_id, outcome=State.FAILED).line_id
@@ -185,7 +185,7 @@ def test_an_at_most_once_job_ends_once_whatever_its_row_says():
 
 @pytest.mark.parametrize("state", [State.SCHEDULED, State.RUNNING, State.RETRYING, State.MOVED])
 def test_what_has_not_ended_is_not_told_again(state: State):
-    assert told_again(ID, LedgerRow(state=state), now=NOON) is None
+    assert ending_of(ID, LedgerRow(state=state), now=NOON) is None
 
 
 def test_what_is_told_again_says_so_and_when_it_was():
@@ -193,7 +193,7 @@ def test_what_is_told_again_says_so_and_when_it_was():
         state=State.FAILED, attempt=3, updated_at=NOON, due_at=NOON, job_id=str(ID), error="secret: not for here"
     )
 
-    again = told_again(ID, row, now=NOON + timedelta(hours=1), attempt=4, target="https://example.com/hook")
+    again = ending_of(ID, row, now=NOON + timedelta(hours=1), attempt=4, target="https://example.com/hook")
 
     assert again == Ending(
         job_id=ID,
@@ -210,7 +210,7 @@ def test_what_is_told_again_says_so_and_when_it_was():
 
 
 def test_what_was_never_claimed_is_told_again_with_the_attempt_of_who_met_it():
-    again = told_again(ID, LedgerRow(state=State.FAILED), now=NOON, attempt=1)
+    again = ending_of(ID, LedgerRow(state=State.FAILED), now=NOON, attempt=1)
 
     assert again is not None
     assert (again.attempt, again.ended_at) == (1, NOON)
@@ -219,7 +219,7 @@ def test_what_was_never_claimed_is_told_again_with_the_attempt_of_who_met_it():
 def test_a_run_that_was_asked_for_twice_is_told_again_under_its_first_name():
     first, second = (job_id_of(a_job(identity="i-1", due_at=NOON + delay * SECOND)) for delay in (0, 1))
 
-    again = told_again(second, LedgerRow(state=State.SUCCEEDED, attempt=1, job_id=str(first)), now=NOON)
+    again = ending_of(second, LedgerRow(state=State.SUCCEEDED, attempt=1, job_id=str(first)), now=NOON)
 
     assert again is not None
     assert again.job_id == first
@@ -228,7 +228,7 @@ def test_a_run_that_was_asked_for_twice_is_told_again_under_its_first_name():
 def test_a_skip_is_told_again_with_its_reason():
     row = LedgerRow(state=State.SKIPPED, error="overlap: j1 has not come to its end")
 
-    again = told_again(ID, row, now=NOON)
+    again = ending_of(ID, row, now=NOON)
 
     assert again is not None
     assert again.reason == "overlap"
@@ -254,7 +254,7 @@ def test_nothing_makes_no_record():
 
 def test_a_run_that_was_given_up_is_told_again_with_its_reason_and_any_other_cancel_without():
     given_up, withdrawn = (
-        told_again(ID, LedgerRow(state=State.CANCELLED, error=error), now=NOON)
+        ending_of(ID, LedgerRow(state=State.CANCELLED, error=error), now=NOON)
         for error in (ABANDONED, "secret: of a target")
     )
 

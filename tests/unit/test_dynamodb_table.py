@@ -49,7 +49,7 @@ def test_a_transaction_that_is_refused_returns_what_each_of_its_parts_met():
     table = a_table(error=a_client_error("TransactionCanceledException", CancellationReasons=reasons))
     write = table.transact({"Put": table.put_request(KEY)}, {"Put": table.put_request(KEY, condition="n = :n", n=3)})
 
-    assert (write.is_done, write.item, list(write.met)) == (False, {"n": 4}, [None, {"n": 4}])
+    assert (write.is_done, write.item, list(write.found)) == (False, {"n": 4}, [None, {"n": 4}])
 
 
 def test_a_write_that_meets_one_transaction_after_the_other_finds_its_row_busy(monkeypatch: pytest.MonkeyPatch):

@@ -402,7 +402,7 @@ def a_due_schedule(
 
 
 def awaiting(world: World, schedule_id: str, *, tenant: str = "mallory") -> Schedule:
-    """A schedule from end to start whose run goes on while its alarm rings."""
+    """A schedule from end to start whose run goes on while its alarm comes due."""
     rule = Every(interval=timedelta(hours=1), from_end=True)
     schedule = a_schedule(tenant=tenant, schedule_id=schedule_id, rule=rule, job=a_template())
     alarm = an_alarm(schedule, alarm_at=FIRES_AT, shard=0)
@@ -459,7 +459,7 @@ def scanned_until(world: World, until: datetime) -> None:
 
 
 def counted_checkpoints(world: World, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each says which alarm rings next."""
+    """Whether each says which alarm is handled next."""
     found: list[bool] = []
     checkpoint = world.shards.checkpoint
 

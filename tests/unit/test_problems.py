@@ -121,13 +121,13 @@ def test_a_schedule_that_the_domain_refuses_is_told_like_one_that_its_shape_refu
 
 
 @pytest.mark.parametrize(
-    ("told_as", "code"), [(errors.InvalidSchedule, "invalid_schedule"), (errors.InvalidInput, "invalid_input")]
+    ("refused_as", "code"), [(errors.InvalidSchedule, "invalid_schedule"), (errors.InvalidInput, "invalid_input")]
 )
-def test_a_misshapen_request_is_told_as_what_it_is(told_as: type[errors.InvalidInput], code: str):
+def test_a_misshapen_request_is_told_as_what_it_is(refused_as: type[errors.InvalidInput], code: str):
     with pytest.raises(ValidationError) as error:
         TenantQuery.model_validate({"tenant": "a b"})
 
-    told = problem_of(Misshapen(told_as, error.value))
+    told = problem_of(Misshapen(refused_as, error.value))
 
     assert (told["status"], told["code"]) == (422, code)
     assert told["errors"] == [{"field": "tenant", "message": "must match [A-Za-z0-9._-]{1,64}", "value": "a b"}]

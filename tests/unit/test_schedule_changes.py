@@ -11,7 +11,7 @@ from functions.domain.schedules.load import LoadLimits
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports.schedules import StoredSchedule
-from functions.services.schedules.changer import Change, Rule
+from functions.services.schedules.changer import Change, Edit
 from testkit.builders import NOON, a_link, a_schedule, an_occurrence_timer, every
 from testkit.fakes import InMemoryScheduleStore
 from testkit.scheduler import World
@@ -112,7 +112,7 @@ def test_a_fire_in_the_millisecond_of_a_change_is_decided_by_one_version(world: 
     assert state.may_run(of_the_old) is (state.link.at != fire_at)
 
 
-def puts(schedule: Schedule) -> Rule:
+def puts(schedule: Schedule) -> Edit:
     """A rule that puts a schedule in the place of whatever there is."""
 
     def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:

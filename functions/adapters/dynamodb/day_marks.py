@@ -56,7 +56,7 @@ class DynamoDBDayMarks:
     def put(self, timers: Sequence[Timer]) -> set[Mark]:
         """Mark the days of timers; the marks that are not known to stand.
 
-        Half a read unit for each that this process has not met, and a write unit for each that nobody has written.
+        Half a read unit for each that this process has not seen, and a write unit for each that nobody has written.
         """
         wanted = {mark_of(timer) for timer in timers}
         unmet = [mark for mark in sorted(wanted) if mark not in self._known]

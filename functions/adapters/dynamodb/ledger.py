@@ -105,7 +105,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
             removals="j",
             due_at=letter.timer.due_at if letter.timer else job.scheduled_at,
             scheduled_at=job.scheduled_at,
-            # Of one that was never claimed too: its end is told with this number, and told again from the row.
+            # Of one that was never claimed too: its end is reported with this number, and again from the row.
             attempt=letter.attempt,
             error=letter.error[:RESULT_LIMIT],
             id=letter.job_id or str(job_id_of(job)),

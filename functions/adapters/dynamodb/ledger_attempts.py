@@ -127,13 +127,13 @@ class LedgerAttempts(LedgerWrites):
             lease=lease_until,
             record=encode_timer(timer),
         )
-        met = answer.row if isinstance(answer, Refused) else None
-        if met is None or met.lease_until is None:
+        found = answer.row if isinstance(answer, Refused) else None
+        if found is None or found.lease_until is None:
             return answer
-        if (met.state, met.fence, met.owner) != (State.RUNNING, fence, owner):
+        if (found.state, found.fence, found.owner) != (State.RUNNING, fence, owner):
             return answer
-        # A heartbeat came first, and its target relies on the longer lease that it was told.
-        return self.hold(timer, fence=fence, owner=owner, lease_until=met.lease_until, now=now)
+        # A heartbeat came first, and its target relies on the longer lease that it was given.
+        return self.hold(timer, fence=fence, owner=owner, lease_until=found.lease_until, now=now)
 
     def extend(
         self,
@@ -225,5 +225,5 @@ class LedgerAttempts(LedgerWrites):
         if isinstance(answer, Refused) and not is_own(row, attempt=timer.attempt, owner=owner):
             return answer
         assert row is not None
-        # Its own row needs no second write: that would move the fence that its target has been told.
+        # Its own row needs no second write: that would move the fence that its target was given.
         return Claimed(row.fence, row.rescue_count, row.cancel_requested)

@@ -129,9 +129,9 @@ class LedgerControl(LedgerWrites):
             return Refused(row)
         states = sources(Event.CANCEL) - {State.ABSENT} | {target(Event.CANCEL)}
         names = {f"s{number}": state for number, state in enumerate(sorted(states))}
-        condition, met = f"attribute_not_exists(k) OR s IN ({', '.join(f':{name}' for name in names)})", names
+        condition, values = f"attribute_not_exists(k) OR s IN ({', '.join(f':{name}' for name in names)})", names
         if row is not None:
-            unchanged, met = unchanged_since(row)
+            unchanged, values = unchanged_since(row)
             condition = f"({unchanged}) OR s = :state"
         answer = self._update(
             job_id.key,
@@ -142,7 +142,7 @@ class LedgerControl(LedgerWrites):
             owner=owner,
             due_at=job_id.due_at,
             now=now,
-            **met,
+            **values,
             id=str(job_id),
             # The next attempt that it may stop is due at most a backoff from now.
             ttl=ttl_of(now=now + MAX_BACKOFF, due_at=job_id.due_at),
@@ -159,8 +159,8 @@ class LedgerControl(LedgerWrites):
         assert row.updated_at is not None  # each write says when it was
         answer = self._update(
             job_id.key,
-            # The fence alone does not tell of a heartbeat, nor of a watchdog that was parked.
-            condition=f"({unchanged} AND u = :heard) OR (s = :state AND o = :owner)",
+            # The fence alone does not show a heartbeat, nor a watchdog that was parked.
+            condition=f"({unchanged} AND u = :updated) OR (s = :state AND o = :owner)",
             assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id), e = :reason",
             removals="j",
             returns="ALL_OLD",
@@ -168,7 +168,7 @@ class LedgerControl(LedgerWrites):
             owner=owner,
             due_at=job_id.due_at,
             now=now,
-            heard=row.updated_at,
+            updated=row.updated_at,
             id=str(job_id),
             reason=reason,
             **seen,

@@ -39,7 +39,7 @@ class LedgerWrites:
         return _applied(_in_turn(key, lambda: self.table.update({"k": key}, tries=TRIES, **asked)))
 
     def _change(self, key: str, *, returns: str, **asked: Any) -> Item | Refused:
-        """The attributes that it returns, or the row that it met."""
+        """The attributes that it returns, or the row that it found."""
         write = _in_turn(key, lambda: self.table.update({"k": key}, returns=returns, tries=TRIES, **asked))
         return write.item if write.is_done else _refused(write)
 
@@ -73,7 +73,7 @@ def _transition(
 
 
 def _in_turn(key: str, write: Callable[[], Write]) -> Write:
-    """Raises JobBusy for what met the transactions of others on its row, each time that it was tried."""
+    """Raises JobBusy for what collided with the transactions of others on its row each time."""
     try:
         return write()
     except Busy:

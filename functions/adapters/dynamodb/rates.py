@@ -33,7 +33,7 @@ class DynamoDBRateStore:
 
     def book(self, tenant: str, timetable: Timetable, *, seen: Timetable | None) -> Applied | Booked:
         """One write unit, lost or not."""
-        met = self._write(
+        found = self._write(
             tenant,
             EXECUTION,
             update="SET n = :version, w = :width, f = :first, c = :counts, x = :ttl",
@@ -45,7 +45,7 @@ class DynamoDBRateStore:
             ttl=_ttl(from_seconds((timetable.first + len(timetable.taken)) * timetable.width)),
             **({"seen": seen.version} if seen is not None else {}),
         )
-        return Applied() if met is None else Booked(_timetable(met))
+        return Applied() if found is None else Booked(_timetable(found))
 
     def spend(
         self, tenant: str, *, cost: timedelta, now: datetime, latest: datetime, most: datetime | None = None
@@ -53,7 +53,7 @@ class DynamoDBRateStore:
         """One write unit while a tenant submits all the time, two after a while of none or when it finds no room."""
         ttl = _ttl(latest + cost)
         for _ in range(_TRIES):
-            met = self._write(
+            found = self._write(
                 tenant,
                 SUBMISSION,
                 update="SET n = n + :cost, x = :ttl",
@@ -63,12 +63,12 @@ class DynamoDBRateStore:
                 latest=_us(latest),
                 ttl=ttl,
             )
-            if met is None:
+            if found is None:
                 return Applied()
-            next_at = _next_at(met)
+            next_at = _next_at(found)
             if next_at is not None and latest < next_at <= (most or next_at):
                 return Ahead(next_at)
-            met = self._write(
+            found = self._write(
                 tenant,
                 SUBMISSION,
                 update="SET n = :to, x = :ttl",
@@ -78,12 +78,12 @@ class DynamoDBRateStore:
                 ttl=ttl,
                 **({"most": _us(most)} if most is not None else {}),
             )
-            if met is None:
+            if found is None:
                 return Applied()
         return Ahead(None)
 
     def _write(self, tenant: str, item: str, **asked: Any) -> Item | None:
-        """None when it was written; what it met, when its condition was not."""
+        """None when it was written; what it found, when its condition was not."""
         write = self.table.update({"t": tenant, "i": item}, **asked)
         return None if write.is_done else write.item
 

@@ -41,7 +41,7 @@ class DynamoDBScheduleStore:
     """Definitions {t: tenant, i: schedule id, v: version, s: status, d: definition, c: created, u: changed}.
 
     States {k, v: version, s: status, u: changed, n: note, q: cuts, p: position of the link, m: its nominal time,
-    b: the fire before it, g: merged count, i: fires placed, r: rings at, l: last fires, h, hs: holder and since,
+    b: the fire before it, g: merged count, i: fires placed, r: when the alarm comes due, l: last fires, h, hs: holder and since,
     y: version when created, w, ws: the one that waits and since, f: failures, o: misfires, x_…: skips by reason, z: the last,
     a, aa: how often it was set aside lately, and when last, e: its share, x: ttl}; instants
     in ms, the ttl in s. l is a ring: a fire's index says which place it takes.
@@ -122,7 +122,7 @@ class DynamoDBScheduleStore:
             answer = self.state_table.transact(*writes, tries=self.tries_of_sums if added != Load() else TRIES)
         except Busy:
             raise ScheduleBusy(stored.schedule.schedule_id) from None
-        _, other, *sums = answer.met or (None, None)
+        _, other, *sums = answer.found or (None, None)
         if other is None and sums and sums[0] is not None:
             limits.check(tenant, read_sum(sums[0]), added)
         return answer.is_done
@@ -215,7 +215,7 @@ class DynamoDBScheduleStore:
         further = "SET a = a + :one, aa = :now"
         lately = "v = :version AND aa > :since AND aa < :now"
         first, of_version = "SET a = :one, aa = :now", "v = :version AND (attribute_not_exists(aa) OR aa <= :since)"
-        met: Item = {}
+        found: Item = {}
         for update, condition in ((further, lately), (first, of_version)):
             answer = self.state_table.update(
                 {"k": key},
@@ -230,9 +230,9 @@ class DynamoDBScheduleStore:
             )
             if answer.is_done:
                 return answer.item["a"]
-            met = answer.item
+            found = answer.item
         # Noted by an earlier try of this very call, or of another version.
-        return met["a"] if "a" in met and met["v"] == version else 0
+        return found["a"] if "a" in found and found["v"] == version else 0
 
     def _take(self, key: str, name: str, identity: str, seen: str, update: Update) -> bool:
         update.values["mine"] = identity

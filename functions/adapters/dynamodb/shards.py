@@ -35,7 +35,7 @@ class DynamoDBShardStore:
     """A row a shard, and four of their own.
 
     {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors, t: when the tick began that
-    recorded them (ms), r: position of the alarm that rings next, after a tick that died}, {k: audit | schedules, b: position,
+    recorded them (ms), r: position of the alarm that is handled next, after a tick that died}, {k: audit | schedules, b: position,
     r, rs: the schedule that is being carried on, since (s)}, {k: wheel, b, w},
     {k: conditions, b: record}.
     """

@@ -26,14 +26,14 @@ _READ_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What has come of a write. item: what it returns or, where it was refused, what it met.
+    """What has come of a write. item: what it returns or, where it was refused, what it found.
 
-    met: of a refused transaction, what each of its parts met; None for one that was not refused itself.
+    found: of a refused transaction, what each of its parts found; None for one that was not refused itself.
     """
 
     is_done: bool
     item: Item = field(default_factory=dict[str, Any])
-    met: Sequence[Item | None] = ()
+    found: Sequence[Item | None] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Found:
 class Table:
     """Its requests.
 
-    tries: how often a write is made that meets a transaction on its row. It raises Busy when it meets another each time; one
-    that is made once raises what it meets.
+    tries: how often a write is made that collides with a transaction on its row. It raises Busy after the last; one
+    that is made once raises the error itself.
 
     What a keyword names that is not described is a value of the expressions: `owner` is `:owner` in them.
     """
@@ -255,6 +255,6 @@ def _sent(call: Callable[..., Any], request: Mapping[str, Any], *, tries: int = 
             raise
         # That of a single write stands in the answer itself.
         parts: Any = error.response.get("CancellationReasons", [{"Code": REFUSED, **error.response}])
-        met = [plain(part.get("Item", {})) if part.get("Code") == REFUSED else None for part in parts]
-        return Write(is_done=False, item=next(filter(None, met), {}), met=met)
+        found = [plain(part.get("Item", {})) if part.get("Code") == REFUSED else None for part in parts]
+        return Write(is_done=False, item=next(filter(None, found), {}), found=found)
     return Write(is_done=True, item=plain(answer.get("Attributes", {})))

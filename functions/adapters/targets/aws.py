@@ -148,7 +148,7 @@ def _invoke(sending: _Sending) -> Outcome:
         Payload=payload,
     )
     # It has run: what comes or does not come of its answer changes nothing about that.
-    sending.call.hear(lambda: _judge(answer, b"", is_whole=False))
+    sending.call.record(lambda: _judge(answer, b"", is_whole=False))
     try:
         body = answer["Payload"].read(_ANSWER_BYTES)
         is_whole = not answer["Payload"].read(1)  # it raises when less has come than was announced

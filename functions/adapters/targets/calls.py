@@ -48,7 +48,7 @@ class Call:
             except BaseException as error:  # noqa: BLE001  whatever ends it, a handler's sys.exit too, ends the attempt
                 # Its text may hold what was sent: a header that cannot be written, a payload that cannot be read.
                 outcome = Failed(fault_of(error))
-            self.hear(lambda: outcome)
+            self.record(lambda: outcome)
 
         thread = threading.Thread(target=run, name="target", daemon=True)
         thread.start()
@@ -60,7 +60,7 @@ class Call:
         finally:
             self._cut()
 
-    def hear(self, outcome: Callable[[], Outcome]) -> None:
+    def record(self, outcome: Callable[[], Outcome]) -> None:
         """The target has answered. outcome: returns the answer, as far as it has arrived."""
         self._outcome = outcome
         self._heard.set()

@@ -85,13 +85,13 @@ class HttpCaller:
         except RefusedAddressError as error:
             return Failed(f"RefusedAddress: {error}", error_class="refused_address", is_permanent=True)
         except (LocationValueError, UnicodeError) as error:
-            return Failed(_told_of(error), error_class="invalid", is_permanent=True)
+            return Failed(_text_of(error), error_class="invalid", is_permanent=True)
         except HTTPError as error:
-            return Failed(_told_of(error), error_class=_class_of(error))
+            return Failed(_text_of(error), error_class=_class_of(error))
         judgement = judge(response.status, response.headers.get("Retry-After"), options=options, now=self._clock.now())
         answer = _Answer(response, judgement)
         # The status is the answer: what comes or does not come of the body changes nothing about the effect.
-        call.hear(answer.outcome)
+        call.record(answer.outcome)
         answer.read()
         return answer.outcome()
 
@@ -204,12 +204,12 @@ def _headers(
     if has_body:
         headers["Content-Type"] = "application/json"
     # One by one, so that a name replaces the same in any case: a job's goes before those above, never before those below.
-    for name, value in (*options.headers, *_told(invocation).items(), *signature.items()):
+    for name, value in (*options.headers, *_headers_of(invocation).items(), *signature.items()):
         headers[name] = value
     return headers
 
 
-def _told(invocation: Invocation) -> dict[str, str]:
+def _headers_of(invocation: Invocation) -> dict[str, str]:
     return {
         "Idempotency-Key": invocation.idempotency_key,
         "Tickwheel-Job-Id": invocation.job_id,
@@ -221,7 +221,7 @@ def _told(invocation: Invocation) -> dict[str, str]:
     }
 
 
-def _told_of(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     """Its kind, and its text where that names a host at most: others repeat the whole URL, or what the target sent."""
     name = type(error).__name__
     if isinstance(error, _ABOUT_HOSTS):

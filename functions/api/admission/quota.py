@@ -56,8 +56,8 @@ class _Room:
             return QuotaExceeded(self.tenant, count=self.waiting, limit=int(self.plan.max_pending))
         if self.plan.has_rate and not self.left[day]:
             backlog = self.backlogs[day]
-            told = {"count": max(backlog.count, backlog.limit), "limit": backlog.limit}
-            return BacklogExceeded(self.tenant, **told, rate=backlog.rate, most=MOST_AHEAD)
+            members = {"count": max(backlog.count, backlog.limit), "limit": backlog.limit}
+            return BacklogExceeded(self.tenant, **members, rate=backlog.rate, most=MOST_AHEAD)
         for later in self.left:
             # It may still wait on the days behind it.
             self.left[later] -= day <= later and self.left[later] > 0
@@ -133,7 +133,7 @@ class Quota:
                 since -= timedelta(days=OVERDUE_DAYS)
             try:
                 known = _Known(dict(self.pending_store.counts(tenant, since=since)), now)
-            except Exception as error:  # noqa: BLE001  told in the log
+            except Exception as error:  # noqa: BLE001  reported in the log
                 self.journal.event("quota_unknown", tenant=tenant, error=fault_of(error))
                 return None
             self._known[tenant] = known

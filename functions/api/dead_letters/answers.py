@@ -129,7 +129,7 @@ class Purges(Position):
 
 
 class Matches(Position):
-    """of a dry run: how many are meant, and the newest of them."""
+    """of a dry run: how many are selected, and the newest of them."""
 
     matched: shapes.Count
     dead_letters: Annotated[list[DeadLetterEntry], Field(max_length=MOST_SHOWN)]

@@ -39,7 +39,7 @@ _NEVER = LATEST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Which dead letters are meant: those of a tenant, from since up to until, that match all that is said.
+    """Which dead letters are selected: those of a tenant, from since up to until, that match every condition.
 
     since, until: None for the last 24 hours. target: of the job, or what it shares with others: `https://host`.
     """
@@ -53,7 +53,7 @@ class DeadLetterFilter:
     tag: str = ""
 
     def matches(self, letter: DeadLetter) -> bool:
-        """Whether a dead letter of this tenant, of the right time, is meant."""
+        """Whether a dead letter of this tenant, of the right time, is selected."""
         if self.error_class and letter.error_class != self.error_class:
             return False
         if letter.timer is None:
@@ -102,7 +102,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterPage:
-    """A part of the letters that are meant, newest first. goes_on: behind them, None at the end."""
+    """A part of the letters that are selected, newest first. goes_on: behind them, None at the end."""
 
     letters: Sequence[DeadLetter]
     since: datetime
@@ -268,7 +268,7 @@ def _hour_of(instant: datetime) -> datetime:
 
 
 def _parse_bookmark(text: str, *, tenant: str) -> Bookmark:
-    problem = InvalidInput("after is not what an answer has told as `next`: leave it out to begin anew")
+    problem = InvalidInput("after is not the `next` of an answer: leave it out to begin anew")
     try:
         since, before, due_at, identity = text.split("~", 3)
         if identity and not fits(identity, DEAD_LETTER_IDENTITY):

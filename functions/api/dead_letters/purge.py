@@ -35,7 +35,7 @@ class NotPurged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purges:
-    """What came of a part of the letters that are meant. found: that part, as far as it was worked through."""
+    """What came of a part of the letters that are selected. found: that part, as far as it was worked through."""
 
     found: DeadLetterPage
     failed: Sequence[NotPurged]
@@ -68,7 +68,7 @@ class Purger:
         self._note(purged, failed=[], tenant=letter_id.tenant, caller=caller, letter=str(letter_id))
 
     def purge_part(self, wanted: DeadLetterFilter, *, after: str, caller: str) -> Purges:
-        """Forget a bounded part of the letters that are meant. Raises InvalidInput."""
+        """Forget a bounded part of the letters that are selected. Raises InvalidInput."""
         found = self.finder.find(wanted, begin=self.finder.begin(wanted, after=after), limit=MOST_DEAD_LETTERS)
         errors: list[NotPurged | None] = []
         for letters in chunks_of(found.letters, clock=self.clock):
@@ -83,7 +83,7 @@ class Purger:
         """One dead letter's fault must not keep the others back."""
         try:
             self._purge(letter)
-        except Exception as error:  # noqa: BLE001  told to the one that it belongs to
+        except Exception as error:  # noqa: BLE001  reported for the one that it belongs to
             self.journal.event("purge_failed", letter=str(letter.letter_id), error=fault_of(error))
             return NotPurged(letter_id=letter.letter_id, fault=type(error).__name__)
         return None

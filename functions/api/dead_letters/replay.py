@@ -110,7 +110,7 @@ class _GoesOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replays:
-    """What came of a part of the letters that are meant. found: that part, as far as it was worked through."""
+    """What came of a part of the letters that are selected. found: that part, as far as it was worked through."""
 
     found: DeadLetterPage
     outcomes: Sequence[Outcome]
@@ -157,7 +157,7 @@ class Replayer:
         return outcome
 
     def replay_part(self, wanted: DeadLetterFilter, *, after: str, rate: float | None, caller: str) -> Replays:
-        """Replay a bounded part of the letters that are meant; repeating it replays nothing twice.
+        """Replay a bounded part of the letters that are selected; repeating it replays nothing twice.
 
         rate: jobs a second, None for all at once. Raises InvalidInput, also when none would be due soon enough, and what
         the gate does.
@@ -210,7 +210,7 @@ class Replayer:
             return self._let_go_on(letter, due_at)
         except TickwheelError as error:
             return NotReplayed(letter_id=letter.letter_id, error=error)
-        except Exception as error:  # noqa: BLE001  told to the one that it belongs to
+        except Exception as error:  # noqa: BLE001  reported for the one that it belongs to
             self.journal.event("replay_failed", letter=str(letter.letter_id), error=fault_of(error))
             fault = NotPlaced([f"a store failed: {type(error).__name__}"])
             return NotReplayed(letter_id=letter.letter_id, error=fault)
@@ -235,7 +235,7 @@ class Replayer:
             raise PayloadGone(str(letter.letter_id))
         if job.is_ledgered:
             self.placer.check_clock()
-        # Before anything follows from it: without a row only the mark tells that the job may have run.
+        # Before anything follows from it: without a row only the mark says that the job may have run.
         if not self.dead_letters.mark(letter.letter_id, now=now):
             return self._answer_again(letter.letter_id)
         if not job.is_ledgered:
@@ -345,7 +345,7 @@ def _unknown(letter: DeadLetter) -> str:
     """Of one whose replay has begun, and whose ledger row has expired since."""
     began_at = format_instant(letter.replayed_at) if letter.replayed_at is not None else "some time"
     return (
-        f"a replay of it began at {began_at}, and nothing tells any more whether its job ran. Look in the audit trail for "
+        f"a replay of it began at {began_at}, and nothing says any more whether its job ran. Look in the audit trail for "
         f"{letter.job_id}; where it has run, purge the letter, and where it has not, submit the job anew"
     )
 

@@ -22,7 +22,7 @@ _Text = Annotated[str, Field(max_length=2_048)]
 
 
 class FilterQuery(StrictModel):
-    """Which dead letters are meant: all that match everything that is said."""
+    """Which dead letters are selected: all that match every condition."""
 
     tenant: _Tenant
     since: Annotated[Instant | None, Field(description="without it: 24 hours before until; at most 90 days back")] = (

@@ -33,7 +33,7 @@ MOST_COUNTED = 5_000
 
 
 _A_SEARCH = 20
-"""Reads: all of these look for what is meant, and may find nothing to change."""
+"""Reads: all of these look for what is selected, and may find nothing to change."""
 
 routes = Routes("a dead letter")
 

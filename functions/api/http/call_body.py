@@ -83,8 +83,8 @@ class HttpBody(StrictModel):
         try:
             TargetOptions(headers=tuple(value.items()))
         except InvalidJob as error:
-            told = {"reason": str(error), "name": error.value}
-            raise PydanticCustomError("header", "{reason}: {name}", told) from None
+            context = {"reason": str(error), "name": error.value}
+            raise PydanticCustomError("header", "{reason}: {name}", context) from None
         return value
 
     @field_validator("retry_on")

@@ -47,7 +47,7 @@ INSTEAD = "instead"
 
 _SHOWN = 200
 _MOST_FIELDS = 20
-"""That a problem names: whoever sends thousands of unknown fields is told of some."""
+"""That a problem names: of thousands of unknown fields some are named."""
 
 _WORDS = {
     "missing": "is required",
@@ -62,11 +62,11 @@ _WORDS = {
 
 
 class Misshapen(Exception):
-    """A request whose shape pydantic refuses, told as another kind of problem than a job's: as told_as is."""
+    """A request whose shape pydantic refuses, answered as the problem of another error than a job's: of `refused_as`."""
 
-    def __init__(self, told_as: type[InvalidInput], error: ValidationError) -> None:
+    def __init__(self, refused_as: type[InvalidInput], error: ValidationError) -> None:
         super().__init__(str(error))
-        self.told_as = told_as
+        self.refused_as = refused_as
         self.error = error
 
 
@@ -77,17 +77,17 @@ class Refusals:
     journal: Journal
 
     def problem(self, error: Exception) -> shapes.Problem:
-        """The problem that an error is told as. A stage that sheds does so on purpose."""
-        told = problem_of(error)
-        if told["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Shed):
+        """The problem that an error is answered as. A stage that sheds does so on purpose."""
+        problem = problem_of(error)
+        if problem["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Shed):
             self.journal.count(REQUESTS_FAILED)
-        return told
+        return problem
 
 
 def problem_of(error: Exception) -> shapes.Problem:
-    """The problem that an error is told as; its status stands in it."""
-    told_as, error = (error.told_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
-    status, code, title = next(TABLE[base] for base in told_as.__mro__ if base in TABLE)
+    """The problem that an error is answered as; its status stands in it."""
+    refused_as, error = (error.refused_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
+    status, code, title = next(TABLE[base] for base in refused_as.__mro__ if base in TABLE)
     if isinstance(error, InvalidJob | InvalidSchedule):
         errors: list[shapes.FieldProblem] = [
             {"field": error.field, "message": str(error), "value": _shown(error.value)}
@@ -123,10 +123,10 @@ def _members_of(error: Exception) -> shapes.ProblemMembers:
             per_minute, added = round(error.per_minute, 2), round(error.added, 2)
             return {"fires_per_minute": per_minute, "added": added, "limit": error.limit}
         case SchedulesExceeded() | QuotaExceeded() | BacklogExceeded():
-            told: shapes.ProblemMembers = {"count": error.count, "limit": error.limit}
+            members: shapes.ProblemMembers = {"count": error.count, "limit": error.limit}
             if not isinstance(error, SchedulesExceeded):
-                told[RETRY_AFTER] = int(error.retry_after.total_seconds())
-            return told
+                members[RETRY_AFTER] = int(error.retry_after.total_seconds())
+            return members
         case TooManyOperations() | RateExceeded() | ReadRateExceeded() | Shed() | Busy():
             return {RETRY_AFTER: max(1, ceil(error.retry_after.total_seconds()))}
         case NotHeld(is_soon=True):

@@ -21,7 +21,7 @@ from functions.ports.recorder import Journal
 from functions.ports.tenants import TenantPlans
 
 MOST_CALLERS = 1_000
-"""With one tenant each. Whoever has not been heard of for longest is forgotten first, and begins anew."""
+"""With one tenant each. The one that asked longest ago is forgotten first, and begins anew."""
 
 OVER_ALL = 5
 """Times the rate of the default plan, at least, for all tenants together: whoever asks for one after the other has no rate for each."""

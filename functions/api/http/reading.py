@@ -48,15 +48,15 @@ class Request:
         return dict(self.event.query_string_parameters)
 
     def query_as(self, model: type[Model]) -> Model:
-        """Its query. Raises Misshapen, told as InvalidInput."""
+        """Its query. Raises Misshapen, answered as InvalidInput."""
         return read_as(model, self.query)
 
     def body_as(self, model: type[Model]) -> Model:
-        """Its body. Raises InvalidInput, and Misshapen, told as that."""
+        """Its body. Raises InvalidInput, and Misshapen, answered as that."""
         return read_as(model, self.body)
 
     def optional_body_as(self, model: type[Model]) -> Model:
-        """Its body, which may be left out. Raises InvalidInput, and Misshapen, told as that."""
+        """Its body, which may be left out. Raises InvalidInput, and Misshapen, answered as that."""
         return read_as(model, self.body if self.has_body else {})
 
     @property
@@ -64,12 +64,12 @@ class Request:
         """Whether it has an Idempotency-Key header."""
         return _KEY_HEADER in self.event.headers
 
-    def key(self, *, told_as: type[InvalidInput] = InvalidInput) -> str | None:
-        """The Idempotency-Key header; None without one. Raises Misshapen, told as that."""
+    def key(self, *, refused_as: type[InvalidInput] = InvalidInput) -> str | None:
+        """The Idempotency-Key header; None without one. Raises Misshapen, answered as that."""
         try:
             return check_key(self.event.headers.get(_KEY_HEADER))
         except ValidationError as error:
-            raise Misshapen(told_as, error) from None
+            raise Misshapen(refused_as, error) from None
 
     @property
     def trace(self) -> Trace | None:
@@ -100,7 +100,7 @@ class Request:
 
 
 def read_as(model: type[Model], raw: Any) -> Model:
-    """What a request brings, as a model of it. Raises Misshapen, told as InvalidInput."""
+    """What a request brings, as a model of it. Raises Misshapen, answered as InvalidInput."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:

@@ -53,11 +53,11 @@ class Rules(BaseModel):
     max_timeout: timedelta
     allowed: AllowedTargets = AllowedTargets(DEFAULT_TARGETS)
     has_key: bool = False
-    """The request has an Idempotency-Key header: a repeat may come after its time, and is told its first job."""
+    """The request has an Idempotency-Key header: a repeat may come after its time, and is answered with its first job."""
 
 
 def read_instant(value: Any) -> datetime:
-    """For fields of other types that hold one. Raises what pydantic tells as an error of the field."""
+    """For fields of other types that hold one. Raises what pydantic reports as an error of the field."""
     if not isinstance(value, str):
         raise PydanticCustomError("instant", "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00")
     instant = checked(parse_instant, value)

@@ -51,7 +51,7 @@ class Job(TypedDict):
     result: NotRequired[Any]
     error: NotRequired[str]
     moved_to: NotRequired[str]
-    """told of a job that was moved too often to be followed"""
+    """of a job that was moved too often to be followed"""
     updated_at: NotRequired[shapes.Instant]
 
 
@@ -199,7 +199,7 @@ def found_body(found: JobInWheel) -> Job:
 
 
 def _is_whole(result: str) -> bool:
-    """Whether a kept result is the JSON it was; a long one was cut, and is told as text."""
+    """Whether a kept result is the JSON it was; a long one was cut, and is answered as text."""
     try:
         json.loads(result)
     except ValueError:

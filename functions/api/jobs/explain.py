@@ -1,4 +1,4 @@
-"""Gather what is known of a job, and tell why it has not run yet, or what became of it."""
+"""Gather what is known of a job, and say why it has not run yet, or what became of it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Explainer:
 
 
 def _nominal_of(job_id: JobId, timer: Timer | None, stored: StoredSchedule | None) -> datetime | None:
-    """When the rule of a fire says that it fires, as far as that can be told."""
+    """When the rule of a fire says that it fires, as far as that is known."""
     if timer is not None and timer.job.occurrence is not None:
         return timer.job.occurrence.nominal_at
     fire = fire_of(job_id.identity)

@@ -1,6 +1,6 @@
 """Answer what is known of a job: from its ledger row, else from its timer, else from its id.
 
-One that was moved is told under the id with which it goes on.
+One that was moved is answered under the id with which it continues.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class KnownIds:
             raise JobNotFound(str(job_id))
 
     def has_check(self, job_id: JobId) -> bool:
-        """Whether the id alone tells that it was given."""
+        """Whether the id alone shows that it was given."""
         return has_check(job_id, secret=self.id_secret())
 
     def _is_stored(self, job_id: JobId, row: LedgerRow | None) -> bool:

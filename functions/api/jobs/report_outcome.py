@@ -25,7 +25,7 @@ from functions.ports.targets import Failed
 from functions.services.jobs.settler import Claim, Settler
 
 TARGET_FAILED = "target_failed"
-"""The class of the error of an attempt whose target went on by itself and told that it failed."""
+"""The class of the error of an attempt whose target answered 202 and reported later that it failed."""
 
 USUAL_LEASE = timedelta(seconds=60)
 """Of a heartbeat that names none, while its worker has not noted the timeout yet."""
@@ -41,7 +41,7 @@ class Finisher:
     """Takes the words of targets. Repeating any of them is safe, and is answered as the first was.
 
     token: a fresh owner token: of two requests that say the same at once, one ends the attempt. caller: who says it,
-    for the audit. known: which ids Tickwheel gave, which is told from the row that is read or written anyway.
+    for the audit. known: which ids Tickwheel gave, which is known from the row that is read or written anyway.
 
     Raises NotHeld, StaleFence, AlreadySettled, JobNotFound, JobBusy.
     """
@@ -82,7 +82,7 @@ class Finisher:
             self._check(job_id, row)
             if row is not None and (row.state, row.fence) == (State.SUCCEEDED, fence):
                 # Whoever said it first may have got no answer, and its line may be lost.
-                self.settler.ends.told_again(job_id, row)
+                self.settler.ends.report_again(job_id, row)
                 self._note(ActionName.JOB_COMPLETE, job_id, row.state, row.state, fence=fence, caller=caller)
                 return
             running = _running(job_id, row, fence=fence)
@@ -104,7 +104,7 @@ class Finisher:
             row = self.ledger.get(job_id.key)
             self._check(job_id, row)
             if row is not None and row.state in _FAILED and row.fence == fence:
-                self.settler.ends.told_again(job_id, row)
+                self.settler.ends.report_again(job_id, row)
                 self._note(ActionName.JOB_FAIL, job_id, row.state, row.state, fence=fence, caller=caller)
                 return row.state
             running = _running(job_id, row, fence=fence)
@@ -132,7 +132,7 @@ class Finisher:
             self.known.check(job_id)
             raise NotHeld(
                 str(job_id),
-                f"is {job_id.delivery}: only an exactly_once job is told how it ended by its target later",
+                f"is {job_id.delivery}: only the target of an exactly_once job may report later how it ended",
             )
 
     def _claim_of(self, row: LedgerRow) -> Claim:

@@ -109,7 +109,7 @@ class JobServices:
 )
 def submit_job(services: JobServices, request: Request) -> Response[str]:
     """Take one job in."""
-    key = request.key(told_as=InvalidJob)
+    key = request.key(refused_as=InvalidJob)
     rules = services.rules(has_key=key is not None)
     submission = _read(request.body, rules, key=key, trace=request.trace)
     _admit(services, submission)

@@ -32,7 +32,7 @@ from functions.services.jobs.moves import last_of
 class Accepted:
     """What a submission is answered. is_replay: the idempotency key had been used, and this is its first job.
 
-    state: None of one that was moved, and has ended so long ago that nothing tells how.
+    state: None of one that was moved, and has ended so long ago that nothing says how.
     """
 
     job_id: str
@@ -93,7 +93,7 @@ class Submitter:
             return self._prepare(submission)
         except TickwheelError as error:
             return error
-        except Exception as error:  # noqa: BLE001  told to the one that it belongs to
+        except Exception as error:  # noqa: BLE001  reported for the one that it belongs to
             self.journal.event("submission_failed", tenant=submission.tenant, error=fault_of(error))
             return NotPlaced([f"a store failed: {type(error).__name__}"])
 
@@ -171,7 +171,7 @@ class Submitter:
     def _job(self, submission: Submission) -> Job:
         subshards = self.plans.of(submission.tenant).subshards
         if submission.idempotency_key is not None:
-            # It is registered: its row tells its id from any other.
+            # It is registered: its row distinguishes its id from any other.
             identity = keyed_identity(submission.tenant, submission.idempotency_key)
             return job_of(submission, identity=identity, wheel=self.wheel, subshards=subshards)
         return job_of(

@@ -60,13 +60,13 @@ class Operation(Shift):
     examined: shapes.Count
     """rows of the tenant that were read"""
     matched: shapes.Count
-    """jobs that are meant, and waited"""
+    """jobs that were selected, and waited"""
     done: shapes.Count
     """those that it was done to"""
     refused: dict[str, shapes.Count]
     """how many of the others, by the code of why"""
     examples: Annotated[list[Example], Field(max_length=rules.MAX_EXAMPLES)]
-    """refused jobs, and why; of a dry run, jobs that are meant"""
+    """refused jobs, and why; of a dry run, jobs that are selected"""
     ended_at: NotRequired[shapes.Instant]
     rate: NotRequired[float]
     error: NotRequired[str]
@@ -123,7 +123,7 @@ def operations_body(operations: Sequence[rules.Operation], *, after: str | None)
 
 
 def filter_body(wanted: rules.JobFilter) -> Filter:
-    """Which jobs are meant, as JSON values; what is not said is left out."""
+    """Which jobs are selected, as JSON values; a condition that is not given is left out."""
     said: Filter = {
         "due_from": format_instant(wanted.due_from),
         "due_until": format_instant(wanted.due_until) if wanted.due_until else "",

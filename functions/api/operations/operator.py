@@ -114,10 +114,10 @@ class OperationManager:
             self.admission.check_open(asked.tenant)
         operation = self._operation(asked, operation_id, caller=caller)
         self._check_room(asked.tenant)
-        met = self.operations.create(operation)
+        found = self.operations.create(operation)
         # One of this very moment is its own, whose first write got no answer.
-        if met is not None and met.created_at != operation.created_at:
-            return self._accepted_before(_same(met, asked), caller=caller)
+        if found is not None and found.created_at != operation.created_at:
+            return self._accepted_before(_same(found, asked), caller=caller)
         self._note(ActionName.OPERATION_ACCEPT, operation, caller=caller, before=None)
         self.journal.event("operation_accepted", **operation.log_keys, **_described(operation))
         self._wake(operation)
@@ -257,8 +257,8 @@ def _standing(operation: Operation) -> dict[str, object]:
 def _described(operation: Operation) -> dict[str, object]:
     """What it is about, for the log: of a target only its destination, because a path may hold a secret."""
     wanted = replace(operation.wanted, target=destination_of(operation.wanted.target))
-    told: dict[str, object] = {"filter": filter_body(wanted), **shift_body(operation.shift)}
-    return told | ({"rate": operation.rate} if operation.action is OperationKind.RUN_NOW else {})
+    asked: dict[str, object] = {"filter": filter_body(wanted), **shift_body(operation.shift)}
+    return asked | ({"rate": operation.rate} if operation.action is OperationKind.RUN_NOW else {})
 
 
 def _ms(instant: datetime | None) -> int | None:

@@ -45,7 +45,7 @@ _SignedDuration = Annotated[
 class OperationBody(
     StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "action": "cancel", "tag": "newsletter"}]}
 ):
-    """What is to be done, and which jobs of a tenant are meant: all that match everything that is said."""
+    """What is to be done, and to which jobs of a tenant: all that match every condition."""
 
     tenant: Tenant
     action: OperationKind
@@ -56,11 +56,11 @@ class OperationBody(
     target: Annotated[
         _Target | None, Field(description="of the job, or its destination such as https://example.com")
     ] = None
-    schedule: Annotated[_ScheduleId | None, Field(description="the id of the schedule whose fires are meant")] = None
+    schedule: Annotated[_ScheduleId | None, Field(description="the id of the schedule whose fires are selected")] = None
     tag: Annotated[Tag | None, Field(description="one of the job's")] = None
     all: Annotated[
         bool,
-        Field(strict=True, validate_default=True, description="needed where nothing but the tenant says what is meant"),
+        Field(strict=True, validate_default=True, description="needed where nothing but the tenant selects"),
     ] = False
     by: Annotated[_SignedDuration | None, Field(description="of a reschedule: so much later or earlier")] = None
     to: Annotated[Instant | None, Field(validate_default=True, description="of a reschedule: from this instant on")] = (

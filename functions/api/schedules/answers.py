@@ -178,7 +178,7 @@ class FireCounts(TypedDict):
 def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: str | None = None) -> Schedule:
     """A schedule as it stands: its definition, and what it has done. What there is not is left out.
 
-    stored_payload: JSON text of a payload that is in the payload store; without it, the pointer to it is told.
+    stored_payload: JSON text of a payload that is in the payload store; without it, the pointer to it is answered.
     """
     stored, state = found.stored, found.state
     schedule = stored.schedule

@@ -1,7 +1,7 @@
 """Take in fires that no version of their schedule decides: those of a trigger and of a backfill.
 
 Each is registered before it is placed, as a job with an idempotency key is. A repeat of the request, which comes at another
-time, is answered with the ids of the first; and until a worker claims such a fire, its row is what tells its id from one
+time, is answered with the ids of the first; and until a worker claims such a fire, its row is what distinguishes its id from one
 that nobody was given.
 """
 
@@ -32,7 +32,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
-    """needs_place: it waits for its time, as far as its row tells."""
+    """needs_place: it waits for its time, as far as its row says."""
 
     taken: Taken
     needs_place: bool
@@ -71,7 +71,7 @@ class AskedFires:
         return _Registered(Taken(first, is_new=False), needs_place=waits and self._needs_place(first))
 
     def _needs_place(self, job: Job) -> bool:
-        """Of one that waits, as far as its row tells: the first request may have died between its two writes.
+        """Of one that waits, as far as its row says: the first request may have died between its two writes.
 
         Placing it again overwrites its far row, or the ledger drops it. One that keeps no row would run again: near, it
         is placed for as long as the first request may have died just now; far, only while its row stands.

@@ -1,4 +1,4 @@
-"""What the audit trail tells of schedules: who changed which, and how it stood before and after."""
+"""What the audit trail records of schedules: who changed which, and how it stood before and after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def changed(
     return Action(action=action, caller=caller, tenant=tenant, subject=schedule_id, before=before, after=after)
 
 
-def told(stored: StoredSchedule | None, state: ScheduleState | None) -> dict[str, Any] | None:
+def described(stored: StoredSchedule | None, state: ScheduleState | None) -> dict[str, Any] | None:
     """A schedule as it stands, without its payload, the values of its headers and the path of its target."""
     if state is None:
         return None

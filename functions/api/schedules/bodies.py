@@ -313,7 +313,7 @@ def read_schedule(raw: Any, rules: Rules) -> ScheduleBody:
             )
         if isinstance(raw.get("job"), dict) and POINTER in raw["job"]:
             raise InvalidSchedule(
-                "is where a large payload is kept: give the payload itself, as the schedule told by itself has it",
+                "is where a large payload is kept: give the payload itself, as GET of the schedule answers it",
                 field=f"job.{POINTER}",
                 value=raw["job"][POINTER],
             )

@@ -1,4 +1,4 @@
-"""Change schedules and tell of them; run one now, or over a time range that has passed."""
+"""Change schedules and report them; run one now, or over a time range that has passed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from functions.api.admission.gate import OPEN, AdmissionGate
 from functions.api.schedules.asked_fires import AskedFires
-from functions.api.schedules.audit import changed, told
+from functions.api.schedules.audit import changed, described
 from functions.api.schedules.backfill import Backfill, extra_job, range_of
 from functions.api.schedules.backfill_bookmark import Bookmark, parse_bookmark
 from functions.api.schedules.requests import BackfillBody
@@ -46,7 +46,7 @@ from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.services.schedules.caught_up import CaughtUpChanger, Standings
-from functions.services.schedules.changer import Change, Rule, ScheduleChanger
+from functions.services.schedules.changer import Change, Edit, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 
 
@@ -92,7 +92,7 @@ class ScheduleManager:
             return self._put_in_place(schedule, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
-        standing = self._tell(ActionName.SCHEDULE_PUT, schedule.uid, rule, catches_up=True, caller=caller)
+        standing = self._apply(ActionName.SCHEDULE_PUT, schedule.uid, rule, catches_up=True, caller=caller)
         return self._revived(*standing), created
 
     def patch(
@@ -106,7 +106,7 @@ class ScheduleManager:
             return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
 
         key = f"{tenant}#{schedule_id}"
-        return self._revived(*self._tell(ActionName.SCHEDULE_PATCH, key, rule, catches_up=True, caller=caller))
+        return self._revived(*self._apply(ActionName.SCHEDULE_PATCH, key, rule, catches_up=True, caller=caller))
 
     def compare(self, schedule: Schedule, *, count: int) -> Difference:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
@@ -137,7 +137,7 @@ class ScheduleManager:
             return self._counted(found.schedule, after, stored=found, state=state)
 
         key = f"{tenant}#{schedule_id}"
-        return self._standing(*self._tell(ActionName.SCHEDULE_PAUSE, key, rule, caller=caller))
+        return self._standing(*self._apply(ActionName.SCHEDULE_PAUSE, key, rule, caller=caller))
 
     def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
         """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
@@ -152,7 +152,7 @@ class ScheduleManager:
             return self._counted(schedule, with_a_fire(schedule, after), stored=found, state=state)
 
         key = f"{tenant}#{schedule_id}"
-        return self._revived(*self._tell(ActionName.SCHEDULE_RESUME, key, rule, caller=caller))
+        return self._revived(*self._apply(ActionName.SCHEDULE_RESUME, key, rule, caller=caller))
 
     def delete(self, tenant: str, schedule_id: str, *, caller: str = "") -> None:
         """Remove it: nothing fires any more. Raises ScheduleNotFound when there is none, and never was."""
@@ -165,7 +165,7 @@ class ScheduleManager:
             after = stopped(Status.DELETED, before=found.schedule, state=state, now=now)
             return self._counted(found.schedule, after, stored=found, state=state)
 
-        self._tell(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, caller=caller)
+        self._apply(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, caller=caller)
 
     def get(self, tenant: str, schedule_id: str) -> Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
@@ -286,7 +286,7 @@ class ScheduleManager:
             goes_on=goes_on,
         )
 
-    def _tell(self, action: ActionName, key: str, rule: Rule, *, catches_up: bool = False, caller: str) -> Standings:
+    def _apply(self, action: ActionName, key: str, rule: Edit, *, catches_up: bool = False, caller: str) -> Standings:
         """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
 
         catches_up: what is due is placed before. Raises what the gate does, where it begins to fire, or begins anew.
@@ -297,7 +297,7 @@ class ScheduleManager:
         def let_in(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             nonlocal before, is_let_in
             # The last one that is looked at is the one that the change holds for.
-            before = told(stored, state)
+            before = described(stored, state)
             change = rule(stored, state, now)
             defined = stored.schedule if stored is not None else None
             # Once, however often it is looked at again.
@@ -312,7 +312,7 @@ class ScheduleManager:
 
         caught_up = CaughtUpChanger(changer=self.changer, materialiser=self.materialiser)
         stored, state = (caught_up if catches_up else self.changer).change(key, let_in)
-        self.audit.note(changed(action, key, caller=caller, before=before, after=told(stored, state)))
+        self.audit.note(changed(action, key, caller=caller, before=before, after=described(stored, state)))
         return stored, state
 
     def _put_in_place(

@@ -55,7 +55,7 @@ class BackfillBody(
     start: Instant
     end: Instant
     per_minute: Annotated[float, Field(ge=0.01, le=10_000, strict=True, description="how many runs a minute")] = 60
-    dry_run: Annotated[bool, Field(strict=True, description="tell what would run, and run nothing")] = False
+    dry_run: Annotated[bool, Field(strict=True, description="report what would run, and run nothing")] = False
     after: Annotated[
         str, Field(max_length=80, strict=True, description="the next of the answer before, to go on behind it")
     ] = ""
@@ -68,7 +68,7 @@ class TenantQuery(StrictModel):
 
 
 class ChangeQuery(TenantQuery):
-    """dry_run: tell the next `count` fires before and after, and change nothing."""
+    """dry_run: report the next `count` fires before and after, and change nothing."""
 
     dry_run: bool = False
     count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10

@@ -112,7 +112,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     dry_run_reads=_A_PREVIEW,
 )
 def put_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Create or replace a schedule; or, with dry_run, tell what that would change."""
+    """Create or replace a schedule; or, with dry_run, report what that would change."""
     query = request.query_as(ChangeQuery)
     body = read_schedule(request.body, services.rules())
     schedule = check_new_schedule(body.schedule(query.tenant, schedule_id))
@@ -120,7 +120,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
         return answer(HTTPStatus.OK, difference_body(services.manager.compare(schedule, count=query.count)))
     services.admission.check(schedule.tenant, schedule.job.priority)
     standing, is_new = services.manager.put(schedule, caller=request.caller)
-    return _told(services, standing, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
+    return _answer(services, standing, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
 @routes.route(
@@ -142,7 +142,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     dry_run_reads=_A_PREVIEW,
 )
 def patch_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Change parts of a schedule; or, with dry_run, tell what that would change."""
+    """Change parts of a schedule; or, with dry_run, report what that would change."""
     query, patch = request.query_as(ChangeQuery), request.body
     rules, schedule_id = services.rules(), check_schedule_id(schedule_id)
 
@@ -158,7 +158,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
         edited = edit(services.manager.get(query.tenant, schedule_id).stored.schedule)
         return answer(HTTPStatus.OK, difference_body(services.manager.compare(edited, count=query.count)))
     services.admission.check_open(query.tenant)
-    return _told(services, services.manager.patch(query.tenant, schedule_id, edit, caller=request.caller))
+    return _answer(services, services.manager.patch(query.tenant, schedule_id, edit, caller=request.caller))
 
 
 @routes.route(
@@ -171,7 +171,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
 def get_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Tell a schedule as it stands."""
     query = request.query_as(TenantQuery)
-    return _told(services, services.manager.get(query.tenant, check_schedule_id(schedule_id)))
+    return _answer(services, services.manager.get(query.tenant, check_schedule_id(schedule_id)))
 
 
 @routes.route(
@@ -217,7 +217,7 @@ def pause_schedule(services: ScheduleServices, request: Request, schedule_id: st
     """Stop a schedule until it is resumed."""
     tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(PauseBody)
-    return _told(services, services.manager.pause(tenant, schedule_id, note=body.note, caller=request.caller))
+    return _answer(services, services.manager.pause(tenant, schedule_id, note=body.note, caller=request.caller))
 
 
 @routes.route(
@@ -234,7 +234,7 @@ def resume_schedule(services: ScheduleServices, request: Request, schedule_id: s
     tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(ResumeBody)
     services.admission.check_open(tenant)
-    return _told(services, services.manager.resume(tenant, schedule_id, note=body.note, caller=request.caller))
+    return _answer(services, services.manager.resume(tenant, schedule_id, note=body.note, caller=request.caller))
 
 
 @routes.route(
@@ -269,7 +269,7 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
     dry_run_reads=_A_PREVIEW,
 )
 def backfill_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Run the fires of a time range that has passed; or, with dry_run, tell them."""
+    """Run the fires of a time range that has passed; or, with dry_run, report them."""
     tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.body_as(BackfillBody)
     if not body.dry_run:
@@ -279,7 +279,7 @@ def backfill_schedule(services: ScheduleServices, request: Request, schedule_id:
     return answer(HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED, backfill_body(backfill))
 
 
-def _told(services: ScheduleServices, standing: Standing, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
+def _answer(services: ScheduleServices, standing: Standing, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
     stored_payload = _stored_payload(services, standing.stored.schedule)
     return answer(status, schedule_body(standing, now=services.rules().now, stored_payload=stored_payload))
 
@@ -291,7 +291,7 @@ def _stored_payload(services: ScheduleServices, schedule: Schedule) -> str | Non
 
 def _token(services: ScheduleServices, request: Request) -> str:
     """What makes a repeat of the request the same run: short, because it stands in the identity of its jobs."""
-    key = request.key(told_as=InvalidJob)
+    key = request.key(refused_as=InvalidJob)
     if key is None:
         return services.token()
     return KEYED + hashlib.blake2b(key.encode(), digest_size=8).hexdigest()

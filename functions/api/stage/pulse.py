@@ -56,8 +56,8 @@ class PulseReader:
         tenants: dict[str, Mapping[Figure, int]] = {}
         for minute in (running - MINUTE, running):
             for tenant, counts in self.pulses.named(minute).items():
-                met = tenants.get(tenant, {})
-                tenants[tenant] = {figure: met.get(figure, 0) + counts.get(figure, 0) for figure in Figure}
+                counted = tenants.get(tenant, {})
+                tenants[tenant] = {figure: counted.get(figure, 0) + counts.get(figure, 0) for figure in Figure}
         return Pulses(
             beats=[
                 Beat(

@@ -92,24 +92,24 @@ def pulse_body(pulses: Pulses) -> Pulse:
 
 
 def _beat_body(beat: Beat) -> Minute:
-    told = {
+    body = {
         "at": format_instant(beat.at),
         "seconds": round(beat.seconds, 3),
         **{figure.value: beat.pulse.of(figure) for figure in Figure},
         "lag": _lag_body(beat.pulse.all_lags),
     }
-    return cast("Minute", told)
+    return cast("Minute", body)
 
 
 def _lag_body(counts: Mapping[int, int]) -> Lag:
     found = {name: percentile(counts, thousandths) for name, thousandths in PERCENTILES.items()}
-    told = {f"{name}_ms": None if lag is None else round(lag / MILLISECOND, 1) for name, lag in found.items()}
-    return cast("Lag", {"attempts": sum(counts.values()), **told})
+    body = {f"{name}_ms": None if lag is None else round(lag / MILLISECOND, 1) for name, lag in found.items()}
+    return cast("Lag", {"attempts": sum(counts.values()), **body})
 
 
 def _tenants_body(pulses: Pulses) -> PulseTenants:
-    told = {
+    body = {
         rank.value: [{"tenant": tenant, "count": count} for tenant, count in found]
         for rank, found in pulses.tenants.items()
     }
-    return cast("PulseTenants", told)
+    return cast("PulseTenants", body)

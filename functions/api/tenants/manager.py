@@ -40,7 +40,7 @@ _TURNS = {
 }
 _STAGE_TURNS = {TenantStatus.PAUSED: ActionName.STAGE_PAUSE, TenantStatus.ACTIVE: ActionName.STAGE_RESUME}
 
-Rule = Callable[..., Tenant]
+Edit = Callable[..., Tenant]
 """How a row changes: of its name, of the row, and `now`; the very row, where nothing does."""
 
 
@@ -166,7 +166,7 @@ class TenantManager:
         rule = partial(with_status, status=status, note=note)
         return self._change(EVERYBODY, rule, action=_STAGE_TURNS[status], seen=seen, caller=caller)
 
-    def _change(self, name: str, rule: Rule, *, action: ActionName, seen: int | None, caller: str) -> Tenant:
+    def _change(self, name: str, rule: Edit, *, action: ActionName, seen: int | None, caller: str) -> Tenant:
         shown = _THE_STAGE if name == EVERYBODY else f"tenant {name}"
         for _ in range(_TRIES):
             before = self.store.get(name) or Tenant()
@@ -174,14 +174,14 @@ class TenantManager:
             after = rule(name, before, now=from_ms(to_ms(self.clock.now())))
             if after != before and not self.store.change(name, after, seen=before.version):
                 continue
-            told = {"before": _told(before), "after": _told(after)}
+            states = {"before": _described(before), "after": _described(after)}
             if after != before:
                 self.journal.event(
-                    "tenant_changed", caller=caller, tenant=name, what=action.value.rpartition(".")[2], **told
+                    "tenant_changed", caller=caller, tenant=name, what=action.value.rpartition(".")[2], **states
                 )
             # Also where nothing has changed: whoever repeats a request may have got no answer, and its line may be lost.
             tenant = "" if name == EVERYBODY else name
-            self.audit.note(Action(action=action, caller=caller, tenant=tenant, subject=tenant, **told))
+            self.audit.note(Action(action=action, caller=caller, tenant=tenant, subject=tenant, **states))
             return after
         raise TenantBusy(shown)
 
@@ -189,6 +189,6 @@ class TenantManager:
         return TenantInEffect(name=name, tenant=tenant, plan=tenant.plan_among(self.plans), deletion=deletion)
 
 
-def _told(tenant: Tenant) -> Any:
+def _described(tenant: Tenant) -> Any:
     """A row for the log: what has its usual value is left out."""
     return json.loads(encode_tenant(tenant))

@@ -78,7 +78,7 @@ class UsageQuery(StrictModel):
 
 
 class DeletionQuery(StrictModel):
-    """That a tenant is really meant, and what becomes of its ledger rows."""
+    """A confirmation of the tenant, and what becomes of its ledger rows."""
 
     confirm: Annotated[str, Field(description="the id of the tenant again")]
     ledger: Annotated[

@@ -120,9 +120,9 @@ def drain_tenant(services: TenantServices, request: Request, tenant: str) -> Res
 )
 def get_webhook_keys(services: TenantServices, _: Request, tenant: str) -> Response[str]:
     """Tell what the signatures of a tenant's requests are made with."""
-    told = answer(HTTPStatus.OK, webhook_keys_body(keys_of(check_tenant(tenant), services.webhook_keys.read())))
-    told.headers["Cache-Control"] = "no-store"
-    return told
+    response = answer(HTTPStatus.OK, webhook_keys_body(keys_of(check_tenant(tenant), services.webhook_keys.read())))
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 @routes.route(

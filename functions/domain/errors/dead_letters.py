@@ -9,7 +9,7 @@ class InvalidDeadLetterId(InvalidInput):
     """A text is not the id of a dead letter."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text[:200]!r} is not the id of a dead letter: an id is the text that a list of them tells")
+        super().__init__(f"{text[:200]!r} is not the id of a dead letter: an id is as a list of them has it")
         self.text = text
 
 

@@ -26,5 +26,5 @@ class Busy(TickwheelError):
 
     retry_after = timedelta(seconds=1)
 
-    def __init__(self, told: str = "others keep changing what this would change: ask for it again") -> None:
-        super().__init__(told)
+    def __init__(self, text: str = "others keep changing what this would change: ask for it again") -> None:
+        super().__init__(text)

@@ -40,12 +40,12 @@ class TenantDeleted(TickwheelError):
     """A tenant is being deleted, or has been (is_over). until: before that it cannot be there again."""
 
     def __init__(self, tenant: str, *, is_over: bool, until: datetime | None = None) -> None:
-        told = f"tenant {tenant} has been deleted: put it (PUT /v1/tenants/{tenant}) to have it again"
+        text = f"tenant {tenant} has been deleted: put it (PUT /v1/tenants/{tenant}) to have it again"
         if not is_over:
-            told = f"tenant {tenant} is being deleted: wait for the end of that"
+            text = f"tenant {tenant} is being deleted: wait for the end of that"
         elif until is not None:
-            told = f"tenant {tenant} has been deleted: put it after {until:%Y-%m-%d %H:%M} UTC, when its last messages are gone"
-        super().__init__(told)
+            text = f"tenant {tenant} has been deleted: put it after {until:%Y-%m-%d %H:%M} UTC, when its last messages are gone"
+        super().__init__(text)
         self.tenant = tenant
 
 

@@ -26,7 +26,7 @@ def _explain_running(facts: Facts, row: LedgerRow) -> Explanation:
             reason=Reason.HELD,
             at=until,
             detail=(
-                f"The target of attempt {row.attempt} goes on by itself: it was last heard of at {instant_text(row.updated_at)}, "
+                f"The target of attempt {row.attempt} answered 202 and has not reported the end: its last report came at {instant_text(row.updated_at)}, "
                 f"and has until {instant_text(until)}."
             ),
             remedy="The target: it completes or fails the job with its fence, or falls silent.",
@@ -75,8 +75,8 @@ def _explain_move(_: Facts, row: LedgerRow) -> Explanation:
 
 def _ended(reason: Reason, detail: str, remedy: str) -> Callable[[Facts, LedgerRow], Explanation]:
     def explain_end(_: Facts, row: LedgerRow) -> Explanation:
-        told = detail.format(attempt=row.attempt)
-        return Explanation(reason=reason, at=row.updated_at, detail=told, remedy=remedy)
+        text = detail.format(attempt=row.attempt)
+        return Explanation(reason=reason, at=row.updated_at, detail=text, remedy=remedy)
 
     return explain_end
 

@@ -150,7 +150,7 @@ def _explain_fire(facts: Facts, *, schedule_id: str, is_asked_for: bool) -> Expl
             f"The rule of schedule {schedule_id} says {instant_text(facts.nominal_at)}; its spread, jitter, window or calendar "
             f"moves that to {instant_text(facts.due_at)}."
         ),
-        remedy="Another spread, jitter, window or calendar of the schedule: its preview tells which one moves what.",
+        remedy="Another spread, jitter, window or calendar of the schedule: its preview shows which one shifts what.",
     )
 
 
@@ -224,6 +224,6 @@ def _explain_untracked(facts: Facts) -> Explanation:
     return Explanation(
         reason=Reason.UNTRACKED,
         at=facts.due_at,
-        detail=f"It was due at {instant_text(facts.due_at)}; an at_least_once job keeps no row that would tell what became of it.",
+        detail=f"It was due at {instant_text(facts.due_at)}; an at_least_once job keeps no row that would show what became of it.",
         remedy="Submit such jobs as exactly_once to have them tracked.",
     )

@@ -1,4 +1,4 @@
-"""Who may run an attempt. The ledger applies these rules in its conditions; here they judge what a refused one met.
+"""Who may run an attempt. The ledger applies these rules in its conditions; here they judge what a refused one found.
 
 A write whose answer was lost would lose against itself when it is repeated: so every write carries an owner token,
 fresh for each receive of a message, and a row with the same token is the writer's own.

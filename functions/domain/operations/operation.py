@@ -201,7 +201,7 @@ def share_done(way: Sequence[Stretch], place: WalkPosition | None) -> float:
 
 
 class Example(NamedTuple):
-    """A job that an operation met, for people: matched in a dry run, or refused, and then why."""
+    """A job that an operation found, for people: matched in a dry run, or refused, and then why."""
 
     job_id: str
     code: str = ""

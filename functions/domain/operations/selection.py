@@ -41,7 +41,7 @@ def waits(operation: Operation, timer: Timer, row: LedgerRow | None) -> bool:
 
 
 def has_more_rows(row: LedgerRow | None) -> bool:
-    """Whether a job may be met again, by another row: it has been tried, or put off, before."""
+    """Whether a job may be found again, by another row: it has been tried, or put off, before."""
     return row is not None and (row.attempt > 0 or row.parked_until is not None)
 
 

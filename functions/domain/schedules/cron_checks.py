@@ -74,7 +74,7 @@ def _check_step(expression: str, parts: Sequence[str], index: int, item: str) ->
 
 
 def _every(parts: Sequence[str], index: int, first: str, step: int) -> str | dict[str, str] | None:
-    """The interval that the writer of a step may have meant; None where the other fields leave none."""
+    """The interval that the writer of a step may have intended; None where the other fields leave none."""
     if index >= len(_UNITS) or step > MAX_INTERVAL / _UNITS[index] or any(part != "*" for part in parts[index + 1 :]):
         return None
     smaller = parts[:index]

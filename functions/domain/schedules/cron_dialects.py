@@ -76,7 +76,7 @@ def _read_zoned(text: str, _: str) -> Dialect | None:
         inner = None if _ZONED.fullmatch(rest) else dialect_of(rest, timezone=match[1])
         if inner is None:
             return Dialect(name, {}, f"what follows it is not taken: {rest[:100]!r}")
-        meanings = {meaning: {**told, "timezone": match[1]} for meaning, told in inner.meanings.items()}
+        meanings = {meaning: {**rule, "timezone": match[1]} for meaning, rule in inner.meanings.items()}
         return Dialect(f"{name}, and what follows is {inner.name}", meanings, inner.remark)
     # Skipped times do not run, repeated ones run twice: https://pkg.go.dev/github.com/robfig/cron/v3#hdr-Time_zones
     return Dialect(name, {"": {**on_the_clock(rest, match[1], gap=Gap.SKIP, fold=Fold.BOTH), "timezone": match[1]}})

@@ -30,7 +30,7 @@ MOST_FIRES = 2_000
 """How many fires of one schedule a ring of its alarm looks at before it jumps over those that are dropped anyway."""
 
 ALARM_MARGIN = timedelta(seconds=5)
-"""How much farther than GUARD the alarm of a fire that is near already rings: its write takes time."""
+"""How much farther than GUARD the alarm of a fire that is near already comes due: its write takes time."""
 
 MISFIRE_GRACE = timedelta(minutes=1)
 """A fire that is later than this was missed."""
@@ -121,7 +121,7 @@ def link_after_run(schedule: Schedule, link: Link, *, ended_at: datetime) -> Lin
 
 
 def alarm_at(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> datetime:
-    """When the alarm of a link rings: with its fire, but never nearer than a far row may be."""
+    """When the alarm of a link comes due: with its fire, but never nearer than a far row may be."""
     due_at = link.at
     if link.is_awaited:
         # No sooner can its run's end and the interval be over.

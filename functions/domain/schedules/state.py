@@ -83,7 +83,7 @@ class ScheduleState:
     """The state row of a schedule.
 
     born: the version that it was created with. link: None when nothing follows. alarm_at: when the alarm row of the
-    link rings. fire_count: of those placed; recent: the last of them, one at least. holder: id of the run that has the
+    link comes due. fire_count: of those placed; recent: the last of them, one at least. holder: id of the run that has the
     slot, since holder_since; waiting: of the fire that is buffered. failures: identities of the runs that failed since the last success. skips: how many fires did not run, by reason.
     asides: how often its chain was set aside lately, because its next fire takes too much to find; last at aside_at.
     share: what of it stands in the sum of its tenant's schedules; None where nothing does.

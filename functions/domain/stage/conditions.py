@@ -65,7 +65,7 @@ def lags_of(shards: Mapping[int, Cursors], *, now: datetime) -> dict[Priority, i
 
 
 def worst_of(lags: Mapping[Priority, int]) -> int:
-    """The largest lag of the classes that are not meant to wait: `low` is."""
+    """The largest lag of the classes that do not wait by design: `low` does."""
     return max((lag for priority, lag in lags.items() if priority is not Priority.LOW), default=0)
 
 

@@ -41,9 +41,9 @@ def is_free(lease_until: datetime | None, *, now: datetime, skew: timedelta) -> 
     return lease_until is None or lease_until + skew < now
 
 
-def may_take(met: Permit | None, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
+def may_take(held: Permit | None, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
     """Whether a permit may be taken from what its row says: it is free, or its owner's already."""
-    return met is None or met.owner == permit.owner or is_free(met.lease_until, now=now, skew=skew)
+    return held is None or held.owner == permit.owner or is_free(held.lease_until, now=now, skew=skew)
 
 
 def free_permits(

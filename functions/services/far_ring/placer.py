@@ -66,7 +66,7 @@ class Placer:
         return [placed[index] for index in range(len(timers))]
 
     def place_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[bool]:
-        """Write alarms into the far ring, once; whether each is sure to be met by the scanner.
+        """Write alarms into the far ring, once; whether the scanner is sure to read each.
 
         One that is not may stand behind it: its fire is to be placed instead, or it is to ring later.
         """

@@ -11,7 +11,7 @@
 | schedule | that a run of it has come to its end, and how |
 
 The process that has written an end calls its function at once, and no other does. Where it dies in between, the audit
-trail gets its line from the next process that finds the row, by `told_again`, and the schedule learns of it by the alarm
+trail gets its line from the next process that finds the row, by `report_again`, and the schedule learns of it by the alarm
 of its chain; counts in the memory of a process die with it. A repetition that changes no row is reported to the audit
 trail alone.
 """
@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.domain.audit import Ending, told_again
+from functions.domain.audit import Ending, ending_of
 from functions.domain.far_ring.write_units import dead_letter_units
 from functions.domain.jobs.claims import LedgerRow, is_unchanged
 from functions.domain.jobs.job import Delivery, Timer
@@ -72,7 +72,7 @@ class Ends:
         self._ended(timer, State.CANCELLED, failure=failure, began_at=began_at)
 
     def cancelled(self, job_id: JobId, answer: Cancelled, *, reason: str = "", spares_schedule: bool = False) -> None:
-        """Its tombstone was written, or what stands for one. answer: what that has met.
+        """Its tombstone was written, or what stands for one. answer: what that found.
 
         spares_schedule: its schedule asks, and needs no report.
         """
@@ -127,7 +127,7 @@ class Ends:
         """No attempt of it can be made, or its workers have died of it: it is kept as a dead letter.
 
         False when its row is not the one that was seen any more: then nothing has ended. dead_at: now, where it is not
-        said. raw: the row or the message that it was met in.
+        said. raw: the row or the message in which it was found.
         """
         if row is not None and row.is_settled:
             return False
@@ -152,12 +152,12 @@ class Ends:
         self.journal.event("job_forgotten", job_id=str(job_id_of(timer.job)), tenant=timer.job.tenant)
         self.journal.count("forgotten")
 
-    def told_again(self, job_id: JobId, row: LedgerRow | None, *, attempt: int = 0, target: str = "") -> None:
-        """Somebody has met the row of an execution that has ended: whoever ended it may have died before its line was sent.
+    def report_again(self, job_id: JobId, row: LedgerRow | None, *, attempt: int = 0, target: str = "") -> None:
+        """Somebody found the row of an execution that has ended: whoever ended it may have died before its line was sent.
 
-        attempt, target: of the message that has met it. Nothing happens for one that has not ended.
+        attempt, target: of the message that led to it. Nothing happens for one that has not ended.
         """
-        again = told_again(job_id, row, now=self.clock.now(), attempt=attempt, target=target) if row else None
+        again = ending_of(job_id, row, now=self.clock.now(), attempt=attempt, target=target) if row else None
         if again is not None:
             self.audit.note(again)
 

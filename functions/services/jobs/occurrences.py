@@ -125,7 +125,7 @@ class Occurrences:
         if timer.job.is_ledgered:
             answer = self.ledger.skip(timer, reason=f"{reason}: {text}", owner=self.token(), now=self.clock.now())
             if isinstance(answer, Refused):
-                return FireDecision.MAY_RUN  # its claim finds out what it met
+                return FireDecision.MAY_RUN  # its claim finds out
         self.ends.skipped(timer, reason)
         return FireDecision.IS_OVER
 
@@ -193,7 +193,7 @@ class Occurrences:
             return True
         row = self.ledger.get(parse_job_id(job_id).key)
         if row is not None and row.is_settled:
-            self.stops.told_again(row)
+            self.stops.report_again(row)
             return True
         if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
             return False

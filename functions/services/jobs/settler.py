@@ -161,9 +161,9 @@ class Settler:
     def note_drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
         """A message has nothing left to do. Of a job that has ended it may be the last that knows its payload.
 
-        Whoever settled it may have died before its line was sent: it is told again.
+        Whoever settled it may have died before its line was sent: it is reported again.
         """
-        self.ends.told_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
+        self.ends.report_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
         self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
         self.journal.count("duplicates_dropped")
         # A dead letter keeps its payload.

@@ -9,7 +9,7 @@ from datetime import datetime
 from functions.domain.errors import ScheduleBehind
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports.schedules import StoredSchedule
-from functions.services.schedules.changer import Change, Rule, ScheduleChanger
+from functions.services.schedules.changer import Change, Edit, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 
 Standings = tuple[StoredSchedule | None, ScheduleState | None]
@@ -29,12 +29,12 @@ class CaughtUpChanger:
     changer: ScheduleChanger
     materialiser: Materialiser
 
-    def change(self, key: str, rule: Rule) -> Standings:
+    def change(self, key: str, edit: Edit) -> Standings:
         """Change a schedule by a rule. Raises ScheduleBehind where what it missed cannot be placed now."""
         revived: set[tuple[datetime, bool]] = set()
 
         def caught_up(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            change = rule(stored, state, now)
+            change = edit(stored, state, now)
             link = state.link if state is not None and state.status is Status.ACTIVE else None
             is_behind = link is not None and link.at <= now and not link.is_awaited
             # Where reviving it changed nothing, its definition cannot be computed: changing it is what helps.

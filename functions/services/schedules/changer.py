@@ -26,7 +26,7 @@ class Change:
     limits: LoadLimits = NO_LIMITS
 
 
-Rule = Callable[[StoredSchedule | None, ScheduleState | None, datetime], Change | None]
+Edit = Callable[[StoredSchedule | None, ScheduleState | None, datetime], Change | None]
 """What to make of a schedule as it stands now; None when nothing is to change. May raise to refuse."""
 
 
@@ -37,7 +37,7 @@ class ScheduleChanger:
     clock: Clock
     schedules: ScheduleStore
 
-    def change(self, key: str, rule: Rule) -> tuple[StoredSchedule | None, ScheduleState | None]:
+    def change(self, key: str, edit: Edit) -> tuple[StoredSchedule | None, ScheduleState | None]:
         """Apply a rule to whatever stands there; what stands there then.
 
         Raises ScheduleBusy, SchedulesExceeded, FiresExceeded, and what the rule raises.
@@ -46,7 +46,7 @@ class ScheduleChanger:
             stored, state = self.schedules.get(key)
             # As it is stored: a fire of this very millisecond is decided by one version.
             now = from_ms(to_ms(self.clock.now()))
-            change = rule(stored, state, now)
+            change = edit(stored, state, now)
             if change is None:
                 return stored, state
             written = StoredSchedule(

@@ -153,9 +153,9 @@ class Materialiser:
             self._plan(waiting, allowance)
             self._place_alarms([step for step in waiting if step.is_open], allowance)
         placed = [step for step in steps if step.is_placed]
-        met = dict(zip(map(id, placed), self.side_by_side(self._record_safely, placed), strict=True))
+        recorded = dict(zip(map(id, placed), self.side_by_side(self._record_safely, placed), strict=True))
         # Alarms of later links were placed by a step that died before it recorded: what it decided is recorded now.
-        behind = {number: chain for number, chain in met.items() if chain is not None}
+        behind = {number: chain for number, chain in recorded.items() if chain is not None}
         caught_up = dict(zip(behind, self._carry_on(list(behind.values()), allowance), strict=True)) if behind else {}
         return [caught_up.get(id(step), step.carried) if step.is_placed else step.carried for step in steps]
 
@@ -244,7 +244,7 @@ class Materialiser:
     def _place_alarms(self, steps: Sequence[_Step], allowance: _Allowance) -> None:
         """Place the alarm of each step's link; a step whose alarm may stand behind the scanner stays open.
 
-        That of an awaited run rings with the next fire, which has to be found: no more of those than the allowance has.
+        That of an awaited run comes due with the next fire, which has to be found: no more of those than the allowance has.
         """
         now = self.clock.now()
         alarms: list[tuple[_Step, ScheduleAlarm]] = []
@@ -346,7 +346,7 @@ class Materialiser:
 
     def _ended_at(self, row: LedgerRow | None, link: Link, *, now: datetime) -> datetime | None:
         if row is not None and row.is_settled:
-            self.stops.told_again(row)
+            self.stops.report_again(row)
             return row.updated_at
         if not is_abandoned(row, since=link.at, now=now, skew=self.wheel.skew):
             return None

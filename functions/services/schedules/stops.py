@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.domain.audit import ABANDONED, Ending, told_again
+from functions.domain.audit import ABANDONED, Ending, ending_of
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
@@ -49,7 +49,7 @@ class Stops:
         )
 
     def cancelled(self, job_id: JobId, answer: Cancelled, *, reason: str = "", attempt: int = 0) -> None:
-        """Its tombstone was written, or what stands for one. answer: what that has met. attempt: the last that began."""
+        """Its tombstone was written, or what stands for one. answer: what that found. attempt: the last that began."""
         if not answer.is_repeated:
             self.journal.event(
                 "job_settled", job_id=str(job_id), tenant=job_id.tenant, outcome=State.CANCELLED.value, attempt=attempt
@@ -83,8 +83,8 @@ class Stops:
         self.journal.count("runs_abandoned")
         return now
 
-    def told_again(self, row: LedgerRow) -> None:
-        """Somebody has met the row of a run that was given up: whoever did that may have died before its line was sent."""
-        again = told_again(parse_job_id(row.job_id), row, now=self.clock.now()) if row.job_id else None
+    def report_again(self, row: LedgerRow) -> None:
+        """Somebody found the row of a run that was given up: whoever did that may have died before its line was sent."""
+        again = ending_of(parse_job_id(row.job_id), row, now=self.clock.now()) if row.job_id else None
         if again is not None and again.reason == ABANDONED:
             self.audit.note(again)

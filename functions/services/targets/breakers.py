@@ -165,8 +165,8 @@ class Breakers:
                     known.learn(probe)
                     self._tell("breaker_probed", probe)
                     return Go(known.destination, probe)
-                case Changed(met):
-                    known.learn(met)
+                case Changed(newer):
+                    known.learn(newer)
         return self._park(known)
 
     def _may_be_probed(self, breaker: Breaker) -> bool:
@@ -231,9 +231,9 @@ class Breakers:
                 known.learn(None)
                 self.journal.count("breakers_closed")
                 self._tell("breaker_closed", probe)
-            case Changed(met):
+            case Changed(newer):
                 # The lease of this probe was over: another one is under way, or has answered.
-                known.learn(met)
+                known.learn(newer)
             case None:
                 # This process has seen that the destination works; for the others the lease runs out.
                 if known.breaker is not None and known.breaker.owner == probe.owner:
@@ -246,8 +246,8 @@ class Breakers:
                 known.learn(breaker)
                 self._tell(event, breaker)
                 return True
-            case Changed(met):
-                known.learn(met)
+            case Changed(newer):
+                known.learn(newer)
         return False
 
     def _ask(self, known: _Known, call: Callable[[], Answer]) -> Answer | None:

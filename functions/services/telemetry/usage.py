@@ -125,8 +125,8 @@ class Tally:
                 self._recent.append((count.since, count.used.jobs))
 
     def _keep(self, place: _CountKey, count: _Count) -> None:
-        met = self._counts.get(place)
-        self._counts[place] = count if met is None else met + count
+        before = self._counts.get(place)
+        self._counts[place] = count if before is None else before + count
 
     def _write(self, place: _CountKey, count: _Count) -> None:
         if self.plans.of(place.tenant).is_deleted:
