@@ -96,7 +96,7 @@ def test_a_row_that_another_has_written_since_is_not_closed(breakers: BreakerSto
     assert breakers.get("acme", HOST) == newer
 
 
-def test_a_reset_closes_whatever_stands_there_and_tells_whether_it_did(breakers: BreakerStore):
+def test_a_reset_closes_whatever_stands_there_and_says_whether_it_did(breakers: BreakerStore):
     breakers.put(a_breaker(), seen=None)
 
     assert breakers.reset("acme", HOST)

@@ -56,7 +56,7 @@ def test_no_id_of_a_dead_letter_is_longer_than_its_key(identity: str):
         parse_dead_letter_id(f"d1~acme~mz3q8w00~{identity}")
 
 
-def test_the_hours_that_had_dead_letters_are_told_newest_first(dead_letter_subject: DeadLetterSubject):
+def test_the_hours_that_had_dead_letters_are_reported_newest_first(dead_letter_subject: DeadLetterSubject):
     store = dead_letter_subject.dead_letters
     for dead_at in (NOON, NOON + HOUR / 2, NOON - 3 * HOUR, NOON - 50 * HOUR):
         store.put(replace(a_dead_letter(), dead_at=dead_at))
@@ -224,7 +224,7 @@ def test_an_hour_without_dead_letters_is_empty(dead_letter_subject: DeadLetterSu
 
 
 @pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
-def test_a_record_of_a_newer_version_is_told_as_it_is_and_does_not_hide_the_others(
+def test_a_record_of_a_newer_version_is_reported_as_it_is_and_does_not_hide_the_others(
     dead_letter_subject: DeadLetterSubject,
 ):
     letter = a_dead_letter()

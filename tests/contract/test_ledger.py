@@ -98,7 +98,7 @@ def test_a_claim_of_a_registered_job_keeps_its_fingerprint(ledger: Ledger):
     assert row_of(ledger, timer.job).fingerprint == "f1"
 
 
-def test_a_claim_of_a_running_attempt_is_refused_with_the_row_it_met(ledger: Ledger):
+def test_a_claim_of_a_running_attempt_is_refused_with_the_row_it_found(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="first")
 
@@ -694,7 +694,7 @@ def test_a_cancel_is_not_requested_of_a_row_that_is_gone(ledger: Ledger, seen: S
     assert ledger.get(job.key) is None
 
 
-def test_a_requested_cancel_survives_a_rescue_which_is_told_of_it(ledger: Ledger):
+def test_a_requested_cancel_survives_a_rescue_which_learns_of_it(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="dead")
     request_cancel(ledger, timer.job)
@@ -705,7 +705,7 @@ def test_a_requested_cancel_survives_a_rescue_which_is_told_of_it(ledger: Ledger
     assert row_of(ledger, timer.job).cancel_requested
 
 
-def test_a_claim_is_told_of_the_cancel_that_was_requested_of_a_registered_row(ledger: Ledger):
+def test_a_claim_learns_of_the_cancel_that_was_requested_of_a_registered_row(ledger: Ledger):
     timer = a_timer()
     register(ledger, timer.job, owner="api")
     request_cancel(ledger, timer.job)
@@ -713,7 +713,7 @@ def test_a_claim_is_told_of_the_cancel_that_was_requested_of_a_registered_row(le
     assert claim(ledger, timer, owner="me") == Claimed(fence=1, cancel_requested=True)
 
 
-def test_a_claim_is_told_of_the_cancel_that_was_requested_before_a_release(ledger: Ledger):
+def test_a_claim_learns_of_the_cancel_that_was_requested_before_a_release(ledger: Ledger):
     timer = a_timer()
     claim(ledger, timer, owner="first")
     request_cancel(ledger, timer.job)
@@ -792,7 +792,7 @@ def test_a_skip_whose_answer_was_lost_recognises_itself(ledger: Ledger):
     assert skip(ledger, timer, owner="me") == Applied()
 
 
-def test_a_second_message_of_a_skipped_fire_is_told_that_it_is_settled(ledger: Ledger):
+def test_a_second_message_of_a_skipped_fire_learns_that_it_is_settled(ledger: Ledger):
     timer = a_timer()
     skip(ledger, timer, owner="first", reason="paused")
     met = row_of(ledger, timer.job)
@@ -935,7 +935,7 @@ def test_a_burial_without_a_row_settles_the_job_as_failed_and_keeps_its_dead_let
 
 
 @pytest.mark.parametrize("event", [None, Event.RETRY, Event.RELEASE])
-def test_a_burial_keeps_the_attempt_and_the_fence_of_the_row_that_it_met(
+def test_a_burial_keeps_the_attempt_and_the_fence_of_the_row_that_it_found(
     ledger_subject: LedgerSubject, event: Event | None
 ):
     ledger, timer = ledger_subject.ledger, a_timer(attempt=2)

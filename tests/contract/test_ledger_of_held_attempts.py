@@ -100,7 +100,7 @@ def test_who_names_another_id_of_the_same_key_prolongs_nothing(ledger: Ledger, l
     assert isinstance(extend(ledger, timer, lease_until=lease_until, job_id=job_id), LedgerRow)
 
 
-def test_a_heartbeat_is_told_of_a_requested_cancel(ledger: Ledger):
+def test_a_heartbeat_learns_of_a_requested_cancel(ledger: Ledger):
     timer = a_held_timer(ledger)
     ledger.request_cancel(job_id_of(timer.job), row=row_of(ledger, timer), now=NOON)
 

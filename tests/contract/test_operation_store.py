@@ -112,7 +112,7 @@ def test_a_tenants_operations_are_listed_page_by_page_in_the_order_of_their_ids(
     assert operations.page("initech", after="", limit=9) == ([], False)
 
 
-def test_open_operations_of_all_tenants_are_told_oldest_first(operations: OperationStore):
+def test_open_operations_of_all_tenants_are_reported_oldest_first(operations: OperationStore):
     for tenant, operation_id, age in (("acme", "o1", 2), ("globex", "o9", 3), ("acme", "o0", 0), ("a", "o5", 2)):
         operations.create(an_operation(tenant=tenant, operation_id=operation_id, created_at=NOON - age * HOUR))
 
@@ -181,7 +181,7 @@ def test_a_step_is_kept_and_prolongs_the_lease(operations: OperationStore):
     assert operations.get("acme", "o1") == saved
 
 
-def test_a_step_tells_that_somebody_has_asked_to_stop(operations: OperationStore):
+def test_a_step_says_that_somebody_has_asked_to_stop(operations: OperationStore):
     mine = a_taken(operations)
     operations.stop("acme", "o1")
 
@@ -229,7 +229,7 @@ def test_a_step_that_lands_when_the_operation_was_given_back_is_refused(operatio
 
 
 @pytest.mark.parametrize("state", [OperationState.DONE, OperationState.STOPPED, OperationState.FAILED])
-def test_an_operation_that_has_ended_is_told_so_and_is_no_longer_open(
+def test_an_operation_that_has_ended_is_reported_so_and_is_no_longer_open(
     operations: OperationStore, state: OperationState
 ):
     other = a_created(operations, operation_id="o2")
@@ -275,7 +275,7 @@ def test_whoever_waits_and_whoever_runs_is_asked_to_stop(operations: OperationSt
     assert len(operations.open(limit=10)) == 2
 
 
-def test_that_it_was_asked_to_stop_is_told_to_whoever_takes_it_and_stays(operations: OperationStore):
+def test_that_it_was_asked_to_stop_is_reported_to_whoever_takes_it_and_stays(operations: OperationStore):
     operation = a_created(operations)
     operations.stop("acme", "o1")
 

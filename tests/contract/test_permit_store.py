@@ -86,7 +86,7 @@ def test_a_release_that_comes_late_takes_nothing_from_the_next_holder(permits: P
     assert permits.leases("acme", limit=1) == {0: now + LEASE}
 
 
-def test_permits_above_the_limit_are_not_told(permits: PermitStore):
+def test_permits_above_the_limit_are_not_reported(permits: PermitStore):
     for number in (0, 9, 10, 999):
         permits.take(a_permit(number=number), now=NOON, skew=SKEW)
 

@@ -25,7 +25,7 @@ def test_what_is_added_to_a_minute_adds_up(pulses: PulseStore):
     }
 
 
-def test_minutes_are_told_in_order_and_only_those_that_are_asked_for(pulses: PulseStore):
+def test_minutes_are_reported_in_order_and_only_those_that_are_asked_for(pulses: PulseStore):
     for minute in (2, 0, -1, 1):
         pulses.add(NOON + minute * MINUTE, Pulse(counts={Figure.STARTED: 1}))
 

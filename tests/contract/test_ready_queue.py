@@ -149,7 +149,7 @@ def test_a_message_deferred_for_longer_than_sqs_can_hide_one_is_hidden_for_as_lo
     assert received(subject, Priority.NORMAL) == []
 
 
-def test_depths_tell_what_each_class_holds_and_what_of_it_waits_for_a_worker(subject: QueueSubject):
+def test_depths_say_what_each_class_holds_and_what_of_it_waits_for_a_worker(subject: QueueSubject):
     later = NOON + timedelta(minutes=5)
     subject.queue.send([*(a_timer() for _ in range(3)), a_timer(due_at=later), a_timer(priority=Priority.LOW)])
     none, one = Depth(held=0, waiting=0), Depth(held=1, waiting=1)

@@ -123,7 +123,7 @@ class TestSums:
 
         assert schedules.load("acme") == Load(1, 0)
 
-    def test_a_lost_race_is_told_as_that_also_where_the_limit_is_reached(self, schedules: ScheduleStore):
+    def test_a_lost_race_is_reported_as_that_also_where_the_limit_is_reached(self, schedules: ScheduleStore):
         limits = LoadLimits(schedules=1)
         self.put(schedules, limits=limits)
 
@@ -509,7 +509,7 @@ class TestAdvances:
         assert state.skips == {SkipReason.MISSED: 4, SkipReason.MERGED: 1}
         assert (state.misfire_count, state.last_skip) == (5, (SkipReason.MISSED, NOON))
 
-    def test_an_advance_to_the_end_leaves_nothing_to_ring_for(self, schedules: ScheduleStore):
+    def test_an_advance_to_the_end_leaves_nothing_to_come_due_for(self, schedules: ScheduleStore):
         _, state = created(
             schedules, link=a_link(nominal_at=NOON - SECOND, previous_at=NOON - HOUR, merged_count=1), alarm_at=NOON
         )
@@ -541,7 +541,7 @@ class TestAdvances:
         ],
         ids=["ahead", "behind", "awaiting", "at its end", "in a later version", "paused", "stopped", "deleted"],
     )
-    def test_an_advance_from_a_link_where_its_version_does_not_stand_is_refused_with_the_state_that_it_met(
+    def test_an_advance_from_a_link_where_its_version_does_not_stand_is_refused_with_the_state_that_it_found(
         self, schedules: ScheduleStore, state: ScheduleState
     ):
         assert schedules.change(a_stored_schedule(version=state.version, status=state.status), state, seen=None)

@@ -311,7 +311,7 @@ def test_a_lease_whose_answer_was_lost_does_not_take_itself_for_dead(shards: Sha
     assert (again.epoch, again.has_died) == (2, False)
 
 
-def test_what_a_sweep_carries_on_is_told_with_its_place(shards: ShardStore):
+def test_what_a_sweep_carries_on_is_reported_with_its_place(shards: ShardStore):
     at = SweepPosition(60, "acme#a")
     reviving = at._replace(reviving='acme#"é', since=70)
     assert shards.advance_sweep(before=None, to=at)
@@ -363,7 +363,7 @@ def test_there_are_no_conditions_until_some_are_published(shards: ShardStore):
     assert shards.conditions() is None
 
 
-def test_the_conditions_that_were_published_last_are_told(shards: ShardStore):
+def test_the_conditions_that_were_published_last_are_reported(shards: ShardStore):
     conditions = Conditions(
         published_at=NOON,
         budgets={Priority.CRITICAL: 0, Priority.NORMAL: 12},

@@ -47,7 +47,7 @@ def test_a_change_whose_answer_was_lost_recognises_itself(tenants: TenantStore):
     assert [tenants.change("acme", changed, seen=1) for _ in range(2)] == [True, True]
 
 
-def test_tenants_are_told_page_by_page_in_the_order_of_their_names(tenants: TenantStore):
+def test_tenants_are_reported_page_by_page_in_the_order_of_their_names(tenants: TenantStore):
     names = ["-", "Zeta", "a", "b.c", "z" * 64]
     for name in reversed(names):
         tenants.change(name, ROW, seen=0)

@@ -304,7 +304,7 @@ def test_a_late_put_of_an_old_version_overwrites_nothing_of_a_newer_one(timers: 
     assert [row.alarm for row in timers.read(BUCKET, SHARD, limit=10).rows] == [old, new]
 
 
-def test_an_alarm_lies_in_the_bucket_in_which_it_rings_whenever_its_fire_is(timers: TimerStore):
+def test_an_alarm_lies_in_the_bucket_in_which_it_comes_due_whenever_its_fire_is(timers: TimerStore):
     alarm = a_row_alarm(link=a_link(NOON - timedelta(hours=1)))
     timers.put_alarms([alarm])
 
@@ -388,7 +388,7 @@ def test_a_day_stays_a_tenants_when_its_rows_are_gone(timers: TimerStore):
     assert timers.days("acme") == [OwnedDay.of(timer)]
 
 
-def test_more_days_than_a_batch_holds_are_all_told_in_order(timers: TimerStore):
+def test_more_days_than_a_batch_holds_are_all_reported_in_order(timers: TimerStore):
     written = [a_row(due_at=NOON + timedelta(days=number)) for number in range(58)]
 
     assert timers.put(written) == []
@@ -448,7 +448,7 @@ def test_a_tenants_rows_of_a_class_are_read_and_no_others(timers: TimerStore):
     assert ([row.timer for row in page.rows], page.is_last) == (mine, True)
 
 
-def test_a_tenants_rows_tell_when_they_were_written(timer_subject: TimerSubject):
+def test_a_tenants_rows_say_when_they_were_written(timer_subject: TimerSubject):
     first, second = a_row(), a_row(due_at=NOON + SECOND)
     timer_subject.timers.put([second])
     timer_subject.clock.tick(timedelta(milliseconds=1_500))

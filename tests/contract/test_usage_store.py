@@ -17,7 +17,7 @@ def test_counts_of_a_day_are_added_up(usage: UsageStore):
     assert usage.days("acme", Days(first=DAY, last=DAY)) == {DAY: ALL + Usage(failed=10)}
 
 
-def test_days_are_told_in_order_and_only_those_that_are_asked_for(usage: UsageStore):
+def test_days_are_reported_in_order_and_only_those_that_are_asked_for(usage: UsageStore):
     for offset in (2, 0, -1, 1):
         usage.add("acme", DAY + timedelta(days=offset), Usage(units=1))
 

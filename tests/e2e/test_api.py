@@ -38,7 +38,7 @@ def test_an_id_that_is_none_is_a_problem(http: httpx.Client) -> None:
     assert answer.json()["code"] == "not_a_job_id"
 
 
-def test_a_refused_job_is_told_every_problem_at_once(http: httpx.Client) -> None:
+def test_a_refused_job_lists_every_problem_at_once(http: httpx.Client) -> None:
     body = {"tenant": "a#b", "target": "ftp://x", "run_at": "2030-01-01T00:00:00", "colour": "red"}
 
     answer = http.post("/v1/jobs", json=body, auth=SIGNED)

@@ -53,7 +53,7 @@ def told(deployment: Deployment) -> dict[str, set[str]]:
     return ends
 
 
-def test_the_trail_tells_of_every_job_that_has_ended_and_of_no_other(
+def test_the_trail_reports_every_job_that_has_ended_and_of_no_other(
     deployment: Deployment, client: Client, sink: Sink, update: Update
 ) -> None:
     # The release before kept no trail, and its functions were at work until the end of the update.

@@ -84,7 +84,7 @@ def jobs(client: Client, sink: Sink) -> Jobs:
     )
 
 
-def test_a_dry_run_counts_the_jobs_that_are_meant_and_changes_nothing(client: Client, jobs: Jobs) -> None:
+def test_a_dry_run_counts_the_jobs_that_are_selected_and_changes_nothing(client: Client, jobs: Jobs) -> None:
     done = ended(client, client.operations.cancel(jobs.tagged("counted"), dry_run=True))
 
     assert (done.state, done.matched, done.done, done.share) == ("done", 3, 0, 1.0)
@@ -92,7 +92,7 @@ def test_a_dry_run_counts_the_jobs_that_are_meant_and_changes_nothing(client: Cl
     assert states(client, jobs.counted) == {"scheduled"}
 
 
-def test_a_cancel_ends_the_jobs_that_are_meant_and_no_others(
+def test_a_cancel_ends_the_jobs_that_are_selected_and_no_others(
     deployment: Deployment, client: Client, jobs: Jobs
 ) -> None:
     done = ended(client, client.operations.cancel(jobs.tagged("cancelled")))
@@ -125,7 +125,7 @@ def test_jobs_that_are_to_run_now_run_once_long_before_their_time(client: Client
         assert done.created_at <= arrival.at < job.due_at
 
 
-def test_an_export_s_file_holds_the_jobs_that_are_meant_with_their_payloads(
+def test_an_export_s_file_holds_the_jobs_that_are_selected_with_their_payloads(
     client: Client, jobs: Jobs, tmp_path: Path
 ) -> None:
     file = tmp_path / "jobs.jsonl"

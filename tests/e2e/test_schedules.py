@@ -105,7 +105,7 @@ def test_what_its_payload_refers_to_is_filled_in(each_minute: EachMinute) -> Non
         }
 
 
-def test_a_dry_run_and_a_preview_tell_the_fires_that_then_happen(each_minute: EachMinute) -> None:
+def test_a_dry_run_and_a_preview_say_the_fires_that_then_happen(each_minute: EachMinute) -> None:
     fired = [arrival.scheduled_at for arrival in each_minute.target.arrivals][:3]
 
     assert each_minute.compared.before == ()
@@ -122,7 +122,7 @@ def test_an_edited_schedule_fires_in_its_new_rhythm_and_not_once_more_in_the_old
     assert each_minute.edited.answer.version > each_minute.created.answer.version
 
 
-def test_a_dry_run_of_the_edit_tells_the_fires_before_and_after_it(each_minute: EachMinute) -> None:
+def test_a_dry_run_of_the_edit_says_the_fires_before_and_after_it(each_minute: EachMinute) -> None:
     since = each_minute.edited.acked_at
 
     assert (
@@ -152,7 +152,7 @@ def test_a_resumed_schedule_goes_on_from_then_and_makes_nothing_up(each_minute: 
     assert (resumed.answer.status, resumed.answer.note) == ("active", "it has moved")
 
 
-def test_a_schedule_tells_what_it_has_done(each_minute: EachMinute) -> None:
+def test_a_schedule_says_what_it_has_done(each_minute: EachMinute) -> None:
     found, arrivals = each_minute.found_last, each_minute.target.arrivals
 
     assert [run.fire_at for run in reversed(found.runs)] == [arrival.scheduled_at for arrival in arrivals]
@@ -186,7 +186,7 @@ def test_forbid_skips_the_fires_that_meet_a_run_that_goes_on(overlapping: Overla
     assert not skipped & {arrival.scheduled_at for arrival in overlapping.target.arrivals}
 
 
-def test_a_schedule_tells_what_it_has_skipped_and_why(overlapping: Overlapping) -> None:
+def test_a_schedule_says_what_it_has_skipped_and_why(overlapping: Overlapping) -> None:
     found = overlapping.found
     skipped = [run for run in found.runs if run.state == "skipped"]
 

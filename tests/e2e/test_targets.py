@@ -174,7 +174,7 @@ def test_a_job_for_a_state_machine_starts_one_execution(client: Client, resource
     assert json.loads(states.describe_execution(executionArn=execution["executionArn"])["input"]) == {"n": 1}
 
 
-def test_a_job_for_a_function_is_told_what_it_said(client: Client, resources: Resources) -> None:
+def test_a_job_for_a_function_learns_what_it_said(client: Client, resources: Resources) -> None:
     arn = resources.function("billing")
 
     job = run(client, arn)

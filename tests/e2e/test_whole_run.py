@@ -79,7 +79,7 @@ def test_a_function_is_allowed_no_more_than_its_role_says(deployment: Deployment
 
 
 @pytest.mark.parametrize("event", UNEXPECTED_EVENTS)
-def test_no_function_met_what_only_a_fault_brings_about(
+def test_no_function_found_what_only_a_fault_brings_about(
     deployment: Deployment, disturbed: list[Sent], ticking: Ticking, event: str
 ) -> None:
     found = [found for name in FUNCTIONS for found in deployment.events(name, event) if not ticking.concerns(found)]

@@ -518,7 +518,7 @@ def test_a_few_late_jobs_wake_nobody(watched: Watched) -> None:
     assert not watched.in_alarm() & {"BurnFast", "BurnFastLong", "JobsAreLate"}
 
 
-def test_what_is_over_is_told_to_be(watched: Watched) -> None:
+def test_what_is_over_is_reported_to_be(watched: Watched) -> None:
     a_job_fails_for_good(watched)
     assert "JobsFail" in watched.in_alarm()
     for _ in range(4):

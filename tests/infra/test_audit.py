@@ -115,7 +115,7 @@ def test_the_queries_are_saved_where_the_table_is(dev: Templates) -> None:
     assert only("AWS::Glue::Table", dev)["TableInput"]["Name"] == TABLE
 
 
-def test_whoever_settles_tells_when_a_line_is_lost(templates: Templates) -> None:
+def test_whoever_settles_says_when_a_line_is_lost(templates: Templates) -> None:
     alarms = [alarm["Properties"] for alarm in templates.of_type("AWS::CloudWatch::Alarm").values()]
     lost = [alarm for alarm in alarms if alarm.get("MetricName") == "audit_lines_lost"]
 

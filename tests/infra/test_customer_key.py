@@ -268,7 +268,7 @@ def test_the_page_shows_the_policy_that_a_given_key_needs(own: Templates) -> Non
     assert [as_written(logs)] == shown
 
 
-def test_the_page_tells_what_a_key_costs(own: Templates) -> None:
+def test_the_page_says_what_a_key_costs(own: Templates) -> None:
     prices = read_prices()
     for environments in (8, 100):
         requests = sum(

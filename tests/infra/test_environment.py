@@ -43,20 +43,18 @@ def environment_of(function: str, templates: Templates) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("function", MODELS)
-def test_a_function_is_told_all_that_its_settings_ask_for(
-    function: str, any_stage: Stage, templates: Templates
-) -> None:
+def test_a_function_gets_all_that_its_settings_ask_for(function: str, any_stage: Stage, templates: Templates) -> None:
     model = MODELS[function].model_validate(environment_of(function, templates))
     assert model.wheel() == any_stage.wheel
 
 
 @pytest.mark.parametrize("function", MODELS)
-def test_a_function_is_told_nothing_that_its_settings_do_not_ask_for(function: str, templates: Templates) -> None:
+def test_a_function_gets_nothing_that_its_settings_do_not_ask_for(function: str, templates: Templates) -> None:
     told = set(environment_of(function, templates)) - FOR_POWERTOOLS
     assert told == set(MODELS[function].model_fields)
 
 
-def test_the_ready_queues_are_told_in_the_order_of_the_classes(templates: Templates) -> None:
+def test_the_ready_queues_are_reported_in_the_order_of_the_classes(templates: Templates) -> None:
     for function in MODELS:
         urls = json.loads(environment_of(function, templates)["READY_QUEUE_URLS"])
         assert [url.removeprefix("Ready")[:-8] for url in urls] == ["Critical", "High", "Normal", "Low"]

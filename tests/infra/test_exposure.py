@@ -134,7 +134,7 @@ def test_every_secret_is_generated_by_secrets_manager_and_stands_in_no_template(
     assert "{{resolve:" not in json.dumps([all_of_it.storage, all_of_it.scheduler])
 
 
-def test_functions_are_told_where_a_secret_is_and_never_what_it_is(all_of_it: Templates) -> None:
+def test_functions_are_reported_where_a_secret_is_and_never_what_it_is(all_of_it: Templates) -> None:
     for function in all_of_it.functions().values():
         for name, value in function["Properties"]["Environment"]["Variables"].items():
             if any(word in name for word in ("SECRET", "TOKEN", "PASSWORD", "PRIVATE", "API_KEY")):
@@ -150,7 +150,7 @@ def test_powertools_writes_no_event_answer_or_exception_of_its_own_accord(all_of
         assert told["LOG_LEVEL"] == "INFO"
 
 
-def test_an_access_log_tells_who_asked_for_which_route_and_nothing_of_what_was_sent(all_of_it: Templates) -> None:
+def test_an_access_log_says_who_asked_for_which_route_and_nothing_of_what_was_sent(all_of_it: Templates) -> None:
     for stage in all_of_it.of_type("AWS::ApiGatewayV2::Stage").values():
         told = json.loads(stage["Properties"]["AccessLogSettings"]["Format"]).values()
         assert told

@@ -45,7 +45,7 @@ def metric_of(alarm: dict[str, Any]) -> tuple[str, str, int, float]:
     return alarm["MetricName"], alarm["Statistic"], alarm["Period"], alarm["Threshold"]
 
 
-def test_every_alarm_tells_somebody_or_is_part_of_one_that_does(dev: Templates) -> None:
+def test_every_alarm_says_somebody_or_is_part_of_one_that_does(dev: Templates) -> None:
     composites = {name: each["Properties"] for name, each in dev.of_type(COMPOSITE).items()}
     parts = {part for each in composites.values() for part in parts_of(each)}
     for name, alarm in (dev.of_type(COMPOSITE) | single(dev)).items():
@@ -81,7 +81,7 @@ def test_what_can_wait_makes_a_ticket(dev: Templates) -> None:
     assert [told(named(dev, name)) for name in names] == [["TopicsTickets"]] * len(names)
 
 
-def test_whoever_was_told_of_an_alarm_is_told_when_it_is_over(dev: Templates) -> None:
+def test_whoever_was_reported_an_alarm_learns_when_it_is_over(dev: Templates) -> None:
     for alarm in (dev.of_type(COMPOSITE) | single(dev)).values():
         assert alarm["Properties"].get("OKActions") == alarm["Properties"].get("AlarmActions")
 
@@ -142,7 +142,7 @@ def shares_of(alarm: dict[str, Any]) -> list[tuple[str, str, int]]:
     return sorted((stat["Metric"]["MetricName"], stat["Stat"], stat["Period"]) for stat in stats)
 
 
-def test_a_stage_that_promises_less_is_told_later(templates_of: Callable[[Stage], Templates]) -> None:
+def test_a_stage_that_promises_less_is_reported_later(templates_of: Callable[[Stage], Templates]) -> None:
     lenient = dataclasses.replace(
         Stage.named("dev"), objective=Objective(lag=timedelta(seconds=5), share=0.99), alarm_email="duty@example.com"
     )

@@ -65,7 +65,7 @@ def seconds(duration: timedelta) -> str:
 
 
 @pytest.mark.parametrize("column", range(len(STAGES)), ids=[stage.name for stage in STAGES])
-def test_the_page_tells_the_numbers_of_a_stage(column: int) -> None:
+def test_the_page_says_the_numbers_of_a_stage(column: int) -> None:
     assert {name: cells[column] for name, cells in NUMBERS.items()} == told_of(STAGES[column])
 
 
@@ -85,7 +85,7 @@ def test_a_stage_fits_into_the_quotas_of_an_account(name: str, column: int) -> N
     assert number(QUOTAS["EventBridge, rules a bus"][column]) == of_scanners + of_others
 
 
-def test_the_page_tells_what_is_left_for_the_api() -> None:
+def test_the_page_says_what_is_left_for_the_api() -> None:
     prod = Stage.named("prod")
     left = LAMBDA_CONCURRENCY - sum(limit or 0 for limit in prod.max_concurrency) - prod.wheel.scan_shards
 

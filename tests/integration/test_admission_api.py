@@ -50,7 +50,7 @@ def test_a_submission_parses_its_body_once_and_is_judged_by_one_revision_of_the_
     assert len(revisions) == 1
 
 
-def test_a_tenant_that_is_too_fast_is_told_when_to_come_again(stage: Stage):
+def test_a_tenant_that_is_too_fast_learns_when_to_come_again(stage: Stage):
     limit(stage, submission_rate=0.1, submission_burst=2)
 
     batch = stage.call("POST", "/v1/jobs:batch", {"jobs": [JOB, JOB, JOB, {**JOB, "tenant": "umbrella"}]})[1]
@@ -133,7 +133,7 @@ def test_all_that_makes_work_takes_from_the_same_rate(stage: Stage):
         assert stage.call("POST", "/v1/jobs", JOB)[1]["code"] == "rate_exceeded"
 
 
-def test_a_caller_who_reads_too_fast_is_told_when_to_come_again(stage: Stage):
+def test_a_caller_who_reads_too_fast_learns_when_to_come_again(stage: Stage):
     limit(stage, read_rate=1)
     asked = {"tenant": "acme", "limit": 10}
 
@@ -147,7 +147,7 @@ def test_a_caller_who_reads_too_fast_is_told_when_to_come_again(stage: Stage):
     assert stage.call("GET", "/v1/schedules", query=asked)[0] == 200
 
 
-def test_what_all_schedules_of_a_tenant_come_to_is_limited_and_told(stage: Stage):
+def test_what_all_schedules_of_a_tenant_come_to_is_limited_and_reported(stage: Stage):
     limit(stage, max_schedules=3, max_fires_per_minute=61)
     acme = {"tenant": "acme"}
 

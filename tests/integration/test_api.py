@@ -347,7 +347,7 @@ def test_an_answer_that_lambda_would_not_hand_on_says_what_to_do(stage: Stage, m
     assert "`limit`" in problem["detail"]
 
 
-def test_of_thousands_of_unknown_fields_some_are_told(stage: Stage):
+def test_of_thousands_of_unknown_fields_some_are_reported(stage: Stage):
     status, problem = stage.call("POST", "/v1/jobs", {f"{'f' * 1_000}{number}": 1 for number in range(3_000)})
 
     assert status == 422

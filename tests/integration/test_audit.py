@@ -67,7 +67,7 @@ def test_what_reads_leaves_no_line(stage: Stage):
     assert requests_to_firehose(stage) == 0
 
 
-def test_a_worker_that_dies_before_its_lines_are_sent_is_followed_by_one_that_tells_them(
+def test_a_worker_that_dies_before_its_lines_are_sent_is_followed_by_one_that_says_them(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
     job_id = stage.submit()["id"]
@@ -118,7 +118,7 @@ def test_a_deed_is_not_acknowledged_before_its_line_is_sent_or_logged(stage: Sta
     assert (line["action"], line["caller"], json.loads(line["after"])["note"]) == ("tenant.pause", ANN, "why")
 
 
-def test_every_deed_is_told_with_who_what_before_and_after(stage: Stage):
+def test_every_deed_is_reported_with_who_what_before_and_after(stage: Stage):
     every_deed(stage)
 
     told = deeds(stage)

@@ -64,7 +64,7 @@ def test_a_purged_dead_letter_is_gone_with_its_payload(stage: Stage):
     assert call(stage, "GET", f"/{letter.letter_id}")[1]["code"] == "letter_not_found"
 
 
-def test_a_dead_letter_whose_payload_is_gone_is_told_so_and_not_replayed(stage: Stage):
+def test_a_dead_letter_whose_payload_is_gone_is_reported_so_and_not_replayed(stage: Stage):
     letter = put(stage, large=True)
     stage.s3.delete_object(Bucket=BUCKET, Key="jobs/acme/large")
 
@@ -75,7 +75,7 @@ def test_a_dead_letter_whose_payload_is_gone_is_told_so_and_not_replayed(stage: 
     assert (len(stage.letters()), stage.rows("ledger")) == (1, [])
 
 
-def test_what_tickwheel_did_not_write_is_told_as_it_was_received(stage: Stage):
+def test_what_tickwheel_did_not_write_is_reported_as_it_was_received(stage: Stage):
     foreign = DeadLetter(
         tenant=NO_TENANT,
         identity="c5f0",
@@ -97,7 +97,7 @@ def test_what_tickwheel_did_not_write_is_told_as_it_was_received(stage: Stage):
     assert (status, problem["code"]) == (409, "not_replayable")
 
 
-def test_values_of_headers_are_told_to_nobody(stage: Stage):
+def test_values_of_headers_are_reported_to_nobody(stage: Stage):
     letter = put(stage, options=TargetOptions(headers=(("Authorization", "Bearer s3cret"),)))
 
     _, inspected = call(stage, "GET", f"/{letter.letter_id}")
@@ -106,7 +106,7 @@ def test_values_of_headers_are_told_to_nobody(stage: Stage):
     assert "s3cret" not in json.dumps(inspected)
 
 
-def test_a_list_is_told_page_by_page_and_filtered(stage: Stage):
+def test_a_list_is_reported_page_by_page_and_filtered(stage: Stage):
     for number in range(5):
         put(stage, minutes_ago=number * 50, error_class="timeout" if number % 2 else "http_500")
 

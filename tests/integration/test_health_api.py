@@ -76,7 +76,7 @@ def test_a_stage_that_was_never_swept_does_not_know_its_queues(stage: Stage):
     assert {each["is_shed"] for each in told["classes"]} == {None}
 
 
-def test_what_a_paused_tenant_holds_is_told_and_makes_nothing_behind(running: Stage):
+def test_what_a_paused_tenant_holds_is_reported_and_makes_nothing_behind(running: Stage):
     running.call("POST", "/v1/tenants/acme:pause", {"note": "why"})
     running.submit(delay=200)
     running.forget_modules()
@@ -106,7 +106,7 @@ def test_a_pause_of_all_shows_with_its_note(running: Stage):
     assert told["pause"]["since"] in told["reasons"][0]
 
 
-def test_open_breakers_of_all_tenants_are_told(running: Stage):
+def test_open_breakers_of_all_tenants_are_reported(running: Stage):
     store = DynamoDBBreakerStore(Table(running.dynamodb, TENANTS.name))
     for tenant in ("globex", "acme"):
         breaker = a_breaker(tenant=tenant, opened_at=running.now(), error_class="timeout")
@@ -125,7 +125,7 @@ def test_open_breakers_of_all_tenants_are_told(running: Stage):
     assert health(running)["breakers"]["count"] == 1
 
 
-def test_what_goes_on_is_told_by_the_minute(running: Stage):
+def test_what_goes_on_is_reported_by_the_minute(running: Stage):
     for _ in range(3):
         running.submit(priority="high")
     running.work("high")
@@ -159,7 +159,7 @@ def test_who_fails_stands_out(running: Stage):
     assert told["tenants"]["failures"] == [{"tenant": "umbrella", "count": 1}]
 
 
-def test_what_was_promoted_is_told(running: Stage):
+def test_what_was_promoted_is_reported(running: Stage):
     running.submit(delay=200)
     running.travel(timedelta(minutes=2))
     running.scan()

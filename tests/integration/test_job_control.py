@@ -32,7 +32,7 @@ class TestHeldJobs:
         assert stage.get(job_id)["result"] == {"sum": 3}
         assert tell(stage, job_id, "complete", fence=1)[0] == 200
 
-    def test_a_heartbeat_tells_of_a_requested_cancel_and_its_failure_is_the_end(self, stage: Stage):
+    def test_a_heartbeat_reports_a_requested_cancel_and_its_failure_is_the_end(self, stage: Stage):
         job_id = a_held(stage)
         assert stage.call("DELETE", f"/v1/jobs/{job_id}")[0] == 202
 
@@ -62,7 +62,7 @@ class TestHeldJobs:
         status, problem = tell(stage, job_id, "fail", fence=1, error="x")
         assert (status, problem["code"], problem["state"]) == (409, "already_settled", "succeeded")
 
-    def test_a_failure_that_comes_before_the_worker_s_note_is_to_be_told_again_soon(self, stage: Stage):
+    def test_a_failure_that_comes_before_the_worker_s_note_is_to_be_reported_again_soon(self, stage: Stage):
         job_id = a_held(stage)
         key = {"k": {"S": stage.rows("ledger")[0]["k"]["S"]}}
         stage.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE j")
@@ -96,7 +96,7 @@ class TestHeldJobs:
         assert (status, problem["code"]) == (422, "invalid_input")
         assert [error["field"] for error in problem["errors"]] == [field]
 
-    def test_a_job_that_keeps_no_row_to_be_told_of_is_refused(self, stage: Stage):
+    def test_a_job_that_keeps_no_row_to_report_is_refused(self, stage: Stage):
         job_id = stage.submit(delivery="at_least_once")["id"]
 
         status, problem = tell(stage, job_id, "complete", fence=1)
@@ -235,7 +235,7 @@ class TestExplanations:
         assert told["remedy"]
         assert told["would_change_it"] == told["remedy"]
 
-    def test_a_held_job_and_its_end_are_told(self, stage: Stage):
+    def test_a_held_job_and_its_end_are_reported(self, stage: Stage):
         job_id = a_held(stage)
         assert explain(stage, job_id)["reason"] == "held"
 

@@ -71,7 +71,7 @@ def test_a_fire_of_a_schedule_is_called_as_its_job_asks_to_be(stage: Stage, sink
     assert told(stage)["last_outcome"] == "succeeded"
 
 
-def test_what_is_told_of_a_schedule_is_the_same_when_it_is_put_again(stage: Stage, sink: HttpSink):
+def test_what_learns_of_a_schedule_is_the_same_when_it_is_put_again(stage: Stage, sink: HttpSink):
     put(stage, sink, tags=["eu", "billing"], retry={"max_age": 3_600})
     found = told(stage)
     assert found["job"]["http"] == HTTP

@@ -1,6 +1,6 @@
 """Canaries in everything that may be secret, through every handler and every kind of failure: none may reach a log.
 
-What may be told to the owner of a job, by the API alone, is in `test_what_is_told_to_the_owner_is_in_no_log`.
+What may be told to the owner of a job, by the API alone, is in `test_what_is_reported_to_the_owner_is_in_no_log`.
 """
 
 import json
@@ -258,7 +258,7 @@ def test_of_a_store_whose_errors_repeat_what_it_was_sent(
     assert any("ClientError" in line for line in lines)
 
 
-def test_what_is_told_to_the_owner_is_in_no_log(stage: Stage, sink: HttpSink) -> None:
+def test_what_is_reported_to_the_owner_is_in_no_log(stage: Stage, sink: HttpSink) -> None:
     sink.respond = saying(f"{MARK}-answer".encode(), 404)
     target = f"{sink.url}/{MARK}-path?token={MARK}-query"
     failed = stage.submit(**a_job(target))["id"]

@@ -14,7 +14,7 @@ from tests.integration.stage import Stage
 HOUR = 3_600
 
 
-def test_a_turn_tells_what_it_did_and_the_next_has_nothing_to_do(stage: Stage):
+def test_a_turn_says_what_it_did_and_the_next_has_nothing_to_do(stage: Stage):
     stage.submit(delay=HOUR, tags=["eu"])
     accept_cancel(stage)
 

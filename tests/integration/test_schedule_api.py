@@ -51,7 +51,7 @@ def test_a_patch_is_a_new_version_and_keeps_the_rest(stage: Stage):
     assert "every" not in patched
 
 
-def test_a_dry_run_tells_the_difference_and_writes_nothing(stage: Stage):
+def test_a_dry_run_says_the_difference_and_writes_nothing(stage: Stage):
     definition = hourly(stage)
     _, created = put(stage, **definition)
     rows = stage.rows("schedules"), stage.rows("schedule_state"), stage.rows("timers")
@@ -67,7 +67,7 @@ def test_a_dry_run_tells_the_difference_and_writes_nothing(stage: Stage):
     assert call(stage, "GET", "/nightly")[1] == created
 
 
-def test_a_list_is_told_page_by_page(stage: Stage):
+def test_a_list_is_reported_page_by_page(stage: Stage):
     for number in range(5):
         put(stage, f"s{number}", **hourly(stage))
 
@@ -109,7 +109,7 @@ def test_a_paused_schedule_stays_paused_when_it_is_changed(stage: Stage):
     assert (patched["status"], patched["note"]) == ("paused", "why")
 
 
-def test_a_fire_runs_and_is_told_with_its_outcome(stage: Stage):
+def test_a_fire_runs_and_is_reported_with_its_outcome(stage: Stage):
     put(stage, **hourly(stage, job={**JOB, "payload": {"fire": "{{tickwheel.index}}"}}))
     stage.travel(timedelta(hours=1))
     stage.scan()
@@ -136,7 +136,7 @@ def test_a_trigger_runs_now_and_once_for_each_key(stage: Stage):
     assert len(stage.rows("ledger")) == 1
 
 
-def test_a_backfill_is_told_beforehand_and_then_run(stage: Stage):
+def test_a_backfill_is_reported_beforehand_and_then_run(stage: Stage):
     put(stage, **hourly(stage))
     end = stage.now() - timedelta(hours=1)
     body = {"start": format_instant(end - timedelta(hours=3)), "end": format_instant(end), "per_minute": 6_000}
@@ -151,7 +151,7 @@ def test_a_backfill_is_told_beforehand_and_then_run(stage: Stage):
     assert [stage.get(job_id)["state"] for job_id in started["jobs"]] == ["succeeded"] * 3
 
 
-def test_a_preview_tells_the_next_fires(stage: Stage):
+def test_a_preview_says_the_next_fires(stage: Stage):
     put(stage, cron="30 2 * * *", timezone="Europe/Berlin", job=JOB)
 
     status, told = call(stage, "GET", "/nightly:preview", query={"count": "2", "after": "2027-10-30T12:00:00+02:00"})

@@ -28,7 +28,7 @@ def turn(stage: Stage, verb: str, path: str = "/v1/tenants/acme:") -> None:
     stage.travel(KNOWN_FOR)
 
 
-def test_a_tenant_is_put_told_listed_and_patched(stage: Stage):
+def test_a_tenant_is_put_reported_listed_and_patched(stage: Stage):
     body = {"plan": "small", "limits": {"max_concurrency": 10}, "principals": [ROLE], "note": "ü"}
 
     status, put = stage.call("PUT", "/v1/tenants/acme", body)

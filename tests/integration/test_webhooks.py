@@ -58,7 +58,7 @@ def test_every_attempt_of_a_job_has_the_same_id(stage: Stage, sink: HttpSink):
     assert "." not in ids[0]
 
 
-def test_keys_are_told_to_whom_they_are_not_kept_from_and_to_no_log(
+def test_keys_are_reported_to_whom_they_are_not_kept_from_and_to_no_log(
     stage: Stage, sink: HttpSink, capfd: pytest.CaptureFixture[str]
 ):
     status, answer = stage.call("GET", "/v1/tenants/acme/webhook-keys")
@@ -97,7 +97,7 @@ def test_a_handler_needs_no_keys(stage: Stage):
     assert stage.get(job_id)["state"] == "succeeded"
 
 
-def test_what_a_target_says_is_told_with_its_job(stage: Stage, sink: HttpSink):
+def test_what_a_target_says_is_reported_with_its_job(stage: Stage, sink: HttpSink):
     sink.respond = saying(b'{"invoice": 7}', 201)
     short = stage.submit(target=sink.url)["id"]
     stage.work()

@@ -14,7 +14,7 @@ from tests.http_sink import HttpSink, answering
 from tests.integration.stage import BUCKET, Stage
 
 
-def test_a_near_job_runs_its_handler_and_tells_its_result(stage: Stage):
+def test_a_near_job_runs_its_handler_and_says_its_result(stage: Stage):
     job_id = stage.submit(payload={"n": 1})["id"]
 
     assert stage.work() == {"batchItemFailures": []}
@@ -260,7 +260,7 @@ def test_every_invocation_logs_events_and_metrics_that_can_be_read(
     assert {"jobs_submitted", "attempts", "succeeded", "lag_ms", "promoted", "oldest_bucket_age_s"} <= metrics
 
 
-def test_the_lag_is_told_apart_by_the_ring_that_a_job_came_by(
+def test_the_lag_is_distinguished_by_the_ring_that_a_job_came_by(
     stage: Stage, sink: HttpSink, capsys: pytest.CaptureFixture[str]
 ):
     stage.submit(target=sink.url)
@@ -290,7 +290,7 @@ def claim_and_die(stage: Stage, message: Any) -> None:
 @pytest.mark.parametrize(
     ("to", "remedy"), [("2200-01-01T00:00:00Z", "use an instant from"), ("10 o'clock", "must be an RFC 3339 instant")]
 )
-def test_a_rewind_that_is_refused_tells_its_operator_why(stage: Stage, to: str, remedy: str):
+def test_a_rewind_that_is_refused_says_its_operator_why(stage: Stage, to: str, remedy: str):
     answer = stage.module("scanner").handler({"rewind_to": to}, Context())
 
     assert list(answer) == ["refused"]

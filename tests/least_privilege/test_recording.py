@@ -76,7 +76,7 @@ def test_an_operation_that_is_not_in_the_table_is_refused() -> None:
         ("somewhere", "dynamodb:GetItem", "?somewhere"),
     ],
 )
-def test_a_resource_is_told_by_the_variable_that_names_it(resource: str, action: str, expected: str) -> None:
+def test_a_resource_is_reported_by_the_variable_that_names_it(resource: str, action: str, expected: str) -> None:
     assert named(resource, action=action, environment=ENVIRONMENT) == expected
 
 
@@ -131,7 +131,7 @@ def test_two_functions_side_by_side_are_refused(recorder: Recorder) -> None:
         pass
 
 
-def test_a_new_call_is_told_of_any_run_and_one_no_more_made_of_a_whole_one() -> None:
+def test_a_new_call_learns_of_any_run_and_one_no_more_made_of_a_whole_one() -> None:
     old, new = Call("api", "s3:GetObject", "A"), Call("api", "s3:PutObject", "A")
     found = {"kept": frozenset({old}), "heard": frozenset({new})}
     assert complaints(**found, is_whole=False) == [f"new: {new}"]

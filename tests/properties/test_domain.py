@@ -297,7 +297,7 @@ class TestDelays:
 
 class TestKeys:
     @given(st.sampled_from(Priority), tenants, whole_ms, identities)
-    def test_a_key_tells_whose_it_is_and_lies_within_its_class(
+    def test_a_key_says_whose_it_is_and_lies_within_its_class(
         self, priority: Priority, tenant: str, due_at: datetime, identity: str
     ):
         key = key_of(priority, tenant, due_at, identity)
@@ -534,7 +534,7 @@ class TestInstants:
             assert parse_instant(text).tzinfo is UTC
 
     @given(whole_ms)
-    def test_an_instant_of_whole_milliseconds_is_read_back_as_it_was_told(self, instant: datetime):
+    def test_an_instant_of_whole_milliseconds_is_read_back_as_it_was_given(self, instant: datetime):
         assert parse_instant(format_instant(instant)) == instant
 
     @given(st.datetimes(timezones=st.just(UTC)))

@@ -352,7 +352,7 @@ def test_rows_past_their_ttl_are_gone_when_days_have_passed(stores: str, on_dyna
     assert (expired, expired_after_22_days) == ([], [key])
 
 
-def test_a_row_that_was_written_behind_its_back_is_told_at_the_end(on_dynamodb: OnDynamoDB) -> None:
+def test_a_row_that_was_written_behind_its_back_is_reported_at_the_end(on_dynamodb: OnDynamoDB) -> None:
     stage = Stage(audits=False, make_stores=on_dynamodb)
     shards: Any = stage.shards
     # By the same key: the tables are there for it, too.

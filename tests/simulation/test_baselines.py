@@ -104,7 +104,7 @@ def test_a_call_that_fails_is_repeated_with_growing_gaps() -> None:
     assert list(calls.is_first) == [1, 0, 0, 0]
 
 
-def test_what_has_not_run_by_the_end_is_told() -> None:
+def test_what_has_not_run_by_the_end_is_reported() -> None:
     (fifo, *_) = BASELINES
 
     found = run_baseline(fifo, [an_order(1.0)] * 10, {}, conditions(until=3.0, start=2, most=2))
@@ -113,7 +113,7 @@ def test_what_has_not_run_by_the_end_is_told() -> None:
     assert found.finished == pytest.approx(0.6)
 
 
-def test_the_cursor_tells_what_its_one_partition_would_have_refused() -> None:
+def test_the_cursor_says_what_its_one_partition_would_have_refused() -> None:
     cursor = next(design for design in BASELINES if design.name == "cursor")
     orders = [an_order(2_000.0, submitted_at=5.5)] * 1_500 + [an_order(9_000.0, submitted_at=5.5)] * 500
 

@@ -93,7 +93,7 @@ def calls_of(*calls: tuple[str, Priority, float, float]) -> CallColumns:
     return columns
 
 
-def test_lags_are_told_apart_by_class() -> None:
+def test_lags_are_distinguished_by_class() -> None:
     calls = calls_of(("a", Priority.HIGH, 5, 1.0), ("a", Priority.LOW, 6, 3.0), ("b", Priority.LOW, 6, 3.0))
 
     found = lag_by_class(calls.table())

@@ -59,7 +59,7 @@ def test_too_few_workers_miss_the_target() -> None:
     assert result.facts["visible_peak"] > 0
 
 
-def test_rows_that_vanish_are_told_as_lost() -> None:
+def test_rows_that_vanish_are_reported_as_lost() -> None:
     def vanish(stage: SimulatedStage) -> None:
         stage.world.at(150.0, stage.kept.rows.rows.clear)
 
@@ -69,7 +69,7 @@ def test_rows_that_vanish_are_told_as_lost() -> None:
     assert result.facts["lost"] > 500
 
 
-def test_an_effect_that_happens_twice_is_told() -> None:
+def test_an_effect_that_happens_twice_is_reported() -> None:
     """Without its ledger row, a message that comes again has its effect again."""
 
     def deliver_again(stage: SimulatedStage) -> None:
@@ -86,7 +86,7 @@ def test_an_effect_that_happens_twice_is_told() -> None:
     assert "doubled" in missed(result)
 
 
-def test_a_full_partition_is_told() -> None:
+def test_a_full_partition_is_reported() -> None:
     result = simulate(a_scenario(rate=500.0, seconds=2.0, size={"partitions": 1}), seed=1)
 
     assert result.facts["timers_write_peak"] <= 1_000

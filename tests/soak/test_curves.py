@@ -57,7 +57,7 @@ def test_what_grows_before_the_judgement_begins_counts_for_nothing() -> None:
     assert not judged("depth", curves={"depth": [(at, min(at, START)) for at in TIMES]}).is_wrong
 
 
-def test_what_the_emulator_keeps_is_told_and_is_not_wrong() -> None:
+def test_what_the_emulator_keeps_is_reported_and_is_not_wrong() -> None:
     growing = judged("memory emulator", curves={"memory emulator": [(at, 200 + at) for at in TIMES]})
     assert growing.verdict.rise == pytest.approx(END - START)
     assert not growing.is_wrong

@@ -34,7 +34,7 @@ def test_a_leak_is_not() -> None:
     assert verdict.rise == pytest.approx(12)
 
 
-def test_a_leak_within_the_budget_is_let_pass_and_told() -> None:
+def test_a_leak_within_the_budget_is_let_pass_and_reported() -> None:
     verdict = judge_flat([a_curve(rise=4)], BUDGET, span=SPAN)
     assert verdict.is_flat is True
     assert verdict.rise == pytest.approx(4)

@@ -28,7 +28,7 @@ def test_a_rhythm_fires_from_its_start_up_to_its_end() -> None:
     assert Rhythm(60).between(start, start + 53 * SECOND) == []
 
 
-def test_a_schedule_owes_what_it_fires_once_it_was_told_of() -> None:
+def test_a_schedule_owes_what_it_fires_once_it_was_reported() -> None:
     record = Record()
     life = record.begin_life("acme#often", Rhythm(20), "often", now=NOON)
     assert history(record, fires_until=NOON + 65 * SECOND).fires[0].due == frozenset()

@@ -185,7 +185,7 @@ def test_no_odd_text_reaches_anything(url: str, sinks: tuple[HttpSink, list[Any]
     assert count(sinks) == seen
 
 
-def test_a_name_with_the_dot_of_the_root_is_resolved_as_such_and_told_without_it():
+def test_a_name_with_the_dot_of_the_root_is_resolved_as_such_and_reported_without_it():
     asked: list[str] = []
     with http_sink() as sink:
         guard = AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]], asked))

@@ -57,7 +57,7 @@ def a_deed(**overrides: Any) -> Action:
     return Action(**{**fields, **overrides})
 
 
-def test_the_line_of_an_execution_tells_what_when_how_late_and_how_long():
+def test_the_line_of_an_execution_says_what_when_how_late_and_how_long():
     assert json.loads(encode_ending(an_ending(attempt=2, error_class="http_500", outcome=State.FAILED))) == {
         "v": 1,
         "kind": "execution",
@@ -80,7 +80,7 @@ def test_the_line_of_an_execution_tells_what_when_how_late_and_how_long():
     }
 
 
-def test_the_line_of_a_deed_tells_who_what_before_and_after():
+def test_the_line_of_a_deed_says_who_what_before_and_after():
     assert json.loads(encode_deed(a_deed(), line_id="l-1", happened_at=NOON)) == {
         "v": 1,
         "kind": "action",
@@ -129,7 +129,7 @@ def test_a_line_holds_no_payload_no_header_and_no_path_of_a_target():
     assert "hook" not in line + deed
 
 
-def test_a_deed_that_says_too_much_is_told_without_it():
+def test_an_action_that_says_too_much_is_reported_without_it():
     line = encode_deed(a_deed(after={"note": "x" * LINE_LIMIT}), line_id="l-1", happened_at=NOON)
 
     told = json.loads(line)
@@ -150,7 +150,7 @@ def test_a_line_is_one_line():
     assert "\n" not in encode_deed(a_deed(after={"note": "a\nb"}), line_id="l-1", happened_at=NOON)
 
 
-def test_instants_are_told_as_they_are_stored_never_earlier():
+def test_instants_are_reported_as_they_are_stored_never_earlier():
     line = json.loads(encode_ending(an_ending(ended_at=NOON + timedelta(microseconds=1))))
 
     assert line["happened_at"] == "2027-03-01T12:00:00.001Z"
@@ -161,7 +161,7 @@ def test_a_naive_instant_is_refused():
         an_ending(began_at=datetime(2027, 3, 1))  # noqa: DTZ001  the point
 
 
-def test_the_same_end_has_the_same_name_however_often_it_is_told():
+def test_the_same_end_has_the_same_name_however_often_it_is_reported():
     assert an_ending().line_id == an_ending(is_repeated=True, began_at=None, attempt=0).line_id
     assert an_ending().line_id != an_ending(job_id=job_id_of(a_job(identity="i-2"))).line_id
 
@@ -184,11 +184,11 @@ def test_an_at_most_once_job_ends_once_whatever_its_row_says():
 
 
 @pytest.mark.parametrize("state", [State.SCHEDULED, State.RUNNING, State.RETRYING, State.MOVED])
-def test_what_has_not_ended_is_not_told_again(state: State):
+def test_what_has_not_ended_is_not_reported_again(state: State):
     assert ending_of(ID, LedgerRow(state=state), now=NOON) is None
 
 
-def test_what_is_told_again_says_so_and_when_it_was():
+def test_what_is_reported_again_says_so_and_when_it_was():
     row = LedgerRow(
         state=State.FAILED, attempt=3, updated_at=NOON, due_at=NOON, job_id=str(ID), error="secret: not for here"
     )
@@ -209,14 +209,14 @@ def test_what_is_told_again_says_so_and_when_it_was():
     assert "secret" not in encode_ending(again)
 
 
-def test_what_was_never_claimed_is_told_again_with_the_attempt_of_who_met_it():
+def test_what_was_never_claimed_is_reported_again_with_the_attempt_of_who_found_it():
     again = ending_of(ID, LedgerRow(state=State.FAILED), now=NOON, attempt=1)
 
     assert again is not None
     assert (again.attempt, again.ended_at) == (1, NOON)
 
 
-def test_a_run_that_was_asked_for_twice_is_told_again_under_its_first_name():
+def test_a_run_that_was_asked_for_twice_is_reported_again_under_its_first_name():
     first, second = (job_id_of(a_job(identity="i-1", due_at=NOON + delay * SECOND)) for delay in (0, 1))
 
     again = ending_of(second, LedgerRow(state=State.SUCCEEDED, attempt=1, job_id=str(first)), now=NOON)
@@ -225,7 +225,7 @@ def test_a_run_that_was_asked_for_twice_is_told_again_under_its_first_name():
     assert again.job_id == first
 
 
-def test_a_skip_is_told_again_with_its_reason():
+def test_a_skip_is_reported_again_with_its_reason():
     row = LedgerRow(state=State.SKIPPED, error="overlap: j1 has not come to its end")
 
     again = ending_of(ID, row, now=NOON)
@@ -252,7 +252,7 @@ def test_nothing_makes_no_record():
     assert list(packed([])) == []
 
 
-def test_a_run_that_was_given_up_is_told_again_with_its_reason_and_any_other_cancel_without():
+def test_a_run_that_was_given_up_is_reported_again_with_its_reason_and_any_other_cancel_without():
     given_up, withdrawn = (
         ending_of(ID, LedgerRow(state=State.CANCELLED, error=error), now=NOON)
         for error in (ABANDONED, "secret: of a target")

@@ -46,7 +46,7 @@ def told(world: World) -> list[tuple[State, int, bool]]:
     return [(ending.outcome, ending.attempt, ending.is_repeated) for ending in world.trail.endings]
 
 
-def test_a_success_is_told_with_when_it_was_due_began_and_ended(world: World):
+def test_a_success_is_reported_with_when_it_was_due_began_and_ended(world: World):
     answers(world, Succeeded(), takes=2 * SECOND)
     timer = a_timer()
     world.clock.tick(3 * SECOND)
@@ -67,14 +67,14 @@ def test_a_success_is_told_with_when_it_was_due_began_and_ended(world: World):
 
 
 @pytest.mark.parametrize("delivery", Delivery)
-def test_a_job_of_each_delivery_is_told_once(world: World, delivery: Delivery):
+def test_a_job_of_each_delivery_is_reported_once(world: World, delivery: Delivery):
     world.work(a_message(a_timer(delivery=delivery)))
 
     assert told(world) == [(State.SUCCEEDED, 1, False)]
 
 
 @pytest.mark.parametrize("delivery", Delivery)
-def test_a_dead_letter_is_told_with_the_class_of_its_error_and_not_its_text(world: World, delivery: Delivery):
+def test_a_dead_letter_is_reported_with_the_class_of_its_error_and_not_its_text(world: World, delivery: Delivery):
     answers(world, Failed("secret", "http_500"))
 
     world.work(a_message(a_timer(delivery=delivery, retry=ONCE)))
@@ -93,21 +93,21 @@ def test_an_attempt_that_is_followed_by_another_has_not_ended_anything(world: Wo
 
 
 @pytest.mark.parametrize("delivery", Delivery)
-def test_what_expires_is_told_without_a_start(world: World, delivery: Delivery):
+def test_what_expires_is_reported_without_a_start(world: World, delivery: Delivery):
     world.work(a_message(a_timer(delivery=delivery, expires_at=NOON)))
 
     (ending,) = world.trail.endings
     assert (ending.outcome, ending.began_at) == (State.EXPIRED, None)
 
 
-def test_what_fails_without_a_call_is_told_without_a_start(world: World):
+def test_what_fails_without_a_call_is_reported_without_a_start(world: World):
     world.work(a_message(a_timer(payload=Payload(packed="hello"), retry=ONCE)))
 
     (ending,) = world.trail.endings
     assert (ending.outcome, ending.error_class, ending.began_at) == (State.FAILED, "payload_unreadable", None)
 
 
-def test_a_cancelled_job_is_told_with_who_cancelled_it(world: World):
+def test_a_cancelled_job_is_reported_with_who_cancelled_it(world: World):
     timer = a_timer(due_at=NOON + timedelta(hours=1))
     world.placer.place([timer])
 
@@ -134,7 +134,7 @@ def test_a_running_job_that_is_asked_to_end_has_not_ended_yet(world: World):
     assert [deed.after for deed in world.trail.deeds] == [{"state": "cancel_requested"}]
 
 
-def test_a_job_that_fails_after_its_cancel_was_requested_is_told_as_cancelled(world: World):
+def test_a_job_that_fails_after_its_cancel_was_requested_is_reported_as_cancelled(world: World):
     timer = a_timer()
 
     def answer(_: str, __: Invocation) -> Outcome:
@@ -148,7 +148,7 @@ def test_a_job_that_fails_after_its_cancel_was_requested_is_told_as_cancelled(wo
     assert (ending.outcome, ending.began_at, ending.error_class) == (State.CANCELLED, NOON, "http_503")
 
 
-def test_a_skipped_fire_is_told_with_its_reason(world: World):
+def test_a_skipped_fire_is_reported_with_its_reason(world: World):
     schedule = a_schedule()
     world.store(schedule, status=Status.PAUSED)
 
@@ -158,7 +158,7 @@ def test_a_skipped_fire_is_told_with_its_reason(world: World):
     assert (ending.outcome, ending.attempt, ending.reason, ending.began_at) == (State.SKIPPED, 0, "paused", None)
 
 
-def test_a_run_that_another_replaces_is_told_as_cancelled(world: World):
+def test_a_run_that_another_replaces_is_reported_as_cancelled(world: World):
     schedule = a_schedule(overlap=Overlap.REPLACE)
     first = an_occurrence_timer(schedule, fire_at=NOON - timedelta(hours=1))
     world.store(schedule, holder=str(job_id_of(first.job)), holder_since=NOON)
@@ -184,7 +184,7 @@ def test_a_schedule_that_is_paused_for_its_failures_is_a_deed_of_the_scheduler(w
     assert (deed.action, deed.caller, deed.subject) == (ActionName.SCHEDULE_PAUSE, "tickwheel", "nightly")
 
 
-def test_a_schedule_that_was_paused_before_its_run_has_failed_is_not_told_to_be_paused(world: World):
+def test_a_schedule_that_was_paused_before_its_run_has_failed_is_not_reported_to_be_paused(world: World):
     schedule = a_schedule(pause_after_failures=1)
     world.store(schedule, status=Status.PAUSED, note="the target moves")
     timer = an_occurrence_timer(schedule, attempt=2)
@@ -197,7 +197,7 @@ def test_a_schedule_that_was_paused_before_its_run_has_failed_is_not_told_to_be_
     assert "schedules_paused" not in world.journal.counts
 
 
-def test_a_pause_whose_teller_has_died_is_told_by_whoever_repeats_it(world: World):
+def test_a_pause_whose_teller_has_died_is_reported_by_whoever_repeats_it(world: World):
     schedule = a_schedule(pause_after_failures=1)
     world.store(schedule)
     timer = an_occurrence_timer(schedule)
@@ -211,7 +211,7 @@ def test_a_pause_whose_teller_has_died_is_told_by_whoever_repeats_it(world: Worl
     assert world.trail.deeds == first
 
 
-def test_a_retry_that_was_buried_unclaimed_is_told_again_under_the_same_name(world: World):
+def test_a_retry_that_was_buried_unclaimed_is_reported_again_under_the_same_name(world: World):
     recorded(world, world.wheel.bucket_of(NOON))
     retry = a_row(world, attempt=2)
     world.ledger.rows[retry.job.key] = LedgerRow(state=State.RETRYING, attempt=1, fence=1, due_at=retry.due_at)
@@ -244,7 +244,7 @@ def settled(world: World, state: State) -> Timer:
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.EXPIRED, State.CANCELLED])
-def test_a_message_that_comes_again_tells_the_end_again_under_its_name(world: World, state: State):
+def test_a_message_that_comes_again_says_the_end_again_under_its_name(world: World, state: State):
     timer = settled(world, state)
     (first,) = world.trail.endings
     world.trail.entries.clear()
@@ -258,7 +258,7 @@ def test_a_message_that_comes_again_tells_the_end_again_under_its_name(world: Wo
     assert again.ended_at == first.ended_at
 
 
-def test_a_skip_is_told_again_under_its_name(world: World):
+def test_a_skip_is_reported_again_under_its_name(world: World):
     schedule = a_schedule()
     world.store(schedule, status=Status.PAUSED)
     timer = an_occurrence_timer(schedule)
@@ -271,7 +271,7 @@ def test_a_skip_is_told_again_under_its_name(world: World):
     assert again.is_repeated
 
 
-def test_an_at_most_once_job_is_told_again_under_its_name(world: World):
+def test_an_at_most_once_job_is_reported_again_under_its_name(world: World):
     timer = a_timer(delivery=Delivery.AT_MOST_ONCE)
     for _ in range(2):
         world.work(a_message(timer))
@@ -280,7 +280,7 @@ def test_an_at_most_once_job_is_told_again_under_its_name(world: World):
     assert (first.line_id, again.is_repeated) == (again.line_id, True)
 
 
-def test_a_job_that_has_not_ended_is_not_told_when_a_message_of_it_is_dropped(world: World):
+def test_a_job_that_has_not_ended_is_not_reported_when_a_message_of_it_is_dropped(world: World):
     timer = a_timer()
     world.ledger.claim(a_timer(attempt=2, identity=timer.job.identity), owner="w", lease_until=NOON, now=NOON)
 
@@ -290,7 +290,7 @@ def test_a_job_that_has_not_ended_is_not_told_when_a_message_of_it_is_dropped(wo
     assert world.trail.entries == []
 
 
-def test_a_cancel_that_is_asked_for_again_tells_the_end_again(world: World):
+def test_a_cancel_that_is_asked_for_again_says_the_end_again(world: World):
     timer = settled(world, State.CANCELLED)
 
     assert world.canceller().cancel(job_id_of(timer.job), caller="bob")
@@ -314,7 +314,7 @@ def bury(world: World, timer: Timer) -> bool:
     return world.burier().bury(encode_envelope([timer]), message_id="m1", seen_at=world.clock.now(), receive_count=10)
 
 
-def test_a_job_that_kills_its_workers_is_told_by_whoever_buries_it(world: World):
+def test_a_job_that_kills_its_workers_is_reported_by_whoever_buries_it(world: World):
     timer = killing(world)
 
     assert bury(world, timer)
@@ -323,7 +323,7 @@ def test_a_job_that_kills_its_workers_is_told_by_whoever_buries_it(world: World)
     assert (ending.outcome, ending.error_class, ending.attempt) == (State.FAILED, WORKER_DIED, 1)
 
 
-def test_a_message_that_is_buried_twice_tells_the_end_again_under_its_name(world: World):
+def test_a_message_that_is_buried_twice_says_the_end_again_under_its_name(world: World):
     timer = killing(world)
     for _ in range(2):
         assert bury(world, timer)
@@ -375,7 +375,7 @@ def test_a_target_that_finishes_later_leaves_its_deed_and_the_end(
     ]
 
 
-def test_a_timer_that_cannot_be_promoted_is_told_by_the_scanner_and_again_by_the_next_tick(world: World):
+def test_a_timer_that_cannot_be_promoted_is_reported_by_the_scanner_and_again_by_the_next_tick(world: World):
     timer = a_row(world, identity="bad")
     world.ready.refuses = lambda refused: Rejected(refused, "too long", is_permanent=True)
     # The tick dies before its checkpoint: the next one begins where it began.
@@ -399,7 +399,7 @@ def test_lines_hold_instants_of_the_clock_of_who_settled(world: World):
     assert ending.ended_at == NOON + SECOND
 
 
-def test_an_operation_tells_of_each_job_by_its_caller_and_sends_the_lines_of_a_page_before_it_goes_on():
+def test_an_operation_reports_each_job_by_its_caller_and_sends_the_lines_of_a_page_before_it_goes_on():
     world = World(dates_rows=True)
     due_at = NOON + timedelta(hours=1)
     timers = [a_timer(due_at=due_at + number * SECOND) for number in range(3)]

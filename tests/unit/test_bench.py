@@ -139,7 +139,7 @@ def test_the_command_runs_the_parts_that_are_named(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_a_run_leaves_the_figures_of_the_repository_unless_it_is_told_to_keep_its_own(
+def test_a_run_leaves_the_figures_of_the_repository_unless_it_is_reported_to_keep_its_own(
     is_kept: bool, folders: dict[str, FilePath], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder, name in ((folders["FOLDER"], "units.json"), (folders["NEWEST"], "of-a-run-before.json")):

@@ -103,7 +103,7 @@ def test_it_stays_open_twice_as_long_after_each_probe_that_fails_up_to_ten_minut
     assert breaker.opened_at == NOON
 
 
-def test_what_a_probe_was_told_to_wait_is_a_floor_too_and_doubles_nothing():
+def test_what_a_probe_was_reported_to_wait_is_a_floor_too_and_doubles_nothing():
     breaker = reopened(an_opened(), retry_after=timedelta(minutes=9))
 
     assert breaker.until == NOON + timedelta(minutes=9)

@@ -48,11 +48,11 @@ def _refuse(error: Exception) -> Response[str]:
     return problem_answer(problem_of(error))
 
 
-def test_a_tenant_whose_destinations_are_well_has_no_breakers_to_tell():
+def test_a_tenant_whose_destinations_are_well_has_no_breakers_to_say():
     assert Api().call("GET", "/v1/breakers", tenant="acme") == (200, {"breakers": [], "next": None})
 
 
-def test_a_breaker_is_told_as_it_stands():
+def test_a_breaker_is_reported_as_it_stands():
     api = Api()
     api.opened(HOST, state=BreakerState.HALF_OPEN, until=NOON + 90 * SECOND, error_class="timeout")
 
@@ -70,7 +70,7 @@ def test_a_breaker_is_told_as_it_stands():
     ]
 
 
-def test_breakers_are_told_page_by_page_and_of_one_tenant():
+def test_breakers_are_reported_page_by_page_and_of_one_tenant():
     api = Api()
     api.opened("https://a", "https://b", "https://c")
     api.opened("https://b2", tenant="globex")
@@ -84,7 +84,7 @@ def test_breakers_are_told_page_by_page_and_of_one_tenant():
     assert second["next"] is None
 
 
-def test_a_reset_closes_the_breaker_and_tells_that_it_did():
+def test_a_reset_closes_the_breaker_and_says_that_it_did():
     api = Api()
     api.opened(HOST)
 

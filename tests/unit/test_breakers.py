@@ -519,7 +519,7 @@ def test_an_open_breaker_stays_open_until_its_time_though_the_store_fails_and_th
     assert world.events.count("breaker_unknown") == 2
 
 
-def test_a_trip_whose_answer_was_lost_is_met_by_the_next():
+def test_a_trip_whose_answer_was_lost_is_found_by_the_next():
     world = World()
     worker = world.worker()
     worker.call(*[DOWN] * 4)

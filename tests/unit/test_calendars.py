@@ -227,7 +227,7 @@ def test_each_part_of_a_country_has_the_holidays_of_the_package_under_each_of_it
             assert _holidays_of(f"{code}-{part}", year) == dates_of(code, part, range(year, year + 1)), (part, year)
 
 
-def test_two_holidays_of_one_date_are_told_together():
+def test_two_holidays_of_one_date_are_reported_together():
     both = (
         why_excluded(Calendar(holidays=("NYSE",)), date(2027, 7, 5)),
         why_excluded(Calendar(holidays=("DE",)), date(2008, 5, 1)),

@@ -108,7 +108,7 @@ def test_dead_letters_are_replayed_by_their_ids() -> None:
     assert result.stdout.splitlines() == [f"replayed {ID}: attempt 4 is due at 2027-03-01T12:00:00Z"] * 2
 
 
-def test_a_dead_letter_that_was_replayed_before_is_told_so() -> None:
+def test_a_dead_letter_that_was_replayed_before_is_reported_so() -> None:
     told = {"id": ID, "job_id": "j1~x", "outcome": "already_replayed", "state": "running"}
     with ApiServer(Answer(200, told)) as server:
         result = run("replay", ID, server=server)
@@ -126,7 +126,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
     assert [(each["id"], each["code"]) for each in told["problems"]] == [("d1~x", "letter_not_found")]
 
 
-def test_a_refusal_is_told_with_its_dead_letter() -> None:
+def test_a_refusal_is_reported_with_its_dead_letter() -> None:
     with ApiServer(GONE) as server:
         result = run("replay", "d1~x", server=server)
 
@@ -145,7 +145,7 @@ def test_many_are_replayed_by_a_filter_at_a_rate() -> None:
     assert result.stdout == "replayed 3 of 4, 1 replayed before, failed 0\n"
 
 
-def test_what_failed_of_many_is_told_and_is_an_error() -> None:
+def test_what_failed_of_many_is_reported_and_is_an_error() -> None:
     failed = [{"id": "d1~a", "code": "payload_gone", "detail": "its payload is gone"}]
     with ApiServer(Answer(200, part_json(replayed=1, failed=failed)), Answer(200, part_json(failed=failed))) as server:
         people = run("replay", *ACME, server=server)
@@ -169,7 +169,7 @@ def test_a_dry_run_counts_and_shows_and_changes_nothing(verb: str) -> None:
     assert json.loads(script.stdout) == {"matched": 2, "dead_letters": [dead_letter_json()]}
 
 
-def test_a_purge_asks_first_and_tells_what_it_is_about() -> None:
+def test_a_purge_asks_first_and_says_what_it_is_about() -> None:
     with ApiServer(COUNTED, MANY_PURGED) as server:
         result = run("purge", *ACME, server=server, typed="y\n")
 
@@ -214,7 +214,7 @@ def test_with_yes_a_purge_does_not_ask() -> None:
         (["purge", *ACME, "--json"], "add --yes"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_sent(arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_reported_before_anything_is_sent(arguments: list[str], said: str) -> None:
     result = run(*arguments)
 
     assert result.exit_code == 2

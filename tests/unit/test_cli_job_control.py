@@ -103,11 +103,11 @@ def test_an_edit_names_only_what_is_to_change(tmp_path: Path) -> None:
         (["fail", JOB, "--fence", "1"], "--error"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_sent(arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_reported_before_anything_is_sent(arguments: list[str], said: str) -> None:
     assert_wrong_usage(*arguments, said=said)
 
 
-def test_a_refusal_is_told_with_its_code() -> None:
+def test_a_refusal_is_reported_with_its_code() -> None:
     late = {"status": 409, "code": "too_late", "title": "On its way", "detail": "it is due at noon"}
     with ApiServer(Answer(409, late)) as server:
         result = run("run-now", JOB, server=server)

@@ -149,7 +149,7 @@ def test_a_count_that_did_not_come_to_its_end_is_not_asked_about() -> None:
     assert len(bodies(server)) == 1
 
 
-def test_without_waiting_the_id_is_told_at_once() -> None:
+def test_without_waiting_the_id_is_reported_at_once() -> None:
     with ApiServer(ACCEPTED, ACCEPTED) as server:
         people = run("run-now", *EU, "--no-wait", server=server)
         script = run("run-now", *EU, "--no-wait", "--json", server=server)
@@ -159,7 +159,7 @@ def test_without_waiting_the_id_is_told_at_once() -> None:
     assert len(server.requests) == 2
 
 
-def test_what_was_refused_is_told_with_why_and_is_an_error() -> None:
+def test_what_was_refused_is_reported_with_why_and_is_an_error() -> None:
     example = {"job_id": "j1~x", "code": "too_late", "detail": "it is on its way"}
     end = operation_json(done=1, refused={"too_late": 1, "moved": 1}, examples=[example])
     with ApiServer(ACCEPTED, Answer(200, end), ACCEPTED, Answer(200, end)) as server:
@@ -192,7 +192,7 @@ def test_an_export_is_written_to_a_file(tmp_path: Path) -> None:
     assert file.read_text() == '{"id":"a"}\n'
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with ApiServer() as server:
         server.answer_with(Answer(202, operation_json(action="export")), an_export(server, "/1"))
         result = run("export", *EU, "--out", str(tmp_path / "none" / "jobs.jsonl"), server=server)
@@ -277,14 +277,14 @@ def test_an_operation_is_shown_as_it_stands(verb: str) -> None:
         (["stop", "--tenant", "acme"], "ID"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_sent(arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_reported_before_anything_is_sent(arguments: list[str], said: str) -> None:
     result = run(*arguments)
 
     assert result.exit_code == 2
     assert said in result.stderr
 
 
-def test_a_refusal_is_told_as_the_scheduler_words_it() -> None:
+def test_a_refusal_is_reported_as_the_scheduler_words_it() -> None:
     problem = {"status": 404, "code": "operation_not_found", "title": "no", "detail": "tenant acme has no operation x"}
     with ApiServer(Answer(404, problem)) as server:
         result = run("show", ID, "--tenant", "acme", server=server)

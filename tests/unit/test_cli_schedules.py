@@ -249,7 +249,7 @@ def test_lists_are_one_json_object_for_scripts() -> None:
     assert [schedule["id"] for schedule in json.loads(result.stdout)["schedules"]] == ["a", "b"]
 
 
-def test_the_headers_of_a_schedule_are_shown_to_people_by_their_names_and_told_to_scripts() -> None:
+def test_the_headers_of_a_schedule_are_shown_to_people_by_their_names_and_reported_to_scripts() -> None:
     http = {"method": "PUT", "headers": {"X-Key": "hush"}}
     told = Answer(200, schedule_json(job={"target": "https://example.com", "http": http}))
     with ApiServer(told, told) as server:
@@ -480,7 +480,7 @@ class TestImport:
         assert "line 5: id: is that of line 1 too (got 'a')" in result.stderr
         assert (tmp_path / "schedules.refused.jsonl").read_text().splitlines() == file.read_text().splitlines()[1:]
 
-    def test_a_line_with_another_programs_rule_is_told_what_to_write(self, tmp_path: Path) -> None:
+    def test_a_line_with_another_programs_rule_learns_what_to_write(self, tmp_path: Path) -> None:
         message = 'is a line of a crontab, with its command; write {"cron": "0 5 * * *"}'
         errors = [{"field": "cron", "message": message, "instead": [{"cron": "0 5 * * *"}]}]
         problem = {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused", "errors": errors}

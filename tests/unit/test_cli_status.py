@@ -90,7 +90,7 @@ def test_json_has_all_of_it_with_instants_and_seconds() -> None:
     assert told["tenants"][0]["since"] == "2030-01-31T08:00:00Z"
 
 
-def test_who_is_no_operator_is_told_so() -> None:
+def test_who_is_no_operator_is_reported_so() -> None:
     with ApiServer(PROBLEM) as server:
         result = run(server=server)
 

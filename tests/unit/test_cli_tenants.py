@@ -109,7 +109,7 @@ def test_a_tenant_is_shown_with_what_is_its_own_and_when_it_is_in_effect() -> No
     assert (told["limits"]["weight"], told["in_effect_by"]) == (3, "2030-01-31T10:01:00Z")
 
 
-def test_a_tenant_is_shown_with_what_its_schedules_come_to_where_the_stage_tells_it() -> None:
+def test_a_tenant_is_shown_with_what_its_schedules_come_to_where_the_stage_says_it() -> None:
     load = {"count": 1_234, "max_schedules": 10_000, "fires_per_minute": 20.57, "max_fires_per_minute": 600}
     answer = Answer(200, tenant_json(schedules=load))
     with ApiServer(answer, answer, TOLD) as server:

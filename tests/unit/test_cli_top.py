@@ -72,7 +72,7 @@ def test_without_a_terminal_it_looks_once() -> None:
     assert "✔ ok" in result.output
 
 
-def test_it_looks_again_as_often_as_it_is_told() -> None:
+def test_it_looks_again_as_often_as_it_is_reported() -> None:
     with ApiServer(Answer(200, busy_json()), Answer(200, troubled_json()), PROBLEM) as server:
         result = run("--every", "0.1", server=server)
 

@@ -80,7 +80,7 @@ def test_the_table_names_faults_and_invariants_and_the_seed() -> None:
     assert "resubmissions" in result.stdout
 
 
-def test_a_broken_promise_is_told_with_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_promise_is_reported_with_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     mutations.fails_without_a_letter(monkeypatch)
 
     result = run("--jobs", "100", "--seed", "1", "--faults", "none")
@@ -92,7 +92,7 @@ def test_a_broken_promise_is_told_with_the_command_that_repeats_it(monkeypatch: 
     assert "every promise was kept" not in result.stdout
 
 
-def test_an_episode_that_is_repeated_tells_its_story(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_episode_that_is_repeated_says_its_story(monkeypatch: pytest.MonkeyPatch) -> None:
     mutations.fails_without_a_letter(monkeypatch)
 
     result = run("--episode", str(seeds_of(1, jobs=100)[0]), "--faults", "none")
@@ -101,7 +101,7 @@ def test_an_episode_that_is_repeated_tells_its_story(monkeypatch: pytest.MonkeyP
     assert ": ledger.fail " in result.stdout or ": dead_letters.put " in result.stdout
 
 
-def test_a_broken_promise_is_told_to_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_promise_is_reported_to_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
     mutations.fails_without_a_letter(monkeypatch)
 
     result = run("--jobs", "100", "--seed", "1", "--faults", "none", "--json")
@@ -127,7 +127,7 @@ def test_a_doubt_of_the_world_fails_a_run_as_a_violation_does() -> None:
 
 
 @pytest.mark.usefixtures("a_scanner_that_goes_back")
-def test_a_doubt_is_told_to_a_script() -> None:
+def test_a_doubt_is_reported_to_a_script() -> None:
     result = run("--jobs", "100", "--seed", "1", "--faults", "none", "--json")
 
     found = json.loads(result.stdout)

@@ -37,7 +37,7 @@ def reset_answer(*, was_closed: bool) -> Answer:
     return Answer(200, {"tenant": "acme", "destination": HOST, "state": "closed", "was_closed": was_closed})
 
 
-def test_breakers_are_told_page_by_page() -> None:
+def test_breakers_are_reported_page_by_page() -> None:
     first = Answer(200, {"breakers": [breaker_json()], "next": HOST})
     second = Answer(200, {"breakers": [breaker_json(destination="handler:echo")], "next": None})
     with ApiServer(first, second) as server, a_client(server) as client:
@@ -69,7 +69,7 @@ def test_an_answer_that_is_not_understood_says_so() -> None:
 
 
 @pytest.mark.parametrize("was_closed", [True, False])
-def test_a_reset_tells_whether_the_breaker_was_open(was_closed: bool) -> None:
+def test_a_reset_says_whether_the_breaker_was_open(was_closed: bool) -> None:
     with ApiServer(reset_answer(was_closed=was_closed)) as server, a_client(server) as client:
         assert client.reset_breaker("acme", HOST) is not was_closed
 
@@ -120,7 +120,7 @@ def test_the_command_resets_a_breaker(was_closed: bool, said: str) -> None:
     assert said in result.stdout
 
 
-def test_a_reset_is_told_as_json_for_scripts() -> None:
+def test_a_reset_is_reported_as_json_for_scripts() -> None:
     with ApiServer(reset_answer(was_closed=False)) as server:
         told = json.loads(run("breaker", "reset", "acme", HOST, "--json", server=server).stdout)
 

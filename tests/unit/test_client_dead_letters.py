@@ -76,7 +76,7 @@ def test_dead_letters_are_listed_page_by_page_with_empty_ones_between() -> None:
     ]
 
 
-def test_all_that_is_told_of_a_dead_letter_is_read() -> None:
+def test_all_that_learns_of_a_dead_letter_is_read() -> None:
     job = {"target": "https://example.com/hook", "timeout": "PT30S"}
     told = dead_letter_json(schedule_id="nightly", tags=["eu"], payload={"n": 1}, job=job)
     with ApiServer(Answer(200, told)) as server, a_client(server) as client:
@@ -131,7 +131,7 @@ def test_a_replay_is_sent_again_after_a_lost_answer() -> None:
     assert [(request.method, request.path) for request in server.requests] == [("POST", f"{PATH}:replay")] * 2
 
 
-def test_a_replay_tells_when_the_next_attempt_is_due() -> None:
+def test_a_replay_says_when_the_next_attempt_is_due() -> None:
     told = {"id": ID, "job_id": "j1~x", "outcome": "replayed", "attempt": 4, "due_at": "2027-03-01T12:00:00.000Z"}
     with ApiServer(Answer(202, told)) as server, a_client(server) as client:
         outcome = client.dead_letters.replay(ID)
@@ -190,7 +190,7 @@ def test_a_count_changes_nothing() -> None:
     assert all(request.json["dry_run"] is True for request in server.requests)
 
 
-def test_what_was_replayed_before_a_refusal_stays_so_and_the_refusal_is_told() -> None:
+def test_what_was_replayed_before_a_refusal_stays_so_and_the_refusal_is_reported() -> None:
     refused = Answer(422, {"status": 422, "code": "invalid_input", "title": "refused", "detail": "at this rate"})
     seen: list[Part] = []
     with (

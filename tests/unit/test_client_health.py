@@ -146,7 +146,7 @@ def test_a_stage_with_which_all_is_well_is_read() -> None:
     assert (found.is_paused, found.paused_since, found.note) == (False, None, "")
 
 
-def test_all_that_is_told_of_a_stage_in_trouble_is_read() -> None:
+def test_all_that_learns_of_a_stage_in_trouble_is_read() -> None:
     with ApiServer(Answer(200, troubled_json())) as server, a_client(server) as client:
         found = client.health()
 

@@ -124,7 +124,7 @@ def test_an_answer_is_read(call: Callable[[Client], Any], answer: dict[str, Any]
 
 
 @pytest.mark.parametrize(("call", "answer"), [(call, answer) for call, _, _, _, answer in CALLS])
-def test_an_answer_that_is_not_understood_is_told(call: Callable[[Client], Any], answer: dict[str, Any]) -> None:
+def test_an_answer_that_is_not_understood_is_reported(call: Callable[[Client], Any], answer: dict[str, Any]) -> None:
     with (
         ApiServer(Answer(200, {"id": answer["id"]})) as server,
         a_client(server) as client,
@@ -133,7 +133,7 @@ def test_an_answer_that_is_not_understood_is_told(call: Callable[[Client], Any],
         call(client)
 
 
-def test_what_is_to_be_told_again_soon_is_told_again_after_the_time_that_is_named() -> None:
+def test_what_is_to_be_reported_again_soon_is_reported_again_after_the_time_that_is_named() -> None:
     waits = Waits()
     with ApiServer(NOT_YET, Answer(200, ENDED)) as server, a_client(server, waits) as client:
         assert client.fail(JOB, fence=1, error="no stock").state == "succeeded"
@@ -141,7 +141,7 @@ def test_what_is_to_be_told_again_soon_is_told_again_after_the_time_that_is_name
     assert [int(wait) for wait in waits] == [1]
 
 
-def test_any_other_conflict_is_told_at_once() -> None:
+def test_any_other_conflict_is_reported_at_once() -> None:
     stale = Answer(409, {"status": 409, "code": "stale_fence", "title": "The attempt is over"})
     with ApiServer(stale) as server, a_client(server) as client, pytest.raises(ApiProblem) as told:
         client.heartbeat(JOB, fence=1)

@@ -148,7 +148,7 @@ def test_a_repeat_after_a_lost_answer_has_the_same_key_and_another_call_has_anot
     assert third == "k"
 
 
-def test_all_that_is_told_of_an_operation_is_read() -> None:
+def test_all_that_learns_of_an_operation_is_read() -> None:
     told = operation_json(
         state="failed",
         ended_at="2027-03-01T13:00:00.000Z",

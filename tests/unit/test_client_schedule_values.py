@@ -207,13 +207,13 @@ def test_what_is_no_object_is_refused(body: Any) -> None:
         NewSchedule.from_json(body)
 
 
-def test_what_the_scheduler_tells_of_a_schedule_can_be_put_again() -> None:
+def test_what_the_scheduler_reports_a_schedule_can_be_put_again() -> None:
     told = {**NIGHTLY, **dict.fromkeys(STANDING, "x"), "status": "active"}
 
     assert NewSchedule.from_json(told) == NewSchedule.from_json(NIGHTLY)
 
 
-def test_the_client_knows_all_that_the_scheduler_tells_beside_the_definition() -> None:
+def test_the_client_knows_all_that_the_scheduler_says_beside_the_definition() -> None:
     told = set(document()["components"]["schemas"]["Schedule"]["properties"])
 
     assert told - set(ScheduleBody.model_fields) - {"id", "tenant"} == STANDING

@@ -87,7 +87,7 @@ def test_a_schedule_is_put_under_its_id_and_tenant() -> None:
     assert schedule.definition == request.json
 
 
-def test_all_that_is_told_of_a_schedule_is_read() -> None:
+def test_all_that_learns_of_a_schedule_is_read() -> None:
     run = {"fire_at": "2030-01-31T03:00:00Z", "job_id": "j1~x", "state": "failed", "attempt": 5, "error": "HTTP 500"}
     told = schedule_json(
         status="paused",
@@ -306,7 +306,7 @@ def test_an_answer_that_makes_no_sense_is_not_believed() -> None:
 
 
 class TestManySchedules:
-    def test_they_come_back_in_order_and_are_told_as_they_are_stored(self) -> None:
+    def test_they_come_back_in_order_and_are_reported_as_they_are_stored(self) -> None:
         told: list[Put] = []
         asked = [a_schedule(f"s{number}") for number in range(40)]
         with ApiServer(otherwise=take) as server, a_client(server) as client:

@@ -41,7 +41,7 @@ def a_client(server: ApiServer) -> Client:
     return Client(server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None))
 
 
-def test_a_tenant_is_read_with_all_that_is_told_of_it() -> None:
+def test_a_tenant_is_read_with_all_that_learns_of_it() -> None:
     with ApiServer(Answer(200, tenant_json())) as server, a_client(server) as client:
         found = client.tenants.get("acme")
 
@@ -70,7 +70,7 @@ def test_a_tenant_that_was_never_changed_has_no_instants() -> None:
     assert (found.status_since, found.changed_at, found.in_effect_by) == (None, None, None)
 
 
-def test_tenants_are_told_page_by_page() -> None:
+def test_tenants_are_reported_page_by_page() -> None:
     first = Answer(200, {"tenants": [tenant_json(tenant="a"), tenant_json(tenant="b")], "next": "b"})
     second = Answer(200, {"tenants": [tenant_json(tenant="c")], "next": None})
     with ApiServer(first, second) as server, a_client(server) as client:
@@ -191,7 +191,7 @@ def test_an_answer_that_is_not_understood_says_so() -> None:
 DELETION = {"part": "timers", "deleted": {"operations": 1, "timers": 1200, "ledger": 0}, "ledger": "ttl"}
 
 
-def test_a_tenant_is_deleted_by_its_id_twice_and_told_how_far_that_is() -> None:
+def test_a_tenant_is_deleted_by_its_id_twice_and_reported_how_far_that_is() -> None:
     told = Answer(202, tenant_json(status="deleting", deletion=DELETION))
     with ApiServer(LOST, told) as server, a_client(server) as client:
         found = client.tenants.delete("acme", confirm="acme", ledger="ttl")

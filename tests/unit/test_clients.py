@@ -34,7 +34,7 @@ def test_a_call_that_found_no_answer_may_be_tried_again(error: Exception):
     ("code", "status"),
     [("ThrottlingException", 400), ("ProvisionedThroughputExceededException", 400), ("AnyOther", 500), ("X", 503)],
 )
-def test_a_call_that_was_throttled_or_met_a_fault_of_the_service_may_be_tried_again(code: str, status: int):
+def test_a_call_that_was_throttled_or_failed_by_a_fault_of_the_service_may_be_tried_again(code: str, status: int):
     assert is_transient(a_client_error(code, status))
 
 
@@ -53,7 +53,7 @@ def test_a_call_that_is_wrong_is_not_tried_again(code: str):
 
 
 @pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
-def test_a_transaction_that_met_another_one_may_be_tried_again(reason: str):
+def test_a_transaction_that_collided_with_another_one_may_be_tried_again(reason: str):
     assert is_transient(a_cancelled_transaction("None", reason))
     assert not is_refused(a_cancelled_transaction("None", reason))
 

@@ -98,7 +98,7 @@ def test_an_old_answer_is_forgotten():
     assert clock.offset() == timedelta(seconds=30) - HALF
 
 
-def test_an_answer_without_a_date_tells_nothing():
+def test_an_answer_without_a_date_says_nothing():
     clock = SetClock()
 
     clock.observe_response(SimpleNamespace(headers={}))

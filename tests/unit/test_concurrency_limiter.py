@@ -74,7 +74,7 @@ def test_a_permit_whose_lease_may_still_hold_is_not_tried(office: Office):
     assert office.store.writes - before == 1
 
 
-def test_a_permit_that_was_refused_is_not_tried_again_though_it_is_told_to_be_free(office: Office):
+def test_a_permit_that_was_refused_is_not_tried_again_though_it_is_reported_to_be_free(office: Office):
     office.take(limit=1)
     office.store.leases = lambda *_, **__: {}  # pyright: ignore[reportAttributeAccessIssue]
     before = office.store.writes
@@ -150,7 +150,7 @@ def test_permits_above_a_cap_that_has_shrunk_are_not_taken_any_more(office: Offi
     assert office.take(limit=2) is not None
 
 
-def test_a_release_that_fails_is_told_and_raises_nothing(office: Office):
+def test_a_release_that_fails_is_reported_and_raises_nothing(office: Office):
     permit = office.take(limit=1)
     assert permit is not None
 

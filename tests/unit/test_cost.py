@@ -247,7 +247,7 @@ def test_eventbridge_scheduler_is_what_it_is_by_hand(what: str, quantity: float,
     assert line(MODEL.eventbridge(WORK), what) == (pytest.approx(quantity), pytest.approx(usd))
 
 
-def test_a_total_is_the_sum_of_its_lines_and_told_for_a_million():
+def test_a_total_is_the_sum_of_its_lines_and_reported_for_a_million():
     bill = MODEL.bill(WORK)
 
     assert bill.usd == pytest.approx(sum(each.usd for each in bill.lines))
@@ -267,7 +267,7 @@ def test_they_cost_the_same_where_they_cross():
     )
 
 
-def test_where_they_never_cross_nothing_is_told():
+def test_where_they_never_cross_nothing_is_reported():
     free = replace(MODEL, prices={**MODEL.prices, "eventbridge_schedule": 0.0})
     dear = replace(MODEL, prices={**MODEL.prices, "eventbridge_schedule": 1.0})
 

@@ -31,7 +31,7 @@ def told(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("system", ["tickwheel", "eventbridge_scheduler"])
-def test_the_tables_are_what_the_command_tells(system: str) -> None:
+def test_the_tables_are_what_the_command_says(system: str) -> None:
     bills = [told(*size)[system] for size in SIZES]
     services: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(SIZES))
     for column, bill in enumerate(bills):
@@ -44,7 +44,7 @@ def test_the_tables_are_what_the_command_tells(system: str) -> None:
         assert f"| {name} | {' | '.join(f'{bill[field]:,.2f}' for bill in bills)} |" in PAGE
 
 
-def test_the_crossing_is_what_the_command_tells() -> None:
+def test_the_crossing_is_what_the_command_says() -> None:
     assert f"{told(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
 
 
@@ -60,7 +60,7 @@ def test_the_command_of_the_picture_has_the_options_of_the_page() -> None:
     assert tuple(shlex.split(drawing)) == (*SIZES[1], "--picture", "cost.png")
 
 
-def test_an_idle_stage_is_told_in_the_page_and_its_decision() -> None:
+def test_an_idle_stage_is_reported_in_the_page_and_its_decision() -> None:
     idle = told("--jobs-per-day", "1", "--stage", "dev")["tickwheel"]
     decision = (DOCS / "decisions" / "0023-metrics-are-counted-by-the-hours-with-values.md").read_text()
 

@@ -154,7 +154,7 @@ def test_an_interval_that_meets_its_window_in_summer_only_fires_then():
         in_berlin(recurrence("FREQ=MINUTELY;INTERVAL=1441;BYHOUR=3;BYMINUTE=0;COUNT=5000")),
     ],
 )
-def test_what_cannot_be_told_within_the_budget_is_too_costly(schedule: Schedule):
+def test_what_cannot_be_reported_within_the_budget_is_too_costly(schedule: Schedule):
     with pytest.raises(TooCostly):
         check_fires(schedule, now=NOON)
 

@@ -223,7 +223,7 @@ def test_what_is_not_an_expression_or_could_be_misread_is_refused(expression: st
         ("0 0 * * 1-5#1", ["0 0 * * mon-fri#1"]),
     ],
 )
-def test_where_it_matters_how_weekdays_are_counted_both_readings_are_told(expression: str, readings: list[str]):
+def test_where_it_matters_how_weekdays_are_counted_both_readings_are_reported(expression: str, readings: list[str]):
     with pytest.raises(InvalidSchedule, match="depends on how weekdays are counted") as refused:
         parse_cron(expression)
 
@@ -331,7 +331,7 @@ def test_the_days_are_those_that_cronsim_finds_in_the_whole_calendar_that_there_
         ("0 0 * * mon-mon#2", "0 0 8-14 * *"),
     ],
 )
-def test_what_is_no_longer_taken_means_what_it_has_always_meant_where_it_is_stored(stored: str, means: str):
+def test_what_is_no_longer_taken_means_what_it_has_always_intended_where_it_is_stored(stored: str, means: str):
     with pytest.raises(InvalidSchedule):
         check_new_cron(stored)
 

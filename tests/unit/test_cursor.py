@@ -60,7 +60,7 @@ def test_cursors_are_read_as_they_were_written():
     assert decode_cursors(encode_cursors(cursors)) == cursors
 
 
-def test_the_oldest_bucket_is_that_of_the_oldest_alarm_that_has_not_rung():
+def test_the_oldest_bucket_is_that_of_the_oldest_alarm_that_has_not_handled():
     cursors = {**first_cursors(600), Priority.HIGH: ClassCursor(Position(600), unhandled=Position(540, "1#acme"))}
 
     assert oldest_bucket(cursors) == 540
@@ -86,7 +86,7 @@ def test_the_most_cursors_of_the_longest_tenants_and_jobs_fit_into_an_item():
     assert len(encode_cursors(worst_cursors(MAX_OWN))) + 512 < 400 * 1_024
 
 
-def test_no_position_is_told_otherwise_for_being_written_closely(monkeypatch: pytest.MonkeyPatch):
+def test_no_position_is_reported_otherwise_for_being_written_closely(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cursor_module, "MOST_PLAIN", 0)
     keys = ["", "#", "=", "2#acme#", "2#acme#0001803902400#j", "2#acme", "1#acme#7", "#2#acme#", "é\uffff"]
     own = {f"acme{number or ''}": OwnCursor(Position(660 - 60 * number, key)) for number, key in enumerate(keys)}

@@ -37,7 +37,7 @@ FOREIGN = DeadLetter(
 )
 
 
-def test_a_dead_letter_is_told_as_it_is_described():
+def test_a_dead_letter_is_reported_as_it_is_described():
     fire = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON, index=7)
     letter = a_dead_letter(a_timer(attempt=3, tags=("eu",), occurrence=fire))
 
@@ -63,11 +63,11 @@ def test_what_there_is_not_is_left_out():
         Inspected(letter=FOREIGN),
     ],
 )
-def test_an_inspected_dead_letter_is_told_as_it_is_described(inspected: Inspected):
+def test_an_inspected_dead_letter_is_reported_as_it_is_described(inspected: Inspected):
     assert_described(inspected_body(inspected), "DeadLetter")
 
 
-def test_a_job_is_told_as_it_was_asked_for_but_for_the_values_of_its_headers():
+def test_a_job_is_reported_as_it_was_asked_for_but_for_the_values_of_its_headers():
     fire = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON, index=7)
     options = TargetOptions(method=Method.PUT, headers=(("X-Key", "s3cret"),), success_codes=(200,), retry_codes=(404,))
     timer = a_timer(
@@ -108,7 +108,7 @@ def test_a_job_is_told_as_it_was_asked_for_but_for_the_values_of_its_headers():
     }
 
 
-def test_pages_and_results_are_told_as_they_are_described():
+def test_pages_and_results_are_reported_as_they_are_described():
     letters = [a_dead_letter(a_timer()) for _ in range(MOST_SHOWN + 1)]
     letter_id = letters[0].letter_id
     goes_on = Bookmark(since=NOON - timedelta(hours=1), before=letter_id)
@@ -132,7 +132,7 @@ def test_pages_and_results_are_told_as_they_are_described():
     assert len(dry_run_body(found)["dead_letters"]) == MOST_SHOWN
 
 
-def test_the_end_is_told_by_no_next():
+def test_the_end_is_reported_by_no_next():
     found = DeadLetterPage(letters=[], since=NOON, goes_on=None)
 
     assert page_body(found) == {"dead_letters": [], "examined_until": "2027-03-01T12:00:00.000Z", "next": None}

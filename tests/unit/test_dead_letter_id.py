@@ -10,7 +10,7 @@ from functions.ports.dead_letters import DeadLetter
 from testkit.builders import NOON
 
 
-def test_an_id_tells_where_the_row_of_its_dead_letter_is():
+def test_an_id_says_where_the_row_of_its_dead_letter_is():
     letter_id = DeadLetterId(tenant="acme", dead_at=NOON, identity="nightly:2027-03-01T12:00:00.000Z")
 
     assert parse_dead_letter_id(str(letter_id)) == letter_id

@@ -111,7 +111,7 @@ def test_a_dead_letter_by_a_clock_that_is_ahead_is_found_too(world: Archive):
     assert world.find().letters == [letter]
 
 
-def test_since_is_the_first_instant_and_until_the_first_that_is_not_meant(world: Archive):
+def test_since_is_the_first_instant_and_until_the_first_that_is_not_intended(world: Archive):
     since, until = NOON - timedelta(minutes=100), NOON - timedelta(minutes=80)
     world.put(dead_at=until)
     letters = [world.put(dead_at=until - MILLISECOND), world.put(dead_at=since)]
@@ -122,7 +122,7 @@ def test_since_is_the_first_instant_and_until_the_first_that_is_not_meant(world:
     assert (found.letters, found.goes_on, found.examined_until) == (letters, None, since)
 
 
-def test_without_since_a_day_before_until_is_meant(world: Archive):
+def test_without_since_a_day_before_until_is_selected(world: Archive):
     letter = world.put(dead_at=NOON - 49 * HOUR)
 
     assert world.find(replace(ACME, until=NOON - 25 * HOUR)).letters == [letter]

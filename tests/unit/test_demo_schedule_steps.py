@@ -53,7 +53,7 @@ def refusing(*refused: str) -> Client:
     return a_client(put_many=put_many)
 
 
-def test_the_import_tells_what_was_refused_and_why(narrator: Narrator, said: StringIO):
+def test_the_import_says_what_was_refused_and_why(narrator: Narrator, said: StringIO):
     never = daily(1, cron="0 0 30 2 *")
 
     imported = import_schedules(refusing("nightly-0"), [*never, *daily(3)[1:]], narrator)

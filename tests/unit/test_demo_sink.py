@@ -13,7 +13,7 @@ def post(connection: http.client.HTTPConnection, name: str, *, attempt: int) -> 
     return response.status
 
 
-def test_the_sink_fails_as_told_and_remembers_every_arrival_of_a_kept_connection():
+def test_the_sink_fails_as_asked_and_remembers_every_arrival_of_a_kept_connection():
     fates = {"smooth": Fate.SUCCEEDS, "rough": Fate.STUMBLES, "doomed": Fate.DOOMED}
     with Sink(fates) as sink:
         connection = http.client.HTTPConnection(urlsplit(sink.url).netloc, timeout=10)

@@ -30,7 +30,7 @@ def test_a_job_is_planned_by_its_name_and_not_by_its_place(jobs):
     assert sorted(plan(reversed(ROWS)), key=lambda job: job.name) == sorted(jobs, key=lambda job: job.name)
 
 
-def test_both_rings_of_the_local_stage_are_used(jobs):
+def test_both_comes_due_of_the_local_stage_are_used(jobs):
     guard = Stage.named("local").wheel.guard
 
     far = [job for job in jobs if job.delay >= guard]

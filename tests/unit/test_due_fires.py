@@ -203,7 +203,7 @@ class TestCatchingUp:
         )
         assert max(planned.due_at.values()) < NOON + 10 * HOUR + GUARD / 2
 
-    def test_rings_one_after_the_other_place_each_missed_fire_once(self):
+    def test_comes_due_one_after_the_other_place_each_missed_fire_once(self):
         found = rings(a_schedule(rule=every(minutes=1)), a_link(), now=NOON + 10 * HOUR)
 
         kept = [link for planned in found for link in planned.kept]
@@ -214,7 +214,7 @@ class TestCatchingUp:
         assert len(found) == 5
 
     @pytest.mark.parametrize("interval", [SECOND, 2 * SECOND, 5 * SECOND, 13 * SECOND])
-    def test_a_schedule_of_seconds_places_more_than_comes_due_until_the_next_ring(self, interval: timedelta):
+    def test_a_schedule_of_seconds_places_more_than_comes_due_until_the_next_alarm(self, interval: timedelta):
         planned = plan_at(NOON + 10 * HOUR, rule=Every(interval=interval))
 
         next_ring = GUARD + ALARM_MARGIN + MINUTE
@@ -223,7 +223,7 @@ class TestCatchingUp:
 
     @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.COALESCE])
     @pytest.mark.parametrize("missed_count", [MOST_FIRES - 60, MOST_FIRES - 1, MOST_FIRES, MOST_FIRES + 1, 40_000])
-    def test_however_many_were_missed_one_ring_is_enough_for_those_that_are_dropped(
+    def test_however_many_were_missed_one_alarm_is_enough_for_those_that_are_dropped(
         self, missed_count: int, misfire: Misfire
     ):
         now = NOON + missed_count * SECOND + MISFIRE_GRACE
@@ -237,7 +237,7 @@ class TestCatchingUp:
         assert planned.link.at == now + GUARD
 
     @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.COALESCE])
-    def test_many_missed_fires_of_a_schedule_that_has_ended_are_dropped_in_one_ring(self, misfire: Misfire):
+    def test_many_missed_fires_of_a_schedule_that_has_ended_are_dropped_in_one_alarm(self, misfire: Misfire):
         planned = plan_at(NOON + 5 * HOUR, rule=every(seconds=1), misfire=misfire, end=NOON + HOUR)
 
         last = [NOON + HOUR - SECOND] * (misfire is Misfire.COALESCE)
@@ -254,7 +254,7 @@ class TestCatchingUp:
         assert planned.link.at == NOON + timedelta(days=1)
 
     @pytest.mark.parametrize("misfire", Misfire)
-    def test_many_fires_that_are_too_late_are_passed_over_in_one_ring(self, misfire: Misfire):
+    def test_many_fires_that_are_too_late_are_passed_over_in_one_alarm(self, misfire: Misfire):
         now = NOON + 5 * HOUR
 
         planned = plan_at(now, rule=every(seconds=1), misfire=misfire, max_lateness=90 * SECOND)
@@ -327,26 +327,26 @@ class TestEndToStart:
 
 
 class TestAlarms:
-    def test_the_alarm_of_a_far_fire_rings_with_it(self):
+    def test_the_alarm_of_a_far_fire_comes_due_with_it(self):
         assert alarm_at(a_schedule(), a_link(), now=NOON - GUARD, guard=GUARD) == NOON
 
-    def test_the_alarm_of_a_fire_that_is_too_near_for_the_far_ring_rings_as_soon_as_it_may(self):
+    def test_the_alarm_of_a_fire_that_is_too_near_for_the_far_ring_comes_due_as_soon_as_it_may(self):
         now = NOON - GUARD + MILLISECOND
 
         assert alarm_at(a_schedule(), a_link(), now=now, guard=GUARD) == now + GUARD + ALARM_MARGIN
 
-    def test_the_alarm_of_an_awaited_run_rings_when_the_next_could_begin_if_it_ended_at_once(self):
+    def test_the_alarm_of_an_awaited_run_comes_due_when_the_next_could_begin_if_it_ended_at_once(self):
         schedule = a_schedule(rule=every(hours=1, from_end=True))
 
         assert alarm_at(schedule, a_link(is_awaited=True), now=NOON, guard=GUARD) == NOON + HOUR
 
-    def test_the_alarm_of_a_run_that_takes_longer_rings_again(self):
+    def test_the_alarm_of_a_run_that_takes_longer_comes_due_again(self):
         schedule = a_schedule(rule=every(hours=1, from_end=True))
         now = NOON + HOUR
 
         assert alarm_at(schedule, a_link(is_awaited=True), now=now, guard=GUARD) == now + GUARD + ALARM_MARGIN
 
-    def test_the_alarm_of_the_last_awaited_run_rings_too_so_that_the_chain_comes_to_its_end(self):
+    def test_the_alarm_of_the_last_awaited_run_comes_due_too_so_that_the_chain_comes_to_its_end(self):
         schedule = a_schedule(rule=every(hours=1, from_end=True), end=NOON + MINUTE)
 
         assert alarm_at(schedule, a_link(is_awaited=True), now=NOON, guard=GUARD) == NOON + GUARD + ALARM_MARGIN
@@ -356,7 +356,7 @@ class TestAlarms:
         interval=st.timedeltas(SECOND, timedelta(days=2)).map(lambda interval: interval // MILLISECOND * MILLISECOND),
         is_awaited=st.booleans(),
     )
-    def test_no_alarm_rings_nearer_than_a_far_row_may_be(
+    def test_no_alarm_comes_due_nearer_than_a_far_row_may_be(
         self, ahead: timedelta, interval: timedelta, *, is_awaited: bool
     ):
         schedule = a_schedule(rule=Every(interval=interval, from_end=is_awaited))
@@ -488,7 +488,7 @@ def test_whenever_a_chain_is_planned_each_of_its_fires_is_kept_or_counted_as_dro
     window_ends=st.none() | st.integers(1, 180),
     misfire=st.sampled_from([Misfire.COALESCE, Misfire.SKIP]),
 )
-def test_however_fires_are_spread_one_ring_finds_the_last_that_was_missed(
+def test_however_fires_are_spread_one_alarm_finds_the_last_that_was_missed(
     interval: timedelta, missed: timedelta, window_ends: int | None, misfire: Misfire
 ):
     now = from_ms(to_ms(NOON + missed))

@@ -104,7 +104,7 @@ def test_a_change_that_no_request_waits_for_holds_nobody_up(
     assert sum(pauses) < 1
 
 
-def test_those_that_met_do_not_meet_again_at_the_same_moment(
+def test_those_that_found_do_not_meet_again_at_the_same_moment(
     schedules: DynamoDBScheduleStore, client: ConflictingDynamoDB, pauses: list[float]
 ):
     client.conflicts = 2

@@ -37,14 +37,14 @@ def test_a_value_that_no_attribute_can_be_is_refused():
         attributes({"share": 0.5})
 
 
-def test_a_write_that_is_refused_returns_what_it_met():
+def test_a_write_that_is_refused_returns_what_it_found():
     met = a_client_error("ConditionalCheckFailedException", Item={"k": {"S": "acme#1"}, "n": {"N": "4"}})
     write = a_table(error=met).update(KEY, update="SET n = :n", condition="n = :seen", n=2, seen=1)
 
     assert (write.is_done, write.item) == (False, {"k": "acme#1", "n": 4})
 
 
-def test_a_transaction_that_is_refused_returns_what_each_of_its_parts_met():
+def test_a_transaction_that_is_refused_returns_what_each_of_its_parts_found():
     reasons = [{"Code": "None"}, {"Code": "ConditionalCheckFailed", "Item": {"n": {"N": "4"}}}]
     table = a_table(error=a_client_error("TransactionCanceledException", CancellationReasons=reasons))
     write = table.transact({"Put": table.put_request(KEY)}, {"Put": table.put_request(KEY, condition="n = :n", n=3)})

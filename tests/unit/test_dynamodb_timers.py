@@ -220,7 +220,7 @@ def test_a_registered_timer_whose_row_does_not_wait_is_not_written(store: Dynamo
 
 
 @pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
-def test_a_registered_timer_whose_transaction_met_another_is_not_known_to_be_written(
+def test_a_registered_timer_whose_transaction_found_another_is_not_known_to_be_written(
     store: DynamoDBTimerStore, client: ScriptedDynamoDB, reason: str
 ):
     client.error = a_cancelled_transaction("None", reason)

@@ -503,7 +503,7 @@ def test_an_end_whose_write_got_no_answer_is_heard_once(world: Listened, name: s
 
 
 @pytest.mark.parametrize("name", CALLERS)
-def test_an_end_that_is_met_again_is_told_to_the_audit_alone(world: Listened, name: str):
+def test_an_end_that_is_found_again_is_reported_to_the_audit_alone(world: Listened, name: str):
     caller, timer = CALLERS[name], drive(world, name)
     if not caller.is_told_again:
         return

@@ -176,7 +176,7 @@ def test_a_turn_that_has_no_time_left_gives_its_place_to_the_next(scene: Scene):
     assert scene.remains.of("acme") == set()
 
 
-def test_progress_is_told_while_it_goes_on(scene: Scene):
+def test_progress_is_reported_while_it_goes_on(scene: Scene):
     scene.clock.tick(WAIT)
     scene.remains.before = lambda: scene.clock.tick(STEP)
     scene.work(seconds=STEP.total_seconds() * 3)

@@ -46,7 +46,7 @@ def test_a_due_job_is_claimed_run_and_settled_with_what_its_target_said(world: W
     ]
 
 
-def test_a_target_is_told_all_it_needs_to_deduplicate_and_to_refuse_a_stale_attempt(world: World):
+def test_a_target_gets_all_it_needs_to_deduplicate_and_to_refuse_a_stale_attempt(world: World):
     timer = a_timer(attempt=2, due_at=NOON, timeout=timedelta(seconds=10))
 
     world.work(a_message(timer))
@@ -773,7 +773,7 @@ class TestDeliveries:
         assert world.calls[0].deadline == NOON + 30 * SECOND + timer.job.timeout
         assert world.journal.counts["succeeded"] == 1
 
-    def test_an_at_most_once_job_for_which_no_time_is_left_after_its_start_is_told_as_failed(self, world: World):
+    def test_an_at_most_once_job_for_which_no_time_is_left_after_its_start_is_reported_as_failed(self, world: World):
         timer = a_stored(world, "1", delivery=Delivery.AT_MOST_ONCE)
 
         assert world.work(a_message(timer), ledger=starting_slowly(world, TIME_LIMIT)) == []
@@ -1139,7 +1139,7 @@ class TestOccurrences:
         assert world.row(timer.job).state == ending
         assert world.state(schedule).link == a_link(NOON + timedelta(minutes=10, seconds=1), index=1, previous_at=NOON)
 
-    def test_a_run_whose_schedule_could_not_be_told_of_its_end_has_its_effect_once(self, world: World):
+    def test_a_run_whose_schedule_could_not_be_reported_of_its_end_has_its_effect_once(self, world: World):
         schedule = a_schedule(rule=every(minutes=10, from_end=True))
         world.store(schedule, link=a_link(is_awaited=True), fire_count=1)
         timer = an_occurrence_timer(schedule)

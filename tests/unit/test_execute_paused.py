@@ -53,7 +53,7 @@ class TestPaused:
         assert waiting.due_at == NOON + LOCAL_WHEEL.guard + 10 * SECOND
         assert world.journal.counts == {"parked_by_pause": 1}
 
-    def test_its_ledger_row_tells_until_when(self, world: World):
+    def test_its_ledger_row_says_until_when(self, world: World):
         timer = a_timer()
 
         world.work(a_message(timer))
@@ -274,7 +274,7 @@ class TestDraining:
         assert world.row(timer.job).state is State.SUCCEEDED
 
     @pytest.mark.parametrize("late", [timedelta(0), SECOND])
-    def test_a_fire_after_it_is_skipped_and_its_schedule_is_told(self, world: World, late: timedelta):
+    def test_a_fire_after_it_is_skipped_and_its_schedule_is_reported(self, world: World, late: timedelta):
         timer = an_occurrence_timer(SCHEDULE, fire_at=NOON + late)
         world.clock.tick(late)
 

@@ -369,7 +369,7 @@ def test_a_job_that_has_ended_does_not_go_round_for_a_permit(world: World):
     assert world.journal.counts == {"duplicates_dropped": 1}
 
 
-def test_many_jobs_that_wait_for_a_permit_are_spread_over_both_rings(world: World):
+def test_many_jobs_that_wait_for_a_permit_are_spread_over_both_comes_due(world: World):
     taken = world.limiter.take("acme", limit=1, lease_until=NOON + TIMEOUT)
     assert taken is not None
     for number in range(100):

@@ -85,7 +85,7 @@ class TestItsTurn:
         assert (explanation.reason, explanation.at) == (Reason.TENANT_PAUSED, None)
         assert "tenant acme is paused" in explanation.detail
 
-    def test_a_due_job_that_its_scanner_has_not_come_to_is_told_where_that_is(self, world: World):
+    def test_a_due_job_that_its_scanner_has_not_come_to_learns_where_that_is(self, world: World):
         timer = a_placed(world)
         world.clock.tick(HOUR + MINUTE)
         scanned_to(world, NOON)
@@ -111,7 +111,7 @@ def scanned_to(world: World, instant: datetime) -> None:
         world.shards.checkpoint(lease, first_cursors(world.wheel.bucket_of(instant)), lease_until=None)
 
 
-def test_a_parked_job_is_told_by_the_breaker_of_its_destination(world: World):
+def test_a_parked_job_is_reported_by_the_breaker_of_its_destination(world: World):
     timer = a_placed(world)
     world.clock.tick(HOUR)
     open_breaker(world, timer.job.target)
@@ -136,7 +136,7 @@ def test_a_job_whose_destination_is_too_long_for_a_breaker_is_explained_without_
     assert explain(world, timer).reason is Reason.IN_READY_QUEUE
 
 
-def test_a_retry_that_is_far_is_told_with_its_time(world: World):
+def test_a_retry_that_is_far_is_reported_with_its_time(world: World):
     timer = a_placed(world, due_at=NOON, retry=RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=HOUR, cap=HOUR))
     world.targets.answer = lambda *_: Failed("busy")
     world.receive_and_work()
@@ -147,7 +147,7 @@ def test_a_retry_that_is_far_is_told_with_its_time(world: World):
     assert "busy" in explanation.detail
 
 
-def test_a_held_job_is_told_with_its_lease(world: World):
+def test_a_held_job_is_reported_with_its_lease(world: World):
     timer = a_placed(world, due_at=NOON)
     world.targets.answer = lambda *_: Pending()
     world.receive_and_work()
@@ -187,7 +187,7 @@ def test_a_job_that_was_cancelled_without_a_row_is_not_found(world: World):
 
 
 class TestFires:
-    def test_a_fire_that_its_schedule_spreads_tells_of_both_instants(self, world: World):
+    def test_a_fire_that_its_schedule_spreads_reports_both_instants(self, world: World):
         schedule = a_schedule(spread=timedelta(minutes=30))
         fire = next_fire_of(schedule)
         world.store(schedule, link=a_link(fire))
@@ -224,7 +224,7 @@ class TestFires:
 
         assert explain(world, an_occurrence_timer(schedule, fire_at=NOON)).reason is Reason.PAUSED
 
-    def test_a_fire_that_is_due_and_parked_is_told_by_the_target_of_its_schedule(self, world: World):
+    def test_a_fire_that_is_due_and_parked_is_reported_by_the_target_of_its_schedule(self, world: World):
         schedule = a_schedule(job=a_template(target="https://example.com/other"))
         world.store(schedule, recent=(NOON,))
         open_breaker(world, "https://example.com/")
@@ -270,7 +270,7 @@ def test_a_job_that_found_no_permit_says_so(world: World):
     assert (explanation.reason, explanation.at) == (Reason.AT_CONCURRENCY_CAP, world.row(timer.job).parked_until)
 
 
-def test_a_job_that_a_pause_met_at_its_worker_says_so(world: World):
+def test_a_job_that_a_pause_found_at_its_worker_says_so(world: World):
     timer = a_placed(world)
     world.plans.plans = {"acme": TenantPlan(status=TenantStatus.PAUSED)}
     world.clock.tick(HOUR)

@@ -208,7 +208,7 @@ def test_a_job_is_explained_by_what_is_known_of_it(reason: Reason, known: Facts,
     assert is_a_sentence(explanation.remedy)
 
 
-def test_every_reason_is_told():
+def test_every_reason_is_reported():
     assert {reason for reason, *_ in TABLE} == set(Reason)
 
 
@@ -243,16 +243,16 @@ def test_a_job_that_is_not_due_waits_for_its_time_and_not_for_a_breaker():
 
 
 @pytest.mark.parametrize(("suffix", "found"), [("", ""), ("b1", "b1"), ("b1:x", "b1:x")])
-def test_the_identity_of_a_fire_tells_of_which_schedule_it_is(suffix: str, found: str):
+def test_the_identity_of_a_fire_reports_which_schedule_it_is(suffix: str, found: str):
     assert fire_of(identity_of("night.ly-1", NOON, suffix)) == ("night.ly-1", NOON, found)
 
 
-def test_a_run_that_was_triggered_tells_its_schedule_and_no_time():
+def test_a_run_that_was_triggered_says_its_schedule_and_no_time():
     assert fire_of("nightly:trigger:k0123") == ("nightly", None, "trigger:k0123")
 
 
 @pytest.mark.parametrize("identity", ["job-1", "k0123", "0f8c", "a.b_c-d+e"])
-def test_the_identity_of_any_other_job_tells_of_none(identity: str):
+def test_the_identity_of_any_other_job_reports_none(identity: str):
     assert fire_of(identity) is None
 
 

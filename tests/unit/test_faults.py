@@ -50,7 +50,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
-def test_nothing_that_an_error_quotes_is_told(error: Exception) -> None:
+def test_nothing_that_an_error_quotes_is_reported(error: Exception) -> None:
     assert SECRET not in fault_of(error)
     assert SECRET not in "\n".join(places_of(error))
 
@@ -61,13 +61,13 @@ def test_the_texts_of_those_errors_do_hold_it(name: str) -> None:
     assert SECRET in f"{error} {getattr(error, 'doc', '')}"
 
 
-def test_an_error_of_aws_is_told_by_its_codes_and_its_call() -> None:
+def test_an_error_of_aws_is_reported_by_its_codes_and_its_call() -> None:
     assert fault_of(from_aws("ThrottlingException")) == "ClientError ThrottlingException of UpdateItem"
     cancelled = from_aws("TransactionCanceledException", CancellationReasons=[{"Code": "ConditionalCheckFailed"}])
     assert fault_of(cancelled) == "ClientError TransactionCanceledException ConditionalCheckFailed of UpdateItem"
 
 
-def test_an_error_is_told_with_the_place_of_ours_that_it_came_through() -> None:
+def test_an_error_is_reported_with_the_place_of_ours_that_it_came_through() -> None:
     assert re.fullmatch(r"Undecodable at functions\.domain\.far_ring\.timer_record:\d+", fault_of(ERRORS["record"]))
 
 
@@ -77,7 +77,7 @@ def test_an_error_of_our_own_that_quotes_nothing_keeps_its_text() -> None:
     assert fault_of(NotPlaced(["RequestThrottled"])).endswith("the first because: RequestThrottled")
 
 
-def test_a_trace_tells_every_call_and_what_an_error_was_raised_because_of() -> None:
+def test_a_trace_says_every_call_and_what_an_error_was_raised_because_of() -> None:
     lines = places_of(ERRORS["envelope"])
     assert lines[0] == "Undecodable"
     assert any(re.fullmatch(r"functions\.domain\.far_ring\.timer_record:\d+ decode_envelope", line) for line in lines)
@@ -99,7 +99,7 @@ def test_a_deep_trace_is_cut() -> None:
     assert len(places_of(raised(fall, 200))) == 50
 
 
-def test_only_errors_of_our_own_are_told_by_their_text() -> None:
+def test_only_errors_of_our_own_are_reported_by_their_text() -> None:
     class Foreign(Exception):
         pass
 

@@ -59,7 +59,9 @@ class TestHeartbeats:
 
         assert row.lease_until == NOON + TIMEOUT + LEASE_MARGIN
 
-    def test_a_heartbeat_before_the_worker_has_noted_the_attempt_keeps_the_lease_that_it_was_told(self, world: World):
+    def test_a_heartbeat_before_the_worker_has_noted_the_attempt_keeps_the_lease_that_it_was_given(
+        self, world: World
+    ):
         timer, told = a_timer(timeout=TIMEOUT), []
 
         def answer(_: str, invocation: Invocation) -> Outcome:
@@ -74,7 +76,7 @@ class TestHeartbeats:
         assert (row.lease_until, bool(row.held)) == (NOON + USUAL_LEASE, True)
 
     @pytest.mark.parametrize("word", ["heartbeat", "complete", "fail"])
-    def test_the_id_of_a_job_with_a_key_is_told_from_the_row_that_is_read_anyway(self, world: World, word: str):
+    def test_the_id_of_a_job_with_a_key_is_reported_from_the_row_that_is_read_anyway(self, world: World, word: str):
         job_id, reads = a_keyed_one(world), list[str]()
         before = world.ledger.rows[job_id.key]
         watched = watch(world, before=lambda call: reads.append(call) if call == "ledger.get" else None)
@@ -95,7 +97,7 @@ class TestHeartbeats:
         # A failure looks what became of it.
         assert len(reads) == {"heartbeat": 0, "complete": 1, "fail": 2}[word]
 
-    def test_a_heartbeat_tells_that_a_cancel_was_requested(self, world: World):
+    def test_a_heartbeat_says_that_a_cancel_was_requested(self, world: World):
         timer = a_held(world)
         world.canceller().cancel(job_id_of(timer.job))
 
@@ -375,7 +377,7 @@ class TestFailures:
         assert world.row(timer.job).state is State.CANCELLED
         assert len(world.calls) == 1
 
-    def test_a_failure_before_the_worker_has_noted_the_attempt_is_to_be_told_again(self, world: World):
+    def test_a_failure_before_the_worker_has_noted_the_attempt_is_to_be_reported_again(self, world: World):
         timer = a_timer(timeout=TIMEOUT)
         world.ledger.claim(timer, owner="w", lease_until=NOON + MINUTE, now=NOON)
 
@@ -438,7 +440,7 @@ class TestRefusals:
         return telling[request.param]
 
     @pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE])
-    def test_only_exactly_once_jobs_are_told_of(self, tell: Callable[[Timer], Any], delivery: Delivery):
+    def test_only_exactly_once_jobs_are_reported_of(self, tell: Callable[[Timer], Any], delivery: Delivery):
         with pytest.raises(NotHeld, match=f"is {delivery}: only an exactly_once job") as refused:
             tell(a_timer(delivery=delivery))
         assert not refused.value.is_soon
@@ -455,7 +457,7 @@ class TestRefusals:
             tell(timer)
 
     @pytest.mark.parametrize("state", [State.EXPIRED, State.SKIPPED, State.MOVED])
-    def test_a_settled_job_is_told_with_its_state(self, world: World, tell: Callable[[Timer], Any], state: State):
+    def test_a_settled_job_is_reported_with_its_state(self, world: World, tell: Callable[[Timer], Any], state: State):
         timer = a_timer()
         world.ledger.rows[timer.job.key] = LedgerRow(state=state, fence=1)
 

@@ -73,7 +73,7 @@ def test_what_one_request_does_not_pay_for_is_left_to_the_next_pages():
     assert 5 <= pages <= 15
 
 
-def test_a_definition_that_takes_more_than_a_request_pays_for_is_told_as_such_and_does_not_hold_up_the_others():
+def test_a_definition_that_takes_more_than_a_request_pays_for_is_reported_as_such_and_does_not_hold_up_the_others():
     nasty = {
         "rrule": {
             "rule": "FREQ=MINUTELY;INTERVAL=1441;BYHOUR=3;BYMINUTE=0;COUNT=5000",

@@ -231,7 +231,7 @@ class TestShares:
             ({"share": Share(2, 0), "status": Status.DELETED, "link": None}, False),
         ],
     )
-    def test_it_can_be_told_from_a_state_whether_it_is_counted_right(self, changes: dict[str, Any], is_right: bool):
+    def test_it_can_be_reported_from_a_state_whether_it_is_counted_right(self, changes: dict[str, Any], is_right: bool):
         assert replace(self.going_on, **changes).is_counted_right is is_right
 
 

@@ -96,7 +96,7 @@ def test_a_job_that_fails_for_good_is_followed_to_its_dead_letter(world: World):
     assert "4111" not in str(world.journal.events)
 
 
-def test_each_attempt_is_told_by_its_number(world: World):
+def test_each_attempt_is_reported_by_its_number(world: World):
     world.targets.answer = lambda *_: Failed("no", "http_500")
     world.submitter().submit([a_submission(retry=RetryPolicy(attempts=2))])
 

@@ -12,7 +12,7 @@ from functions.worker.handlers.registry import handler
 from tests.unit.calling import INVOCATION, NO_ANSWER, SHORT, a_caller, call, failure_of
 
 
-def test_a_handler_gets_the_payload_and_what_it_is_told_and_its_value_is_the_result():
+def test_a_handler_gets_the_payload_and_what_it_is_given_and_its_value_is_the_result():
     seen: list[tuple[Any, Invocation]] = []
 
     def remember(payload: Any, invocation: Invocation) -> Any:
@@ -73,7 +73,7 @@ def test_a_handler_that_wants_to_end_its_process_has_failed_for_itself(leave: Ca
     assert call("handler:y", caller=caller) == Succeeded("1")
 
 
-def test_a_handler_that_exits_is_told_by_its_code():
+def test_a_handler_that_exits_is_reported_by_its_code():
     assert failure_of(call("handler:x", handlers={"x": lambda *_: sys.exit(3)})).error == "SystemExit: 3"
 
 

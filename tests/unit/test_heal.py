@@ -89,7 +89,7 @@ class TestBrokenChains:
 
         assert world.heal().healed == 0
 
-    def test_only_the_shard_of_an_alarm_tells_whether_it_was_passed(self):
+    def test_only_the_shard_of_an_alarm_says_whether_it_was_passed(self):
         world = World()
         shard = world.wheel.shard_of("acme", "nightly")
         record(world, first_cursors(world.wheel.bucket_of(NOON)), shards=[1 - shard])

@@ -166,7 +166,7 @@ def test_an_audit_that_has_stood_still_is_a_reason():
     assert health(audited=BucketAuditPosition(standing_at - 1)).reasons == ("the audit is 30 minutes behind",)
 
 
-def test_the_worst_shards_are_told_with_the_tenants_that_are_furthest_behind_first():
+def test_the_worst_shards_are_reported_with_the_tenants_that_are_furthest_behind_first():
     own = {
         "b": at(NOON - 9 * MINUTE),
         "a": at(NOON - MINUTE),
@@ -189,7 +189,7 @@ def test_a_tenant_that_is_behind_in_two_classes_is_counted_twice_and_named_once(
     assert health({0: shard}).worst[0].behind == Names(count=2, first=("whale",))
 
 
-def test_of_many_only_the_first_are_told():
+def test_of_many_only_the_first_are_reported():
     own = {f"t{number:02d}": at(NOON) for number in range(MOST_NAMES + 1)}
 
     found = health({number: standing(own) for number in range(MOST_WORST + 1)}, shards=MOST_WORST + 1)
@@ -217,7 +217,7 @@ def test_where_no_shard_was_scanned_no_class_has_a_bucket():
         (timedelta(days=2), "2 days"),
     ],
 )
-def test_durations_are_told_in_one_unit(age: timedelta, told: str):
+def test_durations_are_reported_in_one_unit(age: timedelta, told: str):
     assert health({0: standing(at=NOON - age)}).reasons == tuple(
         f"{name} is {told} behind" for name in ("critical", "high", "normal", "low")
     )

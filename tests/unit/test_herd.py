@@ -193,7 +193,7 @@ class TestCommand:
         assert (request.json["tenant"], request.json["hours"], "schedules" in request.json) == ("acme", 12, False)
         assert request.json["start"].endswith(":00Z")
 
-    def test_what_is_left_out_is_told_with_its_reason(self) -> None:
+    def test_what_is_left_out_is_reported_with_its_reason(self) -> None:
         results: list[dict[str, Any]] = [
             {"tenant": "acme", "id": "a", "minutes": {"0": 1}},
             {"tenant": "acme", "id": "b", "problem": PROBLEM},

@@ -108,7 +108,7 @@ class TestThoseThatBurn:
         assert world.state(mine).fire_count == 1
         assert stage.fire_counts() == [1] * len(stage.others)
 
-    def test_each_is_told_and_paused_with_its_reason_after_the_third_time(self, world: World):
+    def test_each_is_reported_and_paused_with_its_reason_after_the_third_time(self, world: World):
         stage = a_shard(world, hostile=1)
         world.scan()
         assert world.state(stage.hostile[0]).status is Status.ACTIVE
@@ -147,7 +147,7 @@ class TestThoseThatBurn:
         assert [world.state(each).is_counted_right for each in (slow, fine, lost)] == [False, True, True]
         assert world.state(lost).fire_count > 0
 
-    def test_one_whose_share_cannot_be_found_by_a_fault_of_ours_is_told_and_passed_over(
+    def test_one_whose_share_cannot_be_found_by_a_fault_of_ours_is_reported_and_passed_over(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
         broken, fine = (a_due_schedule(world, tenant, "hourly") for tenant in ("a", "fine"))
@@ -281,7 +281,7 @@ class TestThoseThatKill:
         assert writes == [*[True] * len(stage.others), True]
         assert world.state(hostile).fire_count == 0
 
-    def test_the_reason_of_one_that_only_kills_is_told(self, world: World):
+    def test_the_reason_of_one_that_only_kills_is_reported(self, world: World):
         stage = a_shard(world, hostile=1)
         for _ in range(3):
             tick(world)

@@ -193,7 +193,7 @@ def test_a_body_that_does_not_fit_is_cut_as_late_as_can_be(body: bytes):
 
 
 @given(st.integers(100, 999), st.binary(max_size=2_000) | st.text(max_size=2_000).map(str.encode), st.booleans())
-def test_every_result_is_short_ascii_json_that_tells_its_status(status: int, body: bytes, is_whole: bool):
+def test_every_result_is_short_ascii_json_that_says_its_status(status: int, body: bytes, is_whole: bool):
     result = result_of(status, body, is_whole=is_whole)
 
     assert len(result) <= RESULT_LIMIT

@@ -254,7 +254,7 @@ def test_json_of_the_most_bytes_that_are_read_is_whole_and_a_byte_more_is_not(si
     assert result_of(call(sink.url))["truncated"] is True
 
 
-def test_an_answer_whose_body_stalls_is_told_by_its_status_after_a_moment(sink: HttpSink):
+def test_an_answer_whose_body_stalls_is_reported_by_its_status_after_a_moment(sink: HttpSink):
     sink.respond = half_of(b"half", lambda _: sink.released.wait(60))
     started_at = time.monotonic()
 
@@ -264,7 +264,7 @@ def test_an_answer_whose_body_stalls_is_told_by_its_status_after_a_moment(sink: 
     assert time.monotonic() - started_at < 30
 
 
-def test_an_answer_whose_body_breaks_off_is_told_by_its_status(sink: HttpSink):
+def test_an_answer_whose_body_breaks_off_is_reported_by_its_status(sink: HttpSink):
     sink.respond = half_of(b"half", cut_off, 503)
 
     assert call(sink.url) == Failed("the target answered 503", error_class="http_503")

@@ -105,7 +105,7 @@ def test_any_other_duration_is_refused(value: str | float):
         parse_duration(value)
 
 
-def test_an_instant_is_told_in_utc_to_the_millisecond():
+def test_an_instant_is_reported_in_utc_to_the_millisecond():
     local = datetime(2027, 3, 1, 13, 0, 0, 123_999, tzinfo=timezone(timedelta(hours=1)))
 
     assert format_instant(local) == "2027-03-01T12:00:00.123Z"

@@ -9,7 +9,7 @@ from functions.domain.jobs.job_id import JobId, first_identity, job_id_of, moved
 from testkit.builders import NOON, a_job
 
 
-def test_an_id_tells_where_the_rows_of_its_job_are():
+def test_an_id_says_where_the_rows_of_its_job_are():
     job = a_job(identity="order:7", priority=Priority.LOW, delivery=Delivery.AT_MOST_ONCE)
 
     job_id = parse_job_id(str(job_id_of(job)))
@@ -31,7 +31,7 @@ def test_an_id_is_the_same_in_every_release():
 
 
 @pytest.mark.parametrize(("delivery", "is_ledgered"), [(Delivery.EXACTLY_ONCE, True), (Delivery.AT_LEAST_ONCE, False)])
-def test_an_id_tells_whether_its_job_has_a_ledger_row(delivery: Delivery, is_ledgered: bool):
+def test_an_id_says_whether_its_job_has_a_ledger_row(delivery: Delivery, is_ledgered: bool):
     assert job_id_of(a_job(delivery=delivery)).is_ledgered is is_ledgered
 
 

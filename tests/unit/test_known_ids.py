@@ -190,7 +190,7 @@ class TestTriggers:
         assert world.call("POST", "/v1/schedules/nightly:backfill", asked, headers=key)[1]["jobs"] == first
         assert len(first) == 3
 
-    def test_a_fire_that_was_asked_for_is_told_of_after_its_schedule_is_deleted(self, world: Api):
+    def test_a_fire_that_was_asked_for_is_reported_after_its_schedule_is_deleted(self, world: Api):
         world.put()
         job_id = triggered(world)
         world.call("DELETE", "/v1/schedules/nightly")

@@ -48,7 +48,7 @@ def test_a_percentile_is_within_its_relative_error_of_the_exact_one(found: list[
 
 
 @given(lags)
-def test_what_is_told_of_a_cell_is_in_it(lag: timedelta):
+def test_what_learns_of_a_cell_is_in_it(lag: timedelta):
     assert cell_of(lag_in(cell_of(lag))) == cell_of(lag)
 
 
@@ -61,12 +61,12 @@ def test_histograms_of_two_processes_add_up_to_that_of_both(one: list[timedelta]
     ]
 
 
-def test_what_is_early_or_too_short_to_tell_is_in_the_first_cell():
+def test_what_is_early_or_too_short_to_say_is_in_the_first_cell():
     assert {cell_of(lag) for lag in (timedelta(hours=-1), timedelta(0), SMALLEST)} == {0}
     assert cell_of(SMALLEST + MICROSECOND) == 1
 
 
-def test_what_is_longer_than_a_day_is_told_as_a_day():
+def test_what_is_longer_than_a_day_is_reported_as_a_day():
     assert cell_of(LARGEST) == cell_of(timedelta(days=400)) == LAST_CELL == 92
     assert percentile({LAST_CELL: 1}, 500) == lag_in(LAST_CELL) <= LARGEST
 

@@ -132,7 +132,7 @@ def test_a_long_answer_is_cut_and_stays_json(aws: HttpSink, size: int):
         (b'{"statusCode":202}', "Unhandled"),
     ],
 )
-def test_a_function_that_fails_is_told_by_the_type_of_its_error_alone(aws: HttpSink, said: bytes, kind: str):
+def test_a_function_that_fails_is_reported_by_the_type_of_its_error_alone(aws: HttpSink, said: bytes, kind: str):
     aws.respond = saying(said, X_Amz_Function_Error="Unhandled")
 
     outcome = call(FUNCTION)

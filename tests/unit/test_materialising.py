@@ -367,7 +367,7 @@ class TestRefusals:
         world.clock.known_offset = world.wheel.skew / 2
         assert revive(world, MINUTELY)
 
-    def test_an_alarm_whose_answer_tells_that_the_clock_is_skewed_is_not_relied_on(self, world: World):
+    def test_an_alarm_whose_answer_says_that_the_clock_is_skewed_is_not_relied_on(self, world: World):
         schedule = a_schedule()
         begun(world, schedule, link=a_link(NOON + HOUR))
 
@@ -380,7 +380,7 @@ class TestRefusals:
         assert not revive(world, schedule)
         assert world.state(schedule).alarm_at is None
 
-    def test_a_schedule_that_cannot_be_computed_is_passed_and_told_of_and_holds_up_no_other(self, world: World):
+    def test_a_schedule_that_cannot_be_computed_is_passed_and_reported_of_and_holds_up_no_other(self, world: World):
         # Its time zone was known when it was put.
         lost = a_schedule(schedule_id="lost", rule=CronRule("* * * * *"), timezone="Mars/Olympus")
         lost_and_waiting = a_schedule(
@@ -425,7 +425,7 @@ class TestRefusals:
 
 
 class TestCatchingUp:
-    def test_what_was_missed_is_placed_so_many_a_ring_and_the_alarm_rings_as_soon_as_it_may(self, world: World):
+    def test_what_was_missed_is_placed_so_many_an_alarm_and_the_alarm_comes_due_as_soon_as_it_may(self, world: World):
         begun(world, MINUTELY)
         world.clock.tick(200 * MINUTE)
 
@@ -440,7 +440,7 @@ class TestCatchingUp:
         )
         assert (state.alarm_at, state.misfire_count) == (alarm_at, MOST_MISSED)
 
-    def test_the_next_ring_goes_on_where_the_last_one_stopped(self, world: World):
+    def test_the_next_alarm_goes_on_where_the_last_one_stopped(self, world: World):
         begun(world, MINUTELY)
         world.clock.tick(200 * MINUTE)
         revive(world, MINUTELY)
@@ -474,7 +474,7 @@ class TestCatchingUp:
 
 
 class TestEndToStart:
-    def test_a_fire_is_sent_and_its_alarm_rings_when_the_next_could_begin(self, world: World):
+    def test_a_fire_is_sent_and_its_alarm_comes_due_when_the_next_could_begin(self, world: World):
         begun(world, WAITING)
 
         assert revive(world, WAITING)

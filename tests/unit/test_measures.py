@@ -39,7 +39,7 @@ def world() -> World:
         (an_occurrence_timer(attempt=2), Ring.NEAR, ("near", "normal", "retry")),
     ],
 )
-def test_an_attempt_is_told_by_its_ring_its_priority_and_its_kind(
+def test_an_attempt_is_reported_by_its_ring_its_priority_and_its_kind(
     timer: Timer, ring: Ring, expected: tuple[str, str, str]
 ):
     told = dimensions_of(timer, ring=ring)
@@ -78,7 +78,7 @@ def test_a_message_that_says_nothing_of_its_ring_is_near(attributes: dict[str, A
     assert ring_of(attributes) is expected
 
 
-def test_a_retry_tells_how_long_it_waits(world: World):
+def test_a_retry_says_how_long_it_waits(world: World):
     world.targets.answer = lambda *_: Failed("no", "http_500")
     policy = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=7 * SECOND, cap=7 * SECOND)
 
@@ -87,7 +87,7 @@ def test_a_retry_tells_how_long_it_waits(world: World):
     assert world.journal.values["retry_in_s"] == [7.0]
 
 
-def test_a_job_that_is_not_tried_again_tells_no_wait(world: World):
+def test_a_job_that_is_not_tried_again_says_no_wait(world: World):
     world.targets.answer = lambda *_: Failed("no", "http_400", is_permanent=True)
 
     world.work(a_message(a_timer()))
@@ -95,7 +95,7 @@ def test_a_job_that_is_not_tried_again_tells_no_wait(world: World):
     assert "retry_in_s" not in world.journal.values
 
 
-def test_fires_tell_how_far_they_are_apart(world: World):
+def test_fires_say_how_far_they_are_apart(world: World):
     schedule = a_schedule(rule=every(minutes=1))
     begun(world, schedule)
 
@@ -106,7 +106,7 @@ def test_fires_tell_how_far_they_are_apart(world: World):
     assert "outside_window_wait_s" not in world.journal.values
 
 
-def test_a_fire_that_waited_for_its_window_tells_for_how_long(world: World):
+def test_a_fire_that_waited_for_its_window_says_for_how_long(world: World):
     schedule = a_schedule(rule=every(minutes=1), windows=(FROM_TWO_ON,), window_mode=WindowMode.DEFER)
 
     assert waited_for_opening(schedule, nominal_at=NOON, at=NOON + 2 * HOUR) == 2 * HOUR
@@ -124,7 +124,7 @@ def test_what_waits_for_a_window_is_observed_when_it_is_placed(world: World):
     assert world.journal.values["outside_window_wait_s"][0] == waited.total_seconds()
 
 
-def test_the_sweeper_tells_depth_and_budget_of_each_class(world: World):
+def test_the_sweeper_says_depth_and_budget_of_each_class(world: World):
     world.ready.send([a_timer() for _ in range(5)])
 
     a_publisher(world).publish()

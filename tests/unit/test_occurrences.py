@@ -172,7 +172,7 @@ class TestVersions:
         assert world.row(fire.job).state is State.SKIPPED
         assert world.state(ALLOWING).skips == {}
 
-    def test_such_a_run_is_told_as_skipped_where_it_keeps_no_row_too(self, world: World):
+    def test_such_a_run_is_reported_as_skipped_where_it_keeps_no_row_too(self, world: World):
         schedule = a_schedule(job=replace(a_schedule().job, delivery=Delivery.AT_LEAST_ONCE))
         world.store(schedule, version=5, born=4)
 

@@ -112,7 +112,7 @@ def test_a_schedule_has_one_rule():
     assert [rule["required"] for rule in rules] == [[rule] for rule in RULES]
 
 
-def test_a_schedule_is_told_with_every_field_of_its_definition():
+def test_a_schedule_is_reported_with_every_field_of_its_definition():
     described = document()["components"]["schemas"]["Schedule"]["properties"]
 
     assert set(ScheduleBody.model_fields) < set(described)
@@ -176,7 +176,7 @@ def test_every_code_of_a_problem_is_listed():
 
 
 @pytest.mark.parametrize("state", [*(state for state in State if state is not State.ABSENT), None])
-def test_what_is_told_of_a_job_is_what_is_described(state: State | None):
+def test_what_learns_of_a_job_is_what_is_described(state: State | None):
     row = LedgerRow(
         state=state or State.SCHEDULED,
         attempt=2,
@@ -195,17 +195,17 @@ def test_what_is_told_of_a_job_is_what_is_described(state: State | None):
 
 
 @pytest.mark.parametrize("ring", [*Ring, None])
-def test_what_is_told_of_a_submission_is_what_is_described(ring: Ring | None):
+def test_what_learns_of_a_submission_is_what_is_described(ring: Ring | None):
     accepted = Accepted(job_id="j1~x", tenant="acme", due_at=NOON, state=State.SCHEDULED, ring=ring)
 
     assert_described(accepted_body(accepted), "Accepted")
 
 
-def test_what_is_told_of_a_breaker_is_what_is_described():
+def test_what_learns_of_a_breaker_is_what_is_described():
     assert_described(breaker_body(a_breaker()), "Breaker")
 
 
-def test_what_is_told_of_a_schedule_is_what_is_described():
+def test_what_learns_of_a_schedule_is_what_is_described():
     row = LedgerRow(state=State.FAILED, attempt=2, error="HTTP 500", updated_at=NOON, job_id="j1~x")
     schedule = a_schedule(job=a_template(payload=Payload(pointer="schedules/acme/nightly/1")))
     standing = Standing(
@@ -257,7 +257,7 @@ def test_a_run_without_a_row_is_scheduled_or_untracked(delivery: Delivery, age: 
     assert told["runs"][0]["state"] == state
 
 
-def test_what_is_told_of_a_preview_is_what_is_described():
+def test_what_learns_of_a_preview_is_what_is_described():
     page = preview(a_schedule(spread=timedelta(minutes=5)), after=NOON, count=1)
     told = difference_body(Difference(before=page.previews, after=page.previews))
 
@@ -268,7 +268,7 @@ def test_what_is_told_of_a_preview_is_what_is_described():
 
 
 @pytest.mark.parametrize("instant", [NOON, None])
-def test_what_is_told_of_a_backfill_is_what_is_described(instant: datetime | None):
+def test_what_learns_of_a_backfill_is_what_is_described(instant: datetime | None):
     backfill = Backfill(
         backfill_id="x", count=1, first=instant, last=instant, ends_at=instant, job_ids=["j1~x"] if instant else []
     )
@@ -285,7 +285,7 @@ def test_what_is_not_known_of_a_job_is_left_out():
 @pytest.mark.parametrize(
     ("kept", "told"), [("0", 0), ("false", False), ('""', ""), ("[]", []), ("null", None), ('{"cut', '{"cut')]
 )
-def test_a_result_is_told_whatever_it_is(kept: str, told: Any):
+def test_a_result_is_reported_whatever_it_is(kept: str, told: Any):
     row = LedgerRow(state=State.SUCCEEDED, result=kept)
 
     body = found_body(JobInWheel(job_id=job_id_of(a_job()), state=State.SUCCEEDED, due_at=NOON, row=row))

@@ -67,7 +67,7 @@ class TestWhichJobsAreMeant:
     def test_all_that_is_said_must_match(self, said: dict[str, str], is_met: bool):
         assert a_filter(**said).matches(a_timer(tags=("team:billing", "monthly"))) is is_met
 
-    def test_the_fires_of_a_schedule_are_meant_by_its_id(self):
+    def test_the_fires_of_a_schedule_are_selected_by_its_id(self):
         assert a_filter(schedule_id="nightly").matches(an_occurrence_timer())
         assert not a_filter(schedule_id="night").matches(an_occurrence_timer())
 
@@ -95,7 +95,7 @@ class TestWhichRowsStandForThem:
         assert is_meant(an_operation(), timer, written_at=written_at, now=NOON) is is_met
 
     @pytest.mark.parametrize("before", ["", "k0123_", "0123_"])
-    def test_a_job_that_it_has_moved_is_not_met_again_whatever_the_clocks_say(self, before: str):
+    def test_a_job_that_it_has_moved_is_not_found_again_whatever_the_clocks_say(self, before: str):
         operation = an_operation(OperationKind.RESCHEDULE)
         moved = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}.7f")
         other = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}7.7f")
@@ -191,7 +191,7 @@ class TestWhichRowsStandForThem:
             (LedgerRow(state=State.RETRYING, attempt=1), True),
         ],
     )
-    def test_a_job_that_was_tried_or_put_off_may_be_met_again(self, row: LedgerRow | None, has_more: bool):
+    def test_a_job_that_was_tried_or_put_off_may_be_found_again(self, row: LedgerRow | None, has_more: bool):
         assert has_more_rows(row) is has_more
 
     @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _refuse(error: Exception) -> Response[str]:
     return problem_answer(problem_of(error))
 
 
-def test_an_operation_is_accepted_and_told_as_it_is_described():
+def test_an_operation_is_accepted_and_reported_as_it_is_described():
     api = Api()
 
     status, told = api.post(CANCEL)
@@ -108,11 +108,11 @@ def test_all_that_a_filter_can_say_reaches_the_rules():
 
 
 @pytest.mark.parametrize("said", ["due_from", "due_until"])
-def test_a_due_time_alone_says_which_jobs_are_meant(said: str):
+def test_a_due_time_alone_says_which_jobs_are_selected(said: str):
     assert Api().post({"tenant": "acme", "action": "cancel", said: "2027-03-01T12:00:00Z"})[0] == 202
 
 
-def test_all_jobs_of_a_tenant_are_meant_only_when_that_is_said():
+def test_all_jobs_of_a_tenant_are_selected_only_when_that_is_said():
     api = Api()
 
     status, problem = api.post({"tenant": "acme", "action": "cancel"})
@@ -261,7 +261,7 @@ def test_too_many_open_operations_are_refused_until_later():
     assert api.headers["Retry-After"] == "60"
 
 
-def test_progress_is_told_with_what_was_refused_and_why():
+def test_progress_is_reported_with_what_was_refused_and_why():
     api = Api()
     ended = api.ended(
         api.accept(),
@@ -290,7 +290,7 @@ def test_progress_is_told_with_what_was_refused_and_why():
     assert "parts" not in told
 
 
-def test_an_export_that_is_done_tells_where_its_files_are_when_it_is_asked_for_by_itself():
+def test_an_export_that_is_done_says_where_its_files_are_when_it_is_asked_for_by_itself():
     api = Api()
     operation = api.ended(api.accept(action=OperationKind.EXPORT), OperationState.DONE, parts=2)
 
@@ -309,7 +309,7 @@ def test_an_export_of_nothing_has_no_files():
     assert api.call("GET", f"/v1/operations/acme/{operation.operation_id}")[1]["parts"] == []
 
 
-def test_operations_are_told_page_by_page():
+def test_operations_are_reported_page_by_page():
     api = Api()
     ids = sorted(api.post(CANCEL)[1]["id"] for _ in range(3))
 
@@ -339,7 +339,7 @@ def test_a_query_that_cannot_be_answered_is_refused_with_its_field(query: dict[s
     assert [error["field"] for error in problem["errors"]] == [field]
 
 
-def test_a_stop_is_taken_and_a_stop_of_what_is_over_tells_how_it_ended():
+def test_a_stop_is_taken_and_a_stop_of_what_is_over_says_how_it_ended():
     api = Api()
     operation = api.accept()
     path = f"/v1/operations/acme/{operation.operation_id}:stop"

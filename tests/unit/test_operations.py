@@ -78,7 +78,7 @@ def test_an_accepted_operation_is_open_and_wakes_its_executor():
     assert office.waker.calls == 1
 
 
-def test_what_is_due_since_an_hour_is_meant_unless_it_is_said():
+def test_what_is_due_since_an_hour_is_selected_unless_it_is_said():
     office = Office()
 
     assert office.accept().wanted.due_from == NOON - USUAL_REACH
@@ -350,7 +350,7 @@ def test_what_cannot_be_an_id_is_asked_of_no_store(operation_id: str, monkeypatc
         office.manager.stop("acme", operation_id, caller=ANN)
 
 
-def test_a_list_is_told_page_by_page_and_of_one_tenant():
+def test_a_list_is_reported_page_by_page_and_of_one_tenant():
     office = Office()
     ids = sorted(office.accept().operation_id for _ in range(3))
     office.accept(tenant="globex")

@@ -161,7 +161,7 @@ def test_plans_are_old_when_either_clock_says_so():
     assert plans.of("acme") == PAUSED
 
 
-def test_the_tenants_that_are_not_served_are_told_by_name():
+def test_the_tenants_that_are_not_served_are_reported_by_name():
     store = InMemoryTenantStore()
     for status in TenantStatus:
         store.change(f"t-{status}", Tenant(status=status, version=1), seen=0)

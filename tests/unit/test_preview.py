@@ -180,7 +180,7 @@ def test_a_preview_ends_with_the_schedule():
         (a_schedule(rule=Poisson(10)), "2027-03-01 00:00", {}),
     ],
 )
-def test_a_fire_that_is_not_where_its_rule_says_tells_why(schedule: Schedule, after: str, expected: dict[Shifter, str]):
+def test_a_fire_that_is_not_where_its_rule_says_says_why(schedule: Schedule, after: str, expected: dict[Shifter, str]):
     found = marks(schedule, after)
     fire = next_fire(schedule, after=utc(after))
 
@@ -189,7 +189,7 @@ def test_a_fire_that_is_not_where_its_rule_says_tells_why(schedule: Schedule, af
     assert explain(schedule, fire) == list(expected.values())
 
 
-def test_several_reasons_are_told_in_the_order_in_which_they_moved_the_fire():
+def test_several_reasons_are_reported_in_the_order_in_which_they_moved_the_fire():
     schedule = a_cron(
         "30 2 * * 6",
         calendar=Calendar(excluded=frozenset({date(2027, 3, 27)}), roll=Roll.AFTER),

@@ -49,7 +49,7 @@ from testkit.builders import NOON
         (errors.ClockSkewed(offset=timedelta(seconds=40), limit=timedelta(seconds=30)), 500, "internal"),
     ],
 )
-def test_an_error_is_told_by_the_nearest_row_of_the_table(error: errors.TickwheelError, status: int, code: str):
+def test_an_error_is_reported_by_the_nearest_row_of_the_table(error: errors.TickwheelError, status: int, code: str):
     told = problem_of(error)
 
     assert (told["status"], told["code"], told["type"]) == (status, code, f"urn:tickwheel:problem:{code}")
@@ -94,7 +94,7 @@ def test_what_is_too_costly_names_its_rule():
     assert (told["status"], told["code"], told["errors"][0]["field"]) == (422, "too_costly", "rrule")
 
 
-def test_codes_are_told_apart():
+def test_codes_are_distinguished():
     rows = {row[1]: row for row in TABLE.values()}
 
     # A job that breaks a rule is one problem, whether its shape or its meaning was refused.
@@ -106,14 +106,14 @@ def test_codes_are_told_apart():
     assert set(TABLE.values()) == set(rows.values())
 
 
-def test_a_job_that_the_domain_refuses_is_told_like_one_that_its_shape_refuses():
+def test_a_job_that_the_domain_refuses_is_reported_like_one_that_its_shape_refuses():
     told = problem_of(errors.InvalidJob("is in the past", field="run_at", value="2027-03-01T11:00:00.000Z"))
 
     assert (told["status"], told["code"], told["detail"]) == (422, "invalid_job", "run_at is in the past")
     assert told["errors"] == [{"field": "run_at", "message": "is in the past", "value": "2027-03-01T11:00:00.000Z"}]
 
 
-def test_a_schedule_that_the_domain_refuses_is_told_like_one_that_its_shape_refuses():
+def test_a_schedule_that_the_domain_refuses_is_reported_like_one_that_its_shape_refuses():
     told = problem_of(errors.InvalidSchedule("must be after start", field="end", value="2027-03-01T11:00:00.000Z"))
 
     assert (told["status"], told["code"], told["detail"]) == (422, "invalid_schedule", "end must be after start")
@@ -123,7 +123,7 @@ def test_a_schedule_that_the_domain_refuses_is_told_like_one_that_its_shape_refu
 @pytest.mark.parametrize(
     ("refused_as", "code"), [(errors.InvalidSchedule, "invalid_schedule"), (errors.InvalidInput, "invalid_input")]
 )
-def test_a_misshapen_request_is_told_as_what_it_is(refused_as: type[errors.InvalidInput], code: str):
+def test_a_misshapen_request_is_reported_as_what_it_is(refused_as: type[errors.InvalidInput], code: str):
     with pytest.raises(ValidationError) as error:
         TenantQuery.model_validate({"tenant": "a b"})
 
@@ -133,7 +133,7 @@ def test_a_misshapen_request_is_told_as_what_it_is(refused_as: type[errors.Inval
     assert told["errors"] == [{"field": "tenant", "message": "must match [A-Za-z0-9._-]{1,64}", "value": "a b"}]
 
 
-def test_a_used_key_is_told_with_the_id_of_its_job():
+def test_a_used_key_is_reported_with_the_id_of_its_job():
     assert problem_of(errors.KeyReused("j1~x"))["id"] == "j1~x"
 
 
@@ -224,7 +224,7 @@ def test_a_number_that_json_cannot_say_is_shown_as_text():
     json.dumps(errors, allow_nan=False)
 
 
-def test_half_a_surrogate_pair_can_be_told():
+def test_half_a_surrogate_pair_can_be_reported():
     errors = refused({"tenant": json.loads('"\\ud800"'), "target": "handler:x"})
 
     assert json.loads(json.dumps(errors)) == errors

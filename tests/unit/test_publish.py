@@ -36,7 +36,7 @@ def keep(world: World, cursors: Cursors) -> None:
 @pytest.mark.parametrize(
     ("priorities", "lag"), [((), 0), ((Priority.LOW,), 0), ((Priority.LOW, Priority.HIGH), 600), (tuple(Priority), 600)]
 )
-def test_the_lag_of_promotion_is_told_without_low(priorities: Sequence[Priority], lag: int):
+def test_the_lag_of_promotion_is_reported_without_low(priorities: Sequence[Priority], lag: int):
     world = World()
     behind(world, minutes=10, priorities=priorities)
 
@@ -209,7 +209,7 @@ def test_conditions_are_read_as_they_were_written():
     assert decode_conditions(encode_conditions(conditions)) == conditions
 
 
-def test_conditions_of_the_release_before_tell_of_nothing_that_waits():
+def test_conditions_of_the_release_before_report_nothing_that_waits():
     written = '{"at":1,"budgets":{},"depths":{"2":7},"lags":{},"shed":[]}'
 
     assert decode_conditions(written).waiting == {}

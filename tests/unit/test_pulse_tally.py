@@ -83,7 +83,7 @@ def test_what_is_counted_belongs_to_its_own_minute_however_late_it_is_written(pr
     assert {at: pulse.of(Figure.STARTED) for at, pulse in process.store.rows.items()} == {NOON: 3, NOON + 3 * MINUTE: 4}
 
 
-def test_what_nobody_is_told_any_more_is_forgotten(process: Process):
+def test_what_nobody_is_reported_any_more_is_forgotten(process: Process):
     process.run()
     process.tally.flush()
     process.run(2)

@@ -259,7 +259,7 @@ def test_many_are_purged_by_a_filter_and_the_others_stay(world: Operator):
     assert world.journal.counts["dead_letters_purged"] == MOST_DEAD_LETTERS + 5
 
 
-def test_a_dead_letter_that_could_not_be_purged_is_told_and_does_not_hold_up_the_others(world: Operator):
+def test_a_dead_letter_that_could_not_be_purged_is_reported_and_does_not_hold_up_the_others(world: Operator):
     first, last = world.put(), world.put(dead_at=NOON - SECOND)
     calls: list[str] = []
 

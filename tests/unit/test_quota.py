@@ -69,7 +69,7 @@ def test_the_first_jobs_of_a_batch_that_fit_are_taken():
     assert taken(answers) == [True, True, True, True, False, True]
 
 
-def test_who_has_too_many_is_told_how_many_and_when_to_ask_again():
+def test_who_has_too_many_is_reported_how_many_and_when_to_ask_again():
     world = Limited()
 
     *_, refused = world.hand_in(far(), far(), far(), far())
@@ -252,7 +252,7 @@ class TestACapThatCannotServeWhatWaits:
         world.plans.plans["acme"] = TenantPlan(execution_rate=0.01)
         return world
 
-    def test_a_job_that_would_wait_for_more_than_a_week_is_refused_and_told_why(self, world: Limited):
+    def test_a_job_that_would_wait_for_more_than_a_week_is_refused_with_the_reason(self, world: Limited):
         world.waiting.add("acme", NOON.date(), self.A_WEEK - 1)
 
         accepted, refused = world.hand_in(far(), far())

@@ -44,7 +44,7 @@ def test_a_query_is_its_parameters_by_their_names_and_none_is_empty():
     assert read().query == {}
 
 
-def test_what_fits_a_model_is_that_and_what_does_not_is_told_as_invalid_input():
+def test_what_fits_a_model_is_that_and_what_does_not_is_reported_as_invalid_input():
     assert read(body={"note": "x"}).body_as(Note) == Note(note="x")
 
     with pytest.raises(Misshapen) as refused:

@@ -609,7 +609,7 @@ def test_what_a_pause_holds_back_of_a_slow_request_keeps_its_row(world: Operator
     assert world.row(job).state is State.SUCCEEDED
 
 
-def test_a_far_row_that_stays_is_told_and_runs_nothing_twice(world: Operator):
+def test_a_far_row_that_stays_is_reported_and_runs_nothing_twice(world: Operator):
     job = a_job(retry=ONCE)
     [letter] = world.fail(job)
     world.is_mended = True
@@ -1001,7 +1001,7 @@ def test_one_dead_letter_that_cannot_be_replayed_does_not_hold_up_the_others(wor
     assert world.buried == [gone]
 
 
-def test_a_store_that_fails_is_told_of_the_dead_letter_that_it_failed_for(world: Operator):
+def test_a_store_that_fails_learns_of_the_dead_letter_that_it_failed_for(world: Operator):
     letter = a_dead_letter(a_timer())
     world.letters.put(letter)
 
@@ -1108,7 +1108,7 @@ def test_a_replay_that_is_refused_leaves_a_line_too(world: Operator):
     assert (line["tenant"], line["failed"], line["letters"]) == (NO_TENANT, 1, [])
 
 
-def test_the_line_of_many_tells_the_filter_without_what_may_be_a_secret(world: Operator):
+def test_the_line_of_many_says_the_filter_without_what_may_be_a_secret(world: Operator):
     letters = world.fail(*(a_job(retry=ONCE, target="https://example.com/hook?key=s3cret") for _ in range(2)))
     wanted = replace(ACME, since=NOON - SECOND, target="https://example.com/hook?key=s3cret", error_class="http_500")
 

@@ -87,7 +87,7 @@ class TestRunningNow:
 
         assert len(world.calls) == 3
 
-    def test_a_job_in_the_ready_queue_is_too_late_and_told_when_it_is_due(self, world: World):
+    def test_a_job_in_the_ready_queue_is_too_late_and_reported_when_it_is_due(self, world: World):
         timer = a_placed(world, due_at=NOON + MINUTE)
 
         with pytest.raises(errors.TooLate, match=r"due at 2027-03-01T12:01:00\.000Z, and is in the ready queue"):

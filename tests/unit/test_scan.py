@@ -304,7 +304,9 @@ def test_a_timer_that_the_queue_will_never_take_is_a_dead_letter_and_is_passed(w
     assert world.scan().sent == 0
 
 
-def test_the_end_of_an_unsendable_job_is_told_before_its_row_is_passed(world: World, monkeypatch: pytest.MonkeyPatch):
+def test_the_end_of_an_unsendable_job_is_reported_before_its_row_is_passed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
     a_row(world)
     world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
     told: list[int] = []
@@ -331,7 +333,7 @@ def test_an_unsendable_job_that_is_not_ledgered_is_a_dead_letter_without_a_row(w
     assert world.ledger.rows == {}
 
 
-def test_the_dead_letter_of_an_unsendable_retry_keeps_the_fence_that_its_target_was_told(world: World):
+def test_the_dead_letter_of_an_unsendable_retry_keeps_the_fence_that_its_target_was_reported(world: World):
     bad = a_row(world, attempt=3)
     world.ledger.rows[bad.job.key] = LedgerRow(state=State.RETRYING, attempt=2, fence=2, due_at=bad.due_at)
     world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
@@ -455,7 +457,7 @@ def test_a_tick_ends_at_80_percent_of_its_time_limit_and_the_next_one_goes_on(wo
     assert world.ready.sent == timers
 
 
-def test_a_tick_tells_how_old_the_oldest_open_bucket_is(world: World):
+def test_a_tick_says_how_old_the_oldest_open_bucket_is(world: World):
     world.scan()
     assert world.journal.values["oldest_bucket_age_s"] == [0.0]
 
@@ -498,7 +500,7 @@ def test_each_shard_is_scanned_apart(world: World):
 
 
 class TestAlarms:
-    def test_an_alarm_among_timers_rings_behind_them_and_its_fire_is_promoted(self, world: World):
+    def test_an_alarm_among_timers_comes_due_behind_them_and_its_fire_is_promoted(self, world: World):
         before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
         schedule = an_alarm_row(world)
 
@@ -515,7 +517,7 @@ class TestAlarms:
         assert (state.link.at, state.fire_count) == (NOON + timedelta(hours=1, seconds=80), 1)
         assert world.events("shard_scanned") == [{"shard": 0, "sent": 2, "rung": 1, "buried": 0, "stopped_by": ""}]
 
-    def test_an_alarm_that_rang_does_not_ring_again(self, world: World):
+    def test_an_alarm_that_came_due_does_not_ring_again(self, world: World):
         an_alarm_row(world)
         world.scan()
         world.clock.tick(timedelta(minutes=1))
@@ -540,7 +542,7 @@ class TestAlarms:
         assert (report.handled, report.buried, report.stopped_by) == (1, 0, "")
         assert world.ready.sent == []
 
-    def test_a_chain_that_is_refused_holds_up_no_timer_and_rings_again(self, world: World):
+    def test_a_chain_that_is_refused_holds_up_no_timer_and_comes_due_again(self, world: World):
         before, after = (a_row(world, tenant=tenant, due_at=NOON + 80 * SECOND) for tenant in ("a", "z"))
         schedule = an_alarm_row(world)
         world.ready.refuses = lambda timer: (
@@ -599,7 +601,7 @@ class TestAlarms:
         assert now > NOON + LEASE + world.wheel.skew
         assert lease is None
 
-    def test_a_chain_whose_next_alarm_is_not_written_rings_again(self, world: World):
+    def test_a_chain_whose_next_alarm_is_not_written_comes_due_again(self, world: World):
         schedule = an_alarm_row(world)
         world.timers.unwritten = lambda _: True
 

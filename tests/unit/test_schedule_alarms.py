@@ -28,7 +28,7 @@ def world() -> World:
     return World()
 
 
-def test_an_alarm_that_rings_on_time_reads_nothing_but_the_definition_of_its_schedule(world: World):
+def test_an_alarm_that_comes_due_on_time_reads_nothing_but_the_definition_of_its_schedule(world: World):
     schedule, alarm = ahead(world)
     calls: list[str] = []
     for name in ("schedules", "ledger"):
@@ -66,7 +66,7 @@ def test_an_alarm_of_a_schedule_that_was_stopped_is_passed_without_a_fire(world:
     assert world.ready.sent == []
 
 
-def test_an_alarm_without_a_definition_is_passed_and_told_of(world: World):
+def test_an_alarm_without_a_definition_is_passed_and_reported_of(world: World):
     assert world.schedule_alarms().handle([an_alarm(version=7)]) == [ON]
     assert world.events("alarm_without_schedule") == [{"schedule": "acme#nightly", "version": 7}]
 
@@ -100,7 +100,7 @@ def test_a_definition_that_is_not_to_be_seen_yet_is_read_again(world: World):
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD]
 
 
-def test_an_alarm_that_rings_late_goes_on_where_the_state_says(world: World):
+def test_an_alarm_that_comes_due_late_goes_on_where_the_state_says(world: World):
     schedule = a_schedule(rule=every(minutes=1))
     alarm = begun(world, schedule, an_alarm(schedule, alarm_at=NOON))
     moved_on = a_link(NOON + 10 * MINUTE, index=4, previous_at=NOON)
@@ -113,14 +113,14 @@ def test_an_alarm_that_rings_late_goes_on_where_the_state_says(world: World):
     assert [placed.link for placed in world.timers.alarms] == [moved_on]
 
 
-def test_an_alarm_that_rings_at_the_very_instant_of_its_fire_is_on_time(world: World):
+def test_an_alarm_that_comes_due_at_the_very_instant_of_its_fire_is_on_time(world: World):
     alarm = begun(world, HOURLY, an_alarm(alarm_at=NOON))
 
     assert world.schedule_alarms().handle([alarm]) == [ON]
     assert [timer.due_at for timer in world.ready.sent] == [NOON]
 
 
-def test_an_alarm_that_was_put_off_rings_for_what_was_missed(world: World):
+def test_an_alarm_that_was_put_off_comes_due_for_what_was_missed(world: World):
     schedule = a_schedule(rule=every(minutes=1))
     alarm_at = NOON + 80 * SECOND
     link = a_link(NOON - 30 * MINUTE)
@@ -154,7 +154,7 @@ def test_a_late_alarm_whose_state_does_not_go_on_is_passed(world: World, state: 
     assert (world.ready.sent, world.timers.alarms) == ([], [])
 
 
-def test_an_alarm_that_rings_twice_sends_its_fire_again_under_the_same_name(world: World):
+def test_an_alarm_that_comes_due_twice_sends_its_fire_again_under_the_same_name(world: World):
     schedule, alarm = ahead(world)
     world.schedule_alarms().handle([alarm])
     after = world.state(schedule)
@@ -165,7 +165,7 @@ def test_an_alarm_that_rings_twice_sends_its_fire_again_under_the_same_name(worl
     assert world.state(schedule) == after
 
 
-def test_an_alarm_whose_next_fire_is_near_places_nothing_when_it_rings_again(world: World):
+def test_an_alarm_whose_next_fire_is_near_places_nothing_when_it_comes_due_again(world: World):
     schedule = a_schedule(rule=every(minutes=1, phase=20 * SECOND))
     alarm = begun(world, schedule, an_alarm(schedule, alarm_at=AHEAD))
     world.schedule_alarms().handle([alarm])
@@ -232,7 +232,7 @@ def test_an_alarm_whose_message_is_refused_must_ring_again_and_holds_up_no_other
     assert world.state(schedules[1]).fire_count == 1
 
 
-def test_of_the_alarms_of_one_schedule_only_that_of_its_version_rings(world: World):
+def test_of_the_alarms_of_one_schedule_only_that_of_its_version_comes_due(world: World):
     schedule, alarm = ahead(world, version=3)
     alarms = [replace(alarm, version=version) for version in (4, 2, 3, 1)]
 
@@ -255,7 +255,7 @@ def test_an_alarm_of_a_fire_that_a_run_s_end_has_moved_places_nothing(world: Wor
     assert world.state(schedule).fire_count == 1
 
 
-def test_an_end_to_start_fire_rings_on_time(world: World):
+def test_an_end_to_start_fire_comes_due_on_time(world: World):
     schedule = a_schedule(rule=every(minutes=10, from_end=True))
     alarm = begun(world, schedule, an_alarm(schedule, alarm_at=AHEAD))
 
@@ -263,7 +263,7 @@ def test_an_end_to_start_fire_rings_on_time(world: World):
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD]
 
 
-def test_an_alarm_that_rings_for_a_run_that_has_not_ended_is_placed_again(world: World):
+def test_an_alarm_that_comes_due_for_a_run_that_has_not_ended_is_placed_again(world: World):
     schedule = a_schedule(rule=every(minutes=10, from_end=True))
     awaited = a_link(NOON - 10 * MINUTE, is_awaited=True)
     alarm = begun(world, schedule, an_alarm(schedule, alarm_at=NOON, link=awaited), fire_count=1)

@@ -64,7 +64,7 @@ def test_a_rule_may_refuse(world: World):
     assert world.schedules.rows == {}
 
 
-def test_a_change_that_loses_is_decided_again_from_what_it_met(world: World):
+def test_a_change_that_loses_is_decided_again_from_what_it_found(world: World):
     world.changer.change(MINUTELY.uid, puts(MINUTELY))
     world.schedules = Contested(world.schedules, times=3)
 

@@ -405,7 +405,7 @@ def round_trip(schedule: Schedule) -> Schedule:
     return decode_schedule(text, tenant=schedule.tenant, schedule_id=schedule.schedule_id)
 
 
-def test_where_a_count_ends_is_stored_and_no_part_of_what_is_told():
+def test_where_a_count_ends_is_stored_and_no_part_of_what_is_reported():
     schedule = a_schedule(rule=RecurrenceRule("FREQ=DAILY;COUNT=3", datetime(2027, 3, 1, 9)))  # noqa: DTZ001  local
 
     written = encode_stored(schedule)

@@ -83,7 +83,7 @@ def _refuse(error: Exception) -> Response[str]:
     return problem_answer(problem_of(error))
 
 
-def test_a_new_schedule_is_created_and_told_with_its_next_fire():
+def test_a_new_schedule_is_created_and_reported_with_its_next_fire():
     api = Api()
 
     status, told = api.call("PUT", "/v1/schedules/nightly", HOURLY)
@@ -170,7 +170,7 @@ def test_an_expression_that_is_taken_no_more_goes_on_firing_where_it_is_stored()
     assert [run["fire_at"] for run in api.get()["runs"]] == ["2027-03-01T14:00:00.000Z", "2027-03-01T13:00:00.000Z"]
 
 
-def test_a_dry_run_of_a_put_tells_the_fires_before_and_after_and_writes_nothing():
+def test_a_dry_run_of_a_put_says_the_fires_before_and_after_and_writes_nothing():
     api = Api()
     before = api.put()
 
@@ -184,7 +184,7 @@ def test_a_dry_run_of_a_put_tells_the_fires_before_and_after_and_writes_nothing(
     assert api.get() == before
 
 
-def test_a_dry_run_of_a_change_of_a_paused_schedule_tells_what_it_does_once_it_is_resumed():
+def test_a_dry_run_of_a_change_of_a_paused_schedule_says_what_it_does_once_it_is_resumed():
     api = Api()
     api.put()
     api.call("POST", "/v1/schedules/nightly:pause")
@@ -214,7 +214,7 @@ def test_a_patch_changes_what_it_names():
     assert "spread" not in told
 
 
-def test_a_dry_run_of_a_patch_tells_the_fires_before_and_after_and_writes_nothing():
+def test_a_dry_run_of_a_patch_says_the_fires_before_and_after_and_writes_nothing():
     api = Api()
     before = api.put()
 
@@ -406,7 +406,7 @@ def test_a_deleted_schedule_is_gone_and_deleting_it_again_is_no_error():
     assert api.call("GET", "/v1/schedules") == (200, {"schedules": [], "next": None})
 
 
-def test_schedules_are_told_page_by_page_and_for_one_tenant_only():
+def test_schedules_are_reported_page_by_page_and_for_one_tenant_only():
     api = Api()
     for schedule_id in ("b", "a", "d", "c"):
         api.put(schedule_id)
@@ -444,7 +444,7 @@ def test_a_preview_that_shows_the_last_fire_is_the_last_page():
     assert (len(told["fires"]), told["next"]) == (10, None)
 
 
-def test_a_preview_tells_both_clocks_and_why_a_fire_is_moved():
+def test_a_preview_says_both_clocks_and_why_a_fire_is_moved():
     api = Api()
     api.put(every=None, cron="30 2 * * *", timezone="Europe/Berlin")
 
@@ -704,7 +704,7 @@ class TestWhatATenantMayHandIn:
         assert "after is" in problem["detail"]
 
 
-def test_a_dry_run_of_a_backfill_tells_what_would_run_and_runs_nothing():
+def test_a_dry_run_of_a_backfill_says_what_would_run_and_runs_nothing():
     api = Api()
     api.put()
     body = {"start": "2027-02-28T00:00:00Z", "end": "2027-02-28T03:00:00Z", "dry_run": True}
@@ -743,7 +743,7 @@ def test_a_range_that_cannot_be_backfilled_is_refused(start: str, end: str, mess
     assert problem["errors"][0]["message"].startswith(message)
 
 
-def test_runs_are_told_newest_first_with_their_outcome():
+def test_runs_are_reported_newest_first_with_their_outcome():
     api = Api()
     api.put(every=60)
     for _ in range(3):
@@ -763,7 +763,7 @@ def test_runs_are_told_newest_first_with_their_outcome():
     assert (newest["attempt"], newest["settled_at"]) == (1, format_instant(NOON + timedelta(minutes=3)))
 
 
-def test_a_large_payload_is_told_by_itself_and_pointed_at_in_a_list():
+def test_a_large_payload_is_reported_by_itself_and_pointed_at_in_a_list():
     api = Api()
     payload = {str(number): f"{number * 7919 % 104_729:x}" for number in range(3_000)}
 

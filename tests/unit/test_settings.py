@@ -111,7 +111,7 @@ def test_allowed_networks_are_a_json_list_of_cidrs():
 
 
 @pytest.mark.parametrize("networks", ["", "10.0.0.0/8", '["10.0.0.1/8"]', '["all"]', '["0.0.0.0/0"]'])
-def test_a_worker_that_was_told_other_networks_does_not_start(networks: str):
+def test_a_worker_that_was_given_other_networks_does_not_start(networks: str):
     with pytest.raises(ValidationError, match="ALLOWED_NETWORKS"):
         WorkerSettings.model_validate(WORKER | {"ALLOWED_NETWORKS": networks})
 
@@ -126,7 +126,7 @@ def test_a_sample_is_a_share(sample: str):
     "settings",
     [ApiSettings, DeadLettersSettings, OperationsSettings, ScannerSettings, SweeperSettings, WorkerSettings],
 )
-def test_whatever_puts_timers_is_told_where_their_days_are_marked(settings: type[Settings]):
+def test_whatever_puts_timers_learns_where_their_days_are_marked(settings: type[Settings]):
     environment = {**WORKER, "AUDIT_SAMPLE": "1.0", "READY_CAPACITY": "1000", "SHED_AFTER_SECONDS": "300"}
     environment["LONGEST_TIMEOUT_SECONDS"] = "300"
     settings.model_validate(environment)

@@ -144,19 +144,19 @@ def test_a_known_vulnerability_of_npm_is_found(locked: Path) -> None:
     assert told.line == "known vulnerabilities in package-lock.json: 1 in 1 packages"
 
 
-def test_who_knows_nothing_bad_is_told(asked: Asked) -> None:
+def test_who_knows_nothing_bad_is_reported(asked: Asked) -> None:
     with database(dict) as url:
         told = asked.ask(url, seconds=60)
     assert (told.found, told.line) == ((), f"known vulnerabilities in {asked.file}: 0 in 1 packages")
 
 
-def test_who_cannot_be_reached_is_told_and_finds_nothing(asked: Asked) -> None:
+def test_who_cannot_be_reached_is_reported_and_finds_nothing(asked: Asked) -> None:
     told = asked.ask("http://127.0.0.1:1/", seconds=60)
     assert told.found is None
     assert told.line.startswith(f"known vulnerabilities in {asked.file}: NOT CHECKED: ")
 
 
-def test_who_does_not_answer_in_time_is_told(asked: Asked) -> None:
+def test_who_does_not_answer_in_time_is_reported(asked: Asked) -> None:
     told = asked.ask("http://127.0.0.1:1/", seconds=0.01)
     assert told.found is None
     assert told.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
@@ -176,7 +176,7 @@ def test_every_file_of_pins_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> N
     assert set(asked) == {LOCK, *(ROOT / file for file in PINS)}
 
 
-def test_a_file_that_was_not_asked_about_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_not_asked_about_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = vulnerabilities.VulnerabilityReport(None, "silent")
     monkeypatch.setattr(vulnerabilities, "audit", lambda *_, **__: silent)
     monkeypatch.setattr(vulnerabilities, "audit_npm", lambda *_, **__: silent)

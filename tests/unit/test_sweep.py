@@ -392,7 +392,7 @@ def test_a_straggler_that_no_queue_will_ever_take_is_counted_and_passed(world: W
     assert world.events("swept")[0]["unplaced"] == 1
 
 
-def test_a_sweep_that_fails_tells_what_it_has_found(world: World):
+def test_a_sweep_that_fails_says_what_it_has_found(world: World):
     a_row(world)
     world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
 

@@ -158,7 +158,7 @@ def test_what_is_being_deleted_is_not_changed():
             change(replace(ROW, status=DELETING), note="x")
 
 
-def test_who_changes_a_version_that_is_there_no_more_is_told_which_is():
+def test_who_changes_a_version_that_is_there_no_more_is_reported_which_is():
     check_version("tenant acme", ROW, None)
     check_version("tenant acme", ROW, 7)
     for seen in (0, 6, 8):

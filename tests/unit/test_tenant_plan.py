@@ -74,7 +74,7 @@ def test_a_limit_out_of_range_is_refused_by_name(name: str, value: Any, said: st
     assert said in str(refused.value)
 
 
-def test_limits_are_read_as_they_are_told():
+def test_limits_are_read_as_they_are_reported():
     plan = Tenant(limits={"weight": 3, "submission_rate": 2.5, "max_pending": UNLIMITED}).plan_among({})
 
     told = write_limits(plan)

@@ -109,7 +109,7 @@ class TestWhatACapCanNeverServe:
         api.told("PUT", "/v1/tenants/acme", {"limits": {"execution_rate": 0.5}})
         return api
 
-    def test_usage_tells_what_waits_for_it_and_for_how_long(self, api: Api):
+    def test_usage_says_what_waits_for_it_and_for_how_long(self, api: Api):
         api.backlog = Backlog(count=108_000, rate=0.5)
 
         told = api.told("GET", "/v1/tenants/acme/usage")
@@ -122,7 +122,7 @@ class TestWhatACapCanNeverServe:
         }
 
     @pytest.mark.parametrize(("fires", "is_exceeded"), [(1_800, False), (1_801, True)])
-    def test_usage_tells_whether_the_schedules_alone_fire_more_than_it_serves(
+    def test_usage_says_whether_the_schedules_alone_fire_more_than_it_serves(
         self, api: Api, fires: int, is_exceeded: bool
     ):
         api.load_told = Load(schedules=1, fires=fires)
@@ -134,11 +134,11 @@ class TestWhatACapCanNeverServe:
 
         assert (cap["waiting"], cap["waiting_days"]) == (None, None)
 
-    def test_a_tenant_without_one_is_told_nothing_of_it(self):
+    def test_a_tenant_without_one_gets_nothing_of_it(self):
         assert "cap" not in Api().told("GET", "/v1/tenants/acme/usage")
 
 
-def test_a_tenant_without_a_row_is_told_with_what_everybody_has():
+def test_a_tenant_without_a_row_is_reported_with_what_everybody_has():
     assert Api().call("GET", "/v1/tenants/acme") == (
         200,
         {
@@ -155,7 +155,7 @@ def test_a_tenant_without_a_row_is_told_with_what_everybody_has():
     )
 
 
-def test_a_tenant_that_was_put_is_told_with_its_limits_and_which_are_its_own():
+def test_a_tenant_that_was_put_is_reported_with_its_limits_and_which_are_its_own():
     api = Api()
     body = {"plan": "gold", "limits": {"max_concurrency": 10}, "principals": [ROLE], "note": "ü"}
 
@@ -222,7 +222,7 @@ def test_a_pause_of_the_stage_is_everybody_s_row_and_no_tenant_s():
     assert api.call("GET", "/v1/tenants", limit=10) == (200, {"tenants": [], "next": None})
 
 
-def test_tenants_with_a_row_are_told_page_by_page():
+def test_tenants_with_a_row_are_reported_page_by_page():
     api = Api()
     for name in ("c", "a", "b"):
         api.told("PUT", f"/v1/tenants/{name}", {})
@@ -272,7 +272,7 @@ def test_a_lost_race_is_run_again_on_what_is_there_then():
     assert len(api.audit()) == 1
 
 
-def test_who_keeps_losing_is_told_that_the_tenant_is_busy():
+def test_who_keeps_losing_learns_that_the_tenant_is_busy():
     api = Api(ContendedStore(losses=4))
 
     status, problem = api.call("PATCH", "/v1/tenants/acme", {"limits": {"max_concurrency": 4}})
@@ -331,11 +331,11 @@ def test_what_is_no_tenant_s_id_is_refused(method: str, path: str):
 
 
 @pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 501}, {"after": "~"}, {"before": "a"}])
-def test_a_list_that_cannot_be_told_is_refused(query: dict[str, Any]):
+def test_a_list_that_cannot_be_answered_is_refused(query: dict[str, Any]):
     assert Api().call("GET", "/v1/tenants", **query)[0] == 422
 
 
-def test_what_is_told_of_a_tenant_is_what_is_described():
+def test_what_learns_of_a_tenant_is_what_is_described():
     api = Api()
     never_changed = api.told("GET", "/v1/tenants/globex")
     api.told("PUT", "/v1/tenants/acme", {})

@@ -18,14 +18,14 @@ class Answer:
     fires: int = 0
 
 
-def test_people_are_told_a_line_a_field_but_nothing_of_what_is_none(capsys: pytest.CaptureFixture[str]):
+def test_people_are_reported_a_line_a_field_but_nothing_of_what_is_none(capsys: pytest.CaptureFixture[str]):
     Output(as_json=False).print_fields(Answer("[j1]"))
 
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [["id", "[j1]"], ["due", "at", "2027-03-01T12:00:00Z"], ["fires", "0"]]
 
 
-def test_a_script_is_told_every_field(capsys: pytest.CaptureFixture[str]):
+def test_a_script_lists_every_field(capsys: pytest.CaptureFixture[str]):
     Output(as_json=True).print_fields(Answer("[j1]"))
 
     told = {"id": "[j1]", "due_at": "2027-03-01T12:00:00Z", "moved_from": None, "fires": 0}

@@ -129,7 +129,7 @@ def test_the_same_job_in_another_trace_is_the_same_job():
     assert fingerprint_of(a_submission(trace=BROUGHT)) == fingerprint_of(a_submission())
 
 
-def test_a_target_is_told_the_trace_in_each_attempt():
+def test_a_target_is_reported_the_trace_in_each_attempt():
     world = World()
     world.targets.answer = lambda *_: Failed("no", "http_500")
     twice = RetryPolicy(strategy=Strategy.FIXED, attempts=2)

@@ -129,7 +129,7 @@ def test_nothing_is_counted_for_a_duplicate():
     assert used(world) == before
 
 
-def test_an_attempt_that_goes_on_by_itself_counts_its_end_when_it_tells_it():
+def test_an_attempt_that_goes_on_by_itself_counts_its_end_when_it_says_it():
     world = World()
     world.targets.answer = lambda _, __: Pending()
     accepted = world.submit(a_submission(due_at=NOON))

@@ -26,7 +26,7 @@ TOLD: dict[str, Any] = {
 run = partial(command_line.run, "tenant", "usage")
 
 
-def test_the_client_asks_for_days_and_reads_what_it_is_told() -> None:
+def test_the_client_asks_for_days_and_reads_what_it_is_given() -> None:
     with ApiServer(Answer(200, TOLD)) as server, Client(server.url, region="us-east-1") as client:
         found = client.tenants.usage("acme", first=date(2026, 11, 1), last=date(2026, 11, 22))
 
@@ -87,7 +87,7 @@ def test_what_its_schedules_come_to_is_read_and_shown_beside_the_days() -> None:
     assert told["schedules"] == LOAD
 
 
-def test_what_waits_for_a_cap_is_told_and_what_it_can_never_serve() -> None:
+def test_what_waits_for_a_cap_is_reported_and_what_it_can_never_serve() -> None:
     cap = {"execution_rate": 0.5, "waiting": 108000, "waiting_days": 2.5, "is_exceeded_by_schedules": True}
     answer = Answer(200, {**TOLD, "cap": cap})
     with ApiServer(answer, answer, answer) as server:

@@ -289,7 +289,7 @@ def test_every_invariant_is_broken_by_one_of_them_and_looked_at_in_a_good_one() 
     assert {invariant for history in GOOD.values() for invariant in judge(history).checks} == set(Invariant)
 
 
-def test_a_violation_tells_what_was_seen() -> None:
+def test_a_violation_says_what_was_seen() -> None:
     (violation,) = judge(BAD["has succeeded after a failure"][1]).violations
 
     assert violation.key == KEY

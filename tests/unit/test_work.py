@@ -118,7 +118,7 @@ class TestWhatIsMeant:
         assert (operation.progress.examined, operation.progress.matched) == (3, 0)
         assert world.rows.rows[timer.job.bucket, timer.job.shard] == before
 
-    def test_of_a_bucket_that_reaches_over_the_end_of_a_day_each_row_is_met_once(self):
+    def test_of_a_bucket_that_reaches_over_the_end_of_a_day_each_row_is_found_once(self):
         world = World(dates_rows=True, wheel=a_wheel(bucket=timedelta(seconds=7)))
         midnight = NOON + timedelta(hours=12)
         for second in (-3, -2, -1, 0, 1, 2):
@@ -212,7 +212,7 @@ class TestCancelling:
         assert "only while it is far from due" in example.detail
         assert ran(world) == [timer.job.identity]
 
-    def test_each_job_is_told_in_the_audit_line_of_its_page(self, world: World):
+    def test_each_job_is_reported_in_the_audit_line_of_its_page(self, world: World):
         timers = [placed(world), placed(world)]
 
         operation = carried_on(world, OperationKind.CANCEL)
@@ -620,7 +620,7 @@ class TestExporting:
         assert (operation.progress.examined, operation.progress.matched, operation.progress.parts) == (2, 0, 0)
         assert world.exports.parts == {}
 
-    def test_a_job_whose_target_goes_on_by_itself_is_not_met_by_its_watchdog(self, world: World):
+    def test_a_job_whose_target_goes_on_by_itself_is_not_found_by_its_watchdog(self, world: World):
         timer = placed(world, due_at=NOON)
         world.targets.answer = lambda *_: Pending()
         world.receive_and_work()
@@ -646,7 +646,7 @@ class TestExporting:
 
 class TestDryRuns:
     @pytest.mark.parametrize("action", EVERY_ACTION)
-    def test_it_counts_and_shows_what_is_meant_and_changes_nothing(self, world: World, action: OperationKind):
+    def test_it_counts_and_shows_what_is_selected_and_changes_nothing(self, world: World, action: OperationKind):
         timers = [placed(world) for _ in range(30)]
         timers.append(failed(world, due_at=NOON + 10 * MINUTE))
         before = (dict(world.ledger.rows), {key: dict(rows) for key, rows in world.rows.rows.items()})
@@ -958,7 +958,7 @@ class TestFailing:
         assert standing(world, first).progress.failures == 1
         assert standing(world, second).state is OperationState.DONE
 
-    def test_what_an_error_says_is_told_to_nobody(self, world: World):
+    def test_what_an_error_says_is_reported_to_nobody(self, world: World):
         placed(world)
         operation = accepted(world, OperationKind.CANCEL)
 

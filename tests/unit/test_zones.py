@@ -190,7 +190,7 @@ def test_every_zone_that_is_named_can_be_read():
     assert all(local_of(utc("2027-06-01"), zone_of(name)) for name in zone_names())
 
 
-def test_the_parts_of_a_day_between_clock_changes_are_told_with_their_offsets():
+def test_the_parts_of_a_day_between_clock_changes_are_reported_with_their_offsets():
     spans = list(steady_spans(zone_of(BERLIN), utc("2027-03-27 12:00"), utc("2027-03-28 12:00")))
 
     assert spans == [
