@@ -48,7 +48,7 @@ def draw() -> str:
 
 def _told() -> dict[str, object]:
     world, store, chance = World(), InMemoryPulseStore(), random.Random(3)
-    process = PulseTally(clock=world.clock, store=store, journal=world.journal)
+    process = PulseTally(clock=world.clock, pulses=store, journal=world.journal)
     for minute in range(WINDOW + 1):
         for _ in range(3 if minute < WINDOW else 1):
             _pass(process, chance, jobs=chance.randrange(280, 340) * (3 if minute == _HERD_AT else 1))
@@ -70,7 +70,7 @@ def _told() -> dict[str, object]:
         shards=world.shards,
         breakers=world.breaker_store,
         plans=KnownPlans(
-            clock=world.clock, store=InMemoryTenantStore(), journal=world.journal, stage={DEFAULT_PLAN: {}}
+            clock=world.clock, tenants=InMemoryTenantStore(), journal=world.journal, stage={DEFAULT_PLAN: {}}
         ),
         pulse=PulseReader(clock=world.clock, pulses=store),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.wheel import Wheel
@@ -14,9 +14,6 @@ from functions.runtime.container import Container
 from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.scanner.scan import Scanner
 from functions.services.far_ring.placer import Placement, Placer
-from functions.services.stage.conditions import KnownConditions
-from functions.services.targets.breakers import Breakers
-from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.sweeper.publish import Publisher
 from functions.worker.execute import Worker
 from functions.worker.message import Message
@@ -95,9 +92,6 @@ class Surroundings(Protocol):
 def _container(around: Surroundings, clock: InvocationClock, line: Line, *, wheel: Wheel | None = None) -> Container:
     """What an execution environment is made of: the stores behind its network, and the parts that every process has."""
     kept, tables, wheel = around.kept, around.tables, wheel or around.wheel
-    shards: Any = Remote(kept.shards, line, shard_prices(tables))
-    conditions = KnownConditions(clock=clock, shards=shards, journal=around.counts)
-    breaker_store: Any = Remote(kept.breakers, line, breaker_prices(tables))
     uncounted = DiscardingCounter()
     given = {
         "capacity": around.size.ready_capacity,
@@ -111,7 +105,8 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line, *, whee
         "ready": SimulatedReady(around.queues, line, share=around.sample.share, promoted=around.promoted),
         "timers": SimulatedTimers(kept.rows, line, around.limits),
         "ledger": Remote(kept.ledger, line, ledger_prices(tables)),
-        "shards": shards,
+        "shards": Remote(kept.shards, line, shard_prices(tables)),
+        "breaker_store": Remote(kept.breakers, line, breaker_prices(tables)),
         "schedules": Remote(kept.schedules, line, schedule_prices(tables)),
         "dead_letters": Remote(kept.letters, line, {"put": Price(tables.dead_letters, 1)}),
         "rates": Remote(kept.rates, line, rate_prices(tables)),
@@ -123,20 +118,10 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line, *, whee
         "pulse": uncounted,
         "usage": uncounted,
         "targets": SimulatedTargets(around.target, line, around.dice, around.calls),
-        "breakers": Breakers(
-            clock=clock,
-            store=breaker_store,
-            journal=around.counts,
-            token=around.dice.token,
-            jitter=around.dice.random.random,
-            skew=wheel.skew,
-        ),
-        "conditions": conditions,
-        "classes": conditions,
         # Calls that a function makes at the same time.
         "side_by_side": lambda rule, items: clock.side_by_side([partial(rule, item) for item in items], lanes=SENDERS),
     }
-    return Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS, "limiter": ConcurrencyLimiter})
+    return Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS})
 
 
 class ApiEnvironment:

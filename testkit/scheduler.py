@@ -126,7 +126,9 @@ class World:
 
     def a_tally(self) -> Tally:
         """Of a new process."""
-        return Tally(clock=self.clock, plans=self.plans, usage=self.used, pending=self.waiting, journal=self.journal)
+        return Tally(
+            clock=self.clock, plans=self.plans, usage_store=self.used, pending_store=self.waiting, journal=self.journal
+        )
 
     def token(self) -> str:
         return f"token-{next(self._tokens)}"
@@ -136,7 +138,6 @@ class World:
         return {
             **self._ports(),
             "breakers": self.breakers,
-            "classes": self.conditions,
             "conditions": self.conditions,
             "limiter": self.limiter,
             "pacer": self.pacer,
@@ -145,6 +146,7 @@ class World:
     def _ports(self) -> dict[str, Any]:
         return {
             "audit": self.trail,
+            "breaker_store": self.breaker_store,
             "clock": self.clock,
             "dead_letters": self.letters,
             "exports": self.exports,
@@ -156,6 +158,7 @@ class World:
             "marked_since": lambda: EPOCH,
             "operations": self.operations,
             "payloads": self.payloads,
+            "permits": self.permits,
             "pending": self.tally,
             "pending_store": self.waiting,
             "plans": self.plans,
@@ -181,7 +184,7 @@ class World:
     @cached_property
     def pacer(self) -> Pacer:
         """Of one process, however many batches it runs."""
-        return self._of_one_process(Pacer, classes=self.conditions)
+        return self._of_one_process(Pacer, conditions=self.conditions)
 
     @cached_property
     def conditions(self) -> KnownConditions:
@@ -191,12 +194,12 @@ class World:
     @cached_property
     def breakers(self) -> Breakers:
         """Of one process, however many batches it runs."""
-        return self._of_one_process(Breakers, store=self.breaker_store)
+        return self._of_one_process(Breakers)
 
     @cached_property
     def limiter(self) -> ConcurrencyLimiter:
         """Of one process, however many batches it runs."""
-        return self._of_one_process(ConcurrencyLimiter, permits=self.permits)
+        return self._of_one_process(ConcurrencyLimiter)
 
     def _of_one_process(self, wanted: type[Built], **given: Any) -> Built:
         return Container({**self._ports(), **given}).build(wanted)

@@ -83,7 +83,7 @@ class Adapters:
         return clients.sqs(attempts=1)
 
     def _queues(self, ring: Ring) -> SqsReadyQueue:
-        urls = self._setting("READY_QUEUE_URLS")
+        urls = self.setting("READY_QUEUE_URLS")
         return SqsReadyQueue(self._sqs, urls, clock=self.clock, pool=self._senders, ring=ring)
 
     @cached_property
@@ -135,12 +135,12 @@ class Adapters:
     @cached_property
     def audit_stream(self) -> FirehoseAuditStream:
         """Where lines of the audit trail go."""
-        return FirehoseAuditStream(clients.firehose(), self._setting("AUDIT_STREAM"), clock=self.clock)
+        return FirehoseAuditStream(clients.firehose(), self.setting("AUDIT_STREAM"), clock=self.clock)
 
     @cached_property
     def payloads(self) -> S3PayloadStore:
         """Payloads too large for a row."""
-        return S3PayloadStore(self._s3, self._setting("PAYLOAD_BUCKET"))
+        return S3PayloadStore(self._s3, self.setting("PAYLOAD_BUCKET"))
 
     @cached_property
     def operations(self) -> DynamoDBOperationStore:
@@ -155,12 +155,12 @@ class Adapters:
     @cached_property
     def exports(self) -> S3ExportStore:
         """The files of exports."""
-        return S3ExportStore(self._s3, self._setting("PAYLOAD_BUCKET"))
+        return S3ExportStore(self._s3, self.setting("PAYLOAD_BUCKET"))
 
     @cached_property
     def waker(self) -> LambdaWaker:
         """Wakes whoever carries operations on."""
-        return LambdaWaker(clients.functions(), self._setting("OPERATIONS_FUNCTION"))
+        return LambdaWaker(clients.functions(), self.setting("OPERATIONS_FUNCTION"))
 
     @cached_property
     def rates(self) -> DynamoDBRateStore:
@@ -181,7 +181,7 @@ class Adapters:
     def webhook_keys(self) -> SecretsManagerWebhookKeys:
         """The master keys of signatures, read when they are first asked for."""
         client = clients.secrets_manager()
-        return SecretsManagerWebhookKeys(client, self._setting("WEBHOOK_SECRET"), clock=self.clock)
+        return SecretsManagerWebhookKeys(client, self.setting("WEBHOOK_SECRET"), clock=self.clock)
 
     @cached_property
     def _dynamodb(self) -> Any:
@@ -206,7 +206,8 @@ class Adapters:
         return ThreadPoolExecutor(_SENDERS, thread_name_prefix="send")
 
     def _table(self, name: str, *, client: Any = None) -> Table:
-        return Table(client or self._dynamodb, self._setting(f"{name}_TABLE"))
+        return Table(client or self._dynamodb, self.setting(f"{name}_TABLE"))
 
-    def _setting(self, name: str) -> Any:
+    def setting(self, name: str) -> Any:
+        """A setting of the function, by its name."""
         return getattr(self.settings, name)

@@ -25,6 +25,12 @@ from functions.services.schedules.materialiser import Materialiser
 from functions.services.schedules.pauser import Asides, Pauser
 from functions.services.schedules.run_ends import RunEnds
 from functions.services.schedules.stops import Stops
+from functions.services.stage.conditions import KnownConditions
+from functions.services.targets.breakers import Breakers
+from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
+from functions.services.telemetry.pulse import PulseTally
+from functions.services.telemetry.usage import Tally
+from functions.services.tenants.plans import KnownPlans
 from functions.services.tenants.submission_rates import SubmissionRates
 
 Built = TypeVar("Built")
@@ -32,20 +38,26 @@ Built = TypeVar("Built")
 SERVICES: Mapping[str, type] = MappingProxyType(
     {
         "asides": Asides,
+        "breakers": Breakers,
         "canceller": Canceller,
         "changer": ScheduleChanger,
+        "conditions": KnownConditions,
         "ends": Ends,
         "foreign": ForeignMessages,
+        "limiter": ConcurrencyLimiter,
         "materialiser": Materialiser,
         "occurrences": Occurrences,
         "pacer": Pacer,
         "pauser": Pauser,
         "placer": Placer,
+        "plans": KnownPlans,
+        "pulse": PulseTally,
         "rescheduler": Rescheduler,
         "runs": RunEnds,
         "settler": Settler,
         "stops": Stops,
         "submission_rates": SubmissionRates,
+        "tally": Tally,
     }
 )
 """What is built where it is asked for, by the names of the fields that ask."""

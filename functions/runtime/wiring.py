@@ -25,8 +25,6 @@ from functions.runtime.container import Built, Container
 from functions.runtime.observability import PowertoolsJournal
 from functions.runtime.settings import Settings
 from functions.services.stage.conditions import KnownConditions
-from functions.services.targets.breakers import Breakers
-from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.services.telemetry.audit_trail import Trail
 from functions.services.telemetry.pulse import PulseTally
 from functions.services.telemetry.usage import Tally
@@ -76,55 +74,25 @@ class Wiring(Adapters):
         assert isinstance(part, wanted)
         return part
 
-    @cached_property
+    @property
     def plans(self) -> KnownPlans:
         """What each tenant may do."""
-        return KnownPlans(clock=self.clock, store=self.tenants, journal=self.journal, stage=self._setting("PLANS"))
+        return self.part("plans", KnownPlans)
 
-    @cached_property
+    @property
     def tally(self) -> Tally:
         """Counts what tenants use."""
-        return Tally(
-            clock=self.clock,
-            plans=self.plans,
-            usage=self.usage_store,
-            pending=self.pending_store,
-            journal=self.journal,
-        )
+        return self.part("tally", Tally)
 
-    @cached_property
+    @property
     def pulse(self) -> PulseTally:
         """Counts what goes on in this process."""
-        return PulseTally(clock=self.clock, store=self.pulses, journal=self.journal)
+        return self.part("pulse", PulseTally)
 
     @cached_property
     def audit(self) -> AuditTrail:
         """Keeps what has happened."""
         return Trail(clock=self.clock, stream=self.audit_stream, journal=self.journal, identity=identity)
-
-    @cached_property
-    def breakers(self) -> Breakers:
-        """Which destinations may be called."""
-        return Breakers(
-            clock=self.clock,
-            store=self.breaker_store,
-            journal=self.journal,
-            token=token,
-            jitter=jitter,
-            skew=self.wheel.skew,
-        )
-
-    @cached_property
-    def limiter(self) -> ConcurrencyLimiter:
-        """Permits for the calls of tenants whose concurrency is capped."""
-        return ConcurrencyLimiter(
-            wheel=self.wheel,
-            clock=self.clock,
-            permits=self.permits,
-            journal=self.journal,
-            token=token,
-            jitter=jitter,
-        )
 
     @cached_property
     def remains(self) -> StoredRemains:
@@ -139,34 +107,34 @@ class Wiring(Adapters):
                 tenant_rows=self._table("TENANTS"),
                 dead_letter_rows=self._table("DEAD_LETTERS"),
             ),
-            bucket=self._setting("PAYLOAD_BUCKET"),
+            bucket=self.setting("PAYLOAD_BUCKET"),
             wheel=self.wheel,
             clock=self.clock,
             plans=self.plans,
             marks=self.marks,
         )
 
-    @cached_property
+    @property
     def conditions(self) -> KnownConditions:
         """How the stage stands."""
-        return KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
+        return self.part("conditions", KnownConditions)
 
     @cached_property
     def targets(self) -> AllowedCaller:
         """What jobs call."""
-        guard = AddressCheck(self._setting("ALLOWED_NETWORKS"))
+        guard = AddressCheck(self.setting("ALLOWED_NETWORKS"))
         caller = TargetCaller(self._handlers, clock=self.clock, guard=guard, keys=self.webhook_keys)
-        return AllowedCaller(caller, allowed=self._setting("ALLOWED_TARGETS"))
+        return AllowedCaller(caller, allowed=self.setting("ALLOWED_TARGETS"))
 
     @property
     def lag_objective(self) -> timedelta:
         """How late an attempt may begin."""
-        return timedelta(milliseconds=self._setting("LAG_OBJECTIVE_MS"))
+        return timedelta(milliseconds=self.setting("LAG_OBJECTIVE_MS"))
 
     @property
     def capacity(self) -> int:
         """Jobs that a ready queue may hold."""
-        return self._setting("READY_CAPACITY")
+        return self.setting("READY_CAPACITY")
 
     def confirm(self) -> None:
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""
@@ -219,10 +187,9 @@ jitter = random.random
 
 _SAME = (
     "audit",
-    "breakers",
+    "breaker_store",
     "capacity",
     "clock",
-    "conditions",
     "dead_letters",
     "deletions",
     "exports",
@@ -231,8 +198,8 @@ _SAME = (
     "ledger",
     "operations",
     "payloads",
-    "plans",
-    "pulse",
+    "pending_store",
+    "permits",
     "pulses",
     "rates",
     "ready",
@@ -242,22 +209,21 @@ _SAME = (
     "targets",
     "tenants",
     "timers",
-    "limiter",
+    "usage_store",
     "waker",
     "wheel",
 )
 
 _GIVEN: Mapping[str, Callable[[Wiring], Any]] = {
     **{name: attrgetter(name) for name in _SAME},
-    "classes": attrgetter("conditions"),
     "id_secret": attrgetter("plans.id_secret"),
     "identity": lambda _: job_identity,
     "jitter": lambda _: jitter,
     "marked_since": attrgetter("conditions.marked_since"),
     "pending": attrgetter("tally"),
-    "pending_store": attrgetter("pending_store"),
     "side_by_side": attrgetter("map_side_by_side"),
     "skew": attrgetter("wheel.skew"),
+    "stage_plans": lambda wiring: wiring.setting("PLANS"),
     "token": lambda _: token,
     "usage": attrgetter("tally"),
 }

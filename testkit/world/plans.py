@@ -54,7 +54,7 @@ class OperatedPlans:
     def known_to(self, clock: Clock, journal: Journal) -> KnownPlans:
         """What a new process knows of them: it reads when it first asks, and again when that has become old."""
         store: Any = self  # it asks for no more of it
-        return KnownPlans(clock=clock, store=store, journal=journal, stage=STAGE)
+        return KnownPlans(clock=clock, tenants=store, journal=journal, stage_plans=STAGE)
 
     def revision(self) -> Revision:
         """Read by whoever knew them half a minute before."""

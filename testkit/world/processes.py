@@ -154,7 +154,6 @@ class Processes(Passing):
             "quota": Quota(clock=process.clock, plans=plans, pending_store=self.pending, journal=self.journal),
             "capacity": 1_000_000,
             "marked_since": lambda: EPOCH,
-            "classes": conditions,
             "conditions": conditions,
             **given,
         }
@@ -167,7 +166,11 @@ class Processes(Passing):
         if process.counts is None:
             plans = self.plans.known_to(process.clock, self.journal)
             tally = Tally(
-                clock=process.clock, plans=plans, usage=self.usage, pending=self.pending, journal=self.journal
+                clock=process.clock,
+                plans=plans,
+                usage_store=self.usage,
+                pending_store=self.pending,
+                journal=self.journal,
             )
             process.counts = tally, plans
         return process.counts
@@ -182,7 +185,7 @@ class Processes(Passing):
             return _NoBreakers()
         breakers = Breakers(
             clock=process.clock,
-            store=self.breakers,
+            breaker_store=self.breakers,
             journal=self.journal,
             token=lambda: f"{process.name} {self._number():05}",
             jitter=self._random.random,

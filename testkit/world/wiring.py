@@ -8,12 +8,11 @@ from typing import Any
 from functions.api.admission.gate import Gate
 from functions.api.schedules.asked_fires import AskedFires
 from functions.runtime.container import Container
-from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from testkit.parts import PARTS
 from testkit.world.port import Port
 from testkit.world.process import Process
 
-_PARTS: Mapping[str, type] = {**PARTS, "gate": Gate, "limiter": ConcurrencyLimiter, "asked": AskedFires}
+_PARTS: Mapping[str, type] = {**PARTS, "gate": Gate, "asked": AskedFires}
 
 
 def wiring_of(

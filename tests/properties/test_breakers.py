@@ -83,7 +83,7 @@ class Interleavings(RuleBasedStateMachine):
         clock.tick(since)
         breakers = Breakers(
             clock=clock,
-            store=self.store,
+            breaker_store=self.store,
             journal=RecordingJournal(),
             token=lambda: f"token-{next(self.tokens)}",
             jitter=lambda: 0.5,

@@ -54,7 +54,7 @@ class Worker:
         self.world = world
         self.breakers = Breakers(
             clock=world.clock,
-            store=world.store,
+            breaker_store=world.store,
             journal=world.journal,
             token=lambda: f"token-{next(_tokens)}",
             jitter=lambda: world.chance,

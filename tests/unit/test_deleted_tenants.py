@@ -85,7 +85,8 @@ def test_a_submission_that_read_the_old_plan_and_is_slow_leaves_a_message_that_i
 def test_a_process_takes_something_in_until_it_knows_and_none_does_from_the_instant_that_the_answer_says():
     clock, store = FakeClock(), InMemoryTenantStore()
     plans = [
-        KnownPlans(clock=clock, store=store, journal=RecordingJournal(), stage={DEFAULT_PLAN: {}}) for _ in range(31)
+        KnownPlans(clock=clock, tenants=store, journal=RecordingJournal(), stage_plans={DEFAULT_PLAN: {}})
+        for _ in range(31)
     ]
     for known in plans:
         known.of("acme")

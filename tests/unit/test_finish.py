@@ -59,9 +59,7 @@ class TestHeartbeats:
 
         assert row.lease_until == NOON + TIMEOUT + LEASE_MARGIN
 
-    def test_a_heartbeat_before_the_worker_has_noted_the_attempt_keeps_the_lease_that_it_was_given(
-        self, world: World
-    ):
+    def test_a_heartbeat_before_the_worker_has_noted_the_attempt_keeps_the_lease_that_it_was_given(self, world: World):
         timer, told = a_timer(timeout=TIMEOUT), []
 
         def answer(_: str, invocation: Invocation) -> Outcome:

@@ -26,7 +26,7 @@ class _Broken(InMemoryTenantStore):
 
 
 def known(store: InMemoryTenantStore, clock: FakeClock) -> KnownPlans:
-    return KnownPlans(clock=clock, store=store, journal=RecordingJournal(), stage=STAGE)
+    return KnownPlans(clock=clock, tenants=store, journal=RecordingJournal(), stage_plans=STAGE)
 
 
 def test_a_tenant_without_a_row_is_on_the_default_plan_of_the_stage():

@@ -19,7 +19,7 @@ class Process:
         self.clock = FakeClock()
         self.store: Any = Unreliable(InMemoryPulseStore())
         self.journal = RecordingJournal()
-        self.tally = PulseTally(clock=self.clock, store=self.store, journal=self.journal)
+        self.tally = PulseTally(clock=self.clock, pulses=self.store, journal=self.journal)
 
     def run(
         self, jobs: int = 1, tenant: str = "acme", *, lag: timedelta = SECOND, priority: Priority = Priority.NORMAL

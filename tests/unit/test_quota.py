@@ -333,7 +333,7 @@ def test_a_job_that_its_owner_runs_now_waits_on_this_day():
 def test_what_comes_in_and_what_is_refused_is_in_the_pulse():
     world = Limited()
     store = InMemoryPulseStore()
-    pulse = PulseTally(clock=world.clock, store=store, journal=world.journal)
+    pulse = PulseTally(clock=world.clock, pulses=store, journal=world.journal)
 
     world.hand_in(*(far() for _ in range(LIMIT + 2)), by=replace(world.quota, pulse=pulse))
     pulse.flush()

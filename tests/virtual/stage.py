@@ -24,9 +24,6 @@ from functions.ports.targets import Invocation, Outcome, Succeeded
 from functions.runtime.container import Container
 from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.scanner.scan import Scanner
-from functions.services.stage.conditions import KnownConditions
-from functions.services.targets.breakers import Breakers
-from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.sweep import Sweeper
@@ -70,7 +67,6 @@ class VirtualStage:
         self.schedules = fakes.InMemoryScheduleStore()
         self.journal = fakes.RecordingJournal()
         self.targets = Targets(self.clock)
-        conditions = KnownConditions(clock=self.clock, shards=self.shards, journal=self.journal)
         uncounted = fakes.DiscardingCounter()
         container = Container(
             {
@@ -90,25 +86,16 @@ class VirtualStage:
                 "rates": fakes.InMemoryRateStore(),
                 "permits": fakes.InMemoryPermitStore(),
                 "targets": self.targets,
-                "breakers": Breakers(
-                    clock=self.clock,
-                    store=fakes.InMemoryBreakerStore(),
-                    journal=self.journal,
-                    token=self._token,
-                    jitter=lambda: 0.0,
-                    skew=wheel.skew,
-                ),
+                "breaker_store": fakes.InMemoryBreakerStore(),
                 "audit": fakes.DiscardingAudit(),
                 "pending": uncounted,
                 "pulse": uncounted,
                 "usage": uncounted,
-                "conditions": conditions,
-                "classes": conditions,
                 "token": self._token,
                 "jitter": lambda: 0.0,
                 "side_by_side": _one_after_another,
             },
-            parts={**SCANNER_PARTS, **WORKER_PARTS, "asked": AskedFires, "limiter": ConcurrencyLimiter},
+            parts={**SCANNER_PARTS, **WORKER_PARTS, "asked": AskedFires},
         )
         self.manager = container.build(ScheduleManager)
         self._scanner = container.build(Scanner)

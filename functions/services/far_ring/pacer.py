@@ -45,7 +45,7 @@ class Pacer:
     clock: Clock
     plans: TenantPlans
     rates: RateStore
-    classes: FullClasses
+    conditions: FullClasses
     journal: Journal
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _known: OrderedDict[str, Timetable | None] = field(default_factory=OrderedDict, init=False)
@@ -61,7 +61,7 @@ class Pacer:
         now = self.clock.now()
         near = [index for index, timer in enumerate(timers) if self.wheel.place(timer.wakes_at, now=now) is Ring.NEAR]
         # Asked only where something is near.
-        full = self.classes.full() if near else frozenset[Priority]()
+        full = self.conditions.full() if near else frozenset[Priority]()
         for index in near:
             timer = timers[index]
             plan = self.plans.of(timer.job.tenant)

@@ -105,7 +105,7 @@ class Breakers:
     """
 
     clock: Clock
-    store: BreakerStore
+    breaker_store: BreakerStore
     journal: Journal
     token: Callable[[], str]
     jitter: Callable[[], float]
@@ -158,7 +158,7 @@ class Breakers:
             if self.clock.monotonic() < known.write_after:
                 return Go(known.destination)
             probe = seen.probed(owner=self.token(), lease_until=lease_until)
-            match self._ask(known, lambda seen=seen, probe=probe: self.store.put(probe, seen=seen)):
+            match self._ask(known, lambda seen=seen, probe=probe: self.breaker_store.put(probe, seen=seen)):
                 case None:
                     return Go(known.destination)
                 case Applied():
@@ -193,7 +193,7 @@ class Breakers:
             return
         known.read_after = self.clock.monotonic() + REFRESH_SECONDS
         # In a tuple: no breaker is an answer too.
-        found = self._ask(known, lambda: (self.store.get(known.tenant, known.destination),))
+        found = self._ask(known, lambda: (self.breaker_store.get(known.tenant, known.destination),))
         if found is not None:
             known.learn(*found)
 
@@ -226,7 +226,7 @@ class Breakers:
             self._write(known, probe.released(owner=owner, now=now), seen=probe, event="breaker_released")
 
     def _close(self, known: _Known, probe: Breaker) -> None:
-        match self._ask(known, lambda: self.store.close(probe)):
+        match self._ask(known, lambda: self.breaker_store.close(probe)):
             case Applied():
                 known.learn(None)
                 self.journal.count("breakers_closed")
@@ -241,7 +241,7 @@ class Breakers:
 
     def _write(self, known: _Known, breaker: Breaker, *, seen: Breaker | None, event: str) -> bool:
         """Whether the breaker stands; where another one does, that is known from now on."""
-        match self._ask(known, lambda: self.store.put(breaker, seen=seen)):
+        match self._ask(known, lambda: self.breaker_store.put(breaker, seen=seen)):
             case Applied():
                 known.learn(breaker)
                 self._tell(event, breaker)

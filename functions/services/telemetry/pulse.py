@@ -52,7 +52,7 @@ class PulseTally:
     """The counts of a process, for many threads. One that has no jobs writes nothing."""
 
     clock: Clock
-    store: PulseStore
+    pulses: PulseStore
     journal: Journal
     _minutes: dict[datetime, _Minute] = field(default_factory=lambda: defaultdict(_Minute))
     _tenants: dict[datetime, dict[str, Counter[Figure]]] = field(
@@ -80,12 +80,12 @@ class PulseTally:
         minutes, tenants = self._due()
         try:
             for minute in sorted(minutes):
-                self.store.add(minute, minutes[minute].pulse)
+                self.pulses.add(minute, minutes[minute].pulse)
                 del minutes[minute]
             for minute in sorted(tenants):
                 counts = tenants.pop(minute)
                 for tenant in standing_out(counts):
-                    self.store.name(minute, tenant, counts[tenant])
+                    self.pulses.name(minute, tenant, counts[tenant])
         except Exception as error:  # noqa: BLE001  a count must not fail the jobs that it counts
             self._keep(minutes)
             self.journal.event("pulse_not_written", error=fault_of(error))

@@ -67,8 +67,8 @@ class Tally:
 
     clock: Clock
     plans: TenantPlans
-    usage: UsageStore
-    pending: PendingStore
+    usage_store: UsageStore
+    pending_store: PendingStore
     journal: Journal
     _counts: dict[_CountKey, _Count] = field(default_factory=dict[_CountKey, _Count])
     _recent: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
@@ -132,9 +132,9 @@ class Tally:
         if self.plans.of(place.tenant).is_deleted:
             return  # what was counted before must not come back behind its deletion
         if not place.is_pending:
-            self.usage.add(place.tenant, place.day, count.used)
+            self.usage_store.add(place.tenant, place.day, count.used)
         elif count.waiting:
-            self.pending.add(place.tenant, place.day, count.waiting)
+            self.pending_store.add(place.tenant, place.day, count.waiting)
 
     def _due(self) -> list[tuple[_CountKey, _Count]]:
         """Taken out of the counts."""

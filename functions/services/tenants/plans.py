@@ -40,15 +40,15 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPlans:
-    """Plans by tenant, for many threads. stage: the limits of the stage's plans by their names.
+    """Plans by tenant, for many threads. stage_plans: the limits of the stage's plans by their names.
 
     Half a read unit each half minute in which somebody asks, however many tenants there are; all rows after a change.
     """
 
     clock: Clock
-    store: TenantStore
+    tenants: TenantStore
     journal: Journal
-    stage: Mapping[str, Limits]
+    stage_plans: Mapping[str, Limits]
     _known: _Known = field(default_factory=_Known)
 
     def of(self, tenant: str) -> TenantPlan:
@@ -89,7 +89,7 @@ class KnownPlans:
             with known.lock:
                 revision = known.revision
                 if not revision.id_secret:
-                    secret = self.store.keep_id_secret(os.urandom(SECRET_BYTES))
+                    secret = self.tenants.keep_id_secret(os.urandom(SECRET_BYTES))
                     revision = known.revision = replace(revision, id_secret=secret)
         return revision.id_secret
 
@@ -114,8 +114,8 @@ class KnownPlans:
         read_at = ReadAt.now(self.clock)
         try:
             # A cold start reads all rows anyway.
-            if known.read_at is None or self.store.revision() != known.revision:
-                known.revision, tenants = self.store.all()
+            if known.read_at is None or self.tenants.revision() != known.revision:
+                known.revision, tenants = self.tenants.all()
                 known.plans = self._plans_of(tenants)
         except Exception as error:
             if known.read_at is None:
@@ -125,8 +125,8 @@ class KnownPlans:
 
     def _plans_of(self, tenants: Mapping[str, Tenant]) -> Mapping[str, TenantPlan]:
         everybody = tenants.get(EVERYBODY, _UNKNOWN)
-        plans = {name: tenant.plan_among(self.stage) for name, tenant in tenants.items()}
-        plans[EVERYBODY] = everybody.plan_among(self.stage)
+        plans = {name: tenant.plan_among(self.stage_plans) for name, tenant in tenants.items()}
+        plans[EVERYBODY] = everybody.plan_among(self.stage_plans)
         if everybody.status is not TenantStatus.PAUSED:
             return {name: replace(plan, stage_resumed_at=everybody.status_since) for name, plan in plans.items()}
         # Beside the status: whoever drains takes nothing in while he waits, and whoever is deleted stays so.
