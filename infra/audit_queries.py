@@ -84,7 +84,7 @@ LIMIT 1000
         SavedQuery(
             name="DoneByHand",
             title="What was done by hand",
-            description="Deeds of people and of targets in the last seven days, with what stood before and after, newest first",
+            description="Actions of people and of targets in the last seven days, with what stood before and after, newest first",
             sql=f"""\
 WITH lines AS ({_lines(days=7)})
 SELECT happened_at, caller, action, tenant, subject, "before", "after", cut

@@ -210,7 +210,7 @@ def _table(scope: Construct, *, database: str, bucket: s3.Bucket) -> glue.CfnTab
         database_name=database,
         table_input=glue.CfnTable.TableInputProperty(
             name=TABLE,
-            description="A line for each execution that ended and each deed of a manager; docs/audit.md explains the columns",
+            description="A line for each execution that ended and each action of a caller; docs/audit.md explains the columns",
             table_type="EXTERNAL_TABLE",
             parameters={
                 "classification": "json",

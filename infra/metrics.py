@@ -23,7 +23,7 @@ MATERIALISED = (
 """What every function counts that carries the chains of schedules on."""
 
 ENDED_BY_TARGETS = ("succeeded", "retried", "retry_in_s", "failed", "dead_lettered")
-"""What the API counts of attempts whose targets go on by themselves."""
+"""What the API counts of held attempts."""
 
 EMITTED = {
     "api": (

@@ -1,4 +1,4 @@
-"""The audit trail: one line of JSON for each execution that ended, and for each deed of somebody who manages jobs.
+"""The audit trail: one line of JSON for each execution that ended, and for each action of somebody who manages jobs.
 
 A line has ids, instants, outcomes and classes of errors; never a payload, the value of a header, or more of a target than
 its destination. What is not known is left out. `COLUMNS` is the table that lines are read as.
@@ -187,7 +187,7 @@ def _reason(row: LedgerRow) -> str:
 
 
 def described(job: Job) -> dict[str, Any]:
-    """A job for the before and after of a deed: nothing of its payload or its headers."""
+    """A job for the before and after of an action: nothing of its payload or its headers."""
     return {
         "id": str(job_id_of(job)),
         "scheduled_at": _text_of(job.scheduled_at),
@@ -226,19 +226,19 @@ def encode_ending(ending: Ending) -> str:
     )
 
 
-def encode_deed(deed: Action, *, line_id: str, happened_at: datetime) -> str:
-    """The line of a deed, without a line feed. One that would be too long says how many bytes were left out of it."""
+def encode_action(action: Action, *, line_id: str, happened_at: datetime) -> str:
+    """The line of an action, without a line feed. One that would be too long says how many bytes were left out of it."""
     fields = {
         "kind": "action",
         "line_id": line_id,
         "happened_at": _text_of(happened_at),
-        "tenant": deed.tenant or None,
+        "tenant": action.tenant or None,
         "again": False,
-        "action": deed.action.value,
-        "caller": deed.caller,
-        "subject": deed.subject or None,
+        "action": action.action.value,
+        "caller": action.caller,
+        "subject": action.subject or None,
     }
-    changed = {"before": _text(deed.before), "after": _text(deed.after)}
+    changed = {"before": _text(action.before), "after": _text(action.after)}
     line = _line({**fields, **changed})
     if (size := len(line.encode())) <= LINE_LIMIT:
         return line

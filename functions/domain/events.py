@@ -128,7 +128,9 @@ EVENTS: Mapping[str, Shape] = {
     "requeued": Shape("a message of a dead-letter queue was placed again", ("job_id", "attempt")),
     "straggler": Shape("a timer that nobody had promoted was sent by the audit", ("job_id", "attempt", "fault")),
     "job_forgotten": Shape("a job of a deleted tenant was dropped", ("job_id", "tenant")),
-    "message_undecodable": Shape("a message that Tickwheel has not written became a letter", ("message_id", "letter")),
+    "message_undecodable": Shape(
+        "a message that Tickwheel has not written became a dead letter", ("message_id", "letter")
+    ),
     "not_buried": Shape("a message could not be kept as a dead letter, and comes back", ("message_id", "error")),
     "job_returned": Shape("an error sent a message back to its queue", ("message_id", "error")),
     # What happens to the fires of schedules.

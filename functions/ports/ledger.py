@@ -182,7 +182,7 @@ class Ledger(Protocol):
     ) -> Applied | Refused:
         """Settle as failed what no worker has, if the row is still the one that was seen, and keep its dead letter.
 
-        The row has the attempt of the letter from then on, also where that was never claimed.
+        The row has the attempt of the dead letter from then on, also where that was never claimed.
         """
         ...
 

@@ -56,7 +56,7 @@ class RowBurier:
         tenant, identity = owner_of(row.key)
         letter = DeadLetter(
             tenant=tenant,
-            # Of what Tickwheel did not write it is the whole key, and that of the letter needs room for more.
+            # Of what Tickwheel did not write it is the whole key, and that of the dead letter needs room for more.
             identity=cut(identity, DEAD_LETTER_IDENTITY),
             dead_at=self.clock.now(),
             error=error,

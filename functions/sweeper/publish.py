@@ -47,7 +47,7 @@ class Publisher:
         lags = lags_of(self.shards.cursors(range(self.wheel.scan_shards)), now=now)
         # While everybody is paused the scanners stand still on purpose.
         is_paused = self.plans.of_everybody().is_paused
-        # Of a new stage nothing is older. Whoever has published last, and marked nothing, may have kept letters until now.
+        # Of a new stage nothing is older. Whoever has published last, and marked nothing, may have kept dead letters until now.
         marked_since = EPOCH if before is None else before.marked_since or now
         if before is None or not before.is_fresh(now):
             before = Conditions(published_at=now)

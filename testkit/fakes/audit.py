@@ -29,7 +29,7 @@ class RecordingAudit:
         return [entry for entry in self.entries if isinstance(entry, Ending)]
 
     @property
-    def deeds(self) -> list[Action]:
+    def actions(self) -> list[Action]:
         return [entry for entry in self.entries if isinstance(entry, Action)]
 
 

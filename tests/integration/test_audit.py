@@ -36,7 +36,7 @@ def executions(stage: Stage) -> list[dict[str, Any]]:
     return [line for line in stage.audit_lines() if line["kind"] == "execution"]
 
 
-def deeds(stage: Stage) -> list[dict[str, Any]]:
+def actions(stage: Stage) -> list[dict[str, Any]]:
     return [line for line in stage.audit_lines() if line["kind"] == "action"]
 
 
@@ -107,7 +107,9 @@ def test_jobs_go_on_without_the_stream_and_their_lines_are_in_the_log(stage: Sta
     assert (line["job_id"], line["outcome"]) == (job_id, "succeeded")
 
 
-def test_a_deed_is_not_acknowledged_before_its_line_is_sent_or_logged(stage: Stage, caplog: pytest.LogCaptureFixture):
+def test_an_action_is_not_acknowledged_before_its_line_is_sent_or_logged(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+):
     stage.firehose.delete_delivery_stream(DeliveryStreamName=AUDIT_STREAM)
     caplog.set_level("INFO")
 
@@ -118,10 +120,10 @@ def test_a_deed_is_not_acknowledged_before_its_line_is_sent_or_logged(stage: Sta
     assert (line["action"], line["caller"], json.loads(line["after"])["note"]) == ("tenant.pause", ANN, "why")
 
 
-def test_every_deed_is_reported_with_who_what_before_and_after(stage: Stage):
-    every_deed(stage)
+def test_every_action_is_reported_with_who_what_before_and_after(stage: Stage):
+    every_action(stage)
 
-    told = deeds(stage)
+    told = actions(stage)
     assert [line["action"] for line in told] == [
         "schedule.put",
         "schedule.patch",
@@ -163,7 +165,7 @@ def test_a_request_that_is_repeated_leaves_a_line_again_with_nothing_changed(sta
     for _ in range(2):
         ask(stage, "POST", "/v1/tenants/acme:pause", {"note": "why"})
 
-    _, again = deeds(stage)
+    _, again = actions(stage)
     assert again["before"] == again["after"]
 
 
@@ -173,7 +175,7 @@ def test_a_refused_request_leaves_no_line(stage: Stage):
     assert (status, stage.audit_lines()) == (404, [])
 
 
-def every_deed(stage: Stage) -> None:
+def every_action(stage: Stage) -> None:
     job = {"target": "https://example.com/secret", "payload": "secret", "http": {"headers": {"x-key": "secret"}}}
     of_acme = {"query": {"tenant": "acme"}}
     ask(stage, "PUT", "/v1/schedules/nightly", {"cron": "0 3 * * *", "job": job}, **of_acme)
@@ -293,7 +295,7 @@ def test_dead_letters_are_counted_by_error_each_once(stage: Stage, database: duc
 
 
 def test_what_was_done_by_hand_is_found_newest_first(stage: Stage, database: duckdb.DuckDBPyConnection, tmp_path: Path):
-    every_deed(stage)
+    every_action(stage)
     keep(tmp_path, days_ago=0, lines=stage.audit_lines() * 2)
 
     rows = found(database, QUERIES["DoneByHand"])

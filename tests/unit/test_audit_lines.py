@@ -14,7 +14,7 @@ from functions.domain.audit import (
     ActionName,
     Ending,
     described,
-    encode_deed,
+    encode_action,
     encode_ending,
     ending_of,
     packed,
@@ -45,7 +45,7 @@ def an_ending(**overrides: Any) -> Ending:
     return Ending(**{**fields, **overrides})
 
 
-def a_deed(**overrides: Any) -> Action:
+def an_action(**overrides: Any) -> Action:
     fields: dict[str, Any] = {
         "action": ActionName.SCHEDULE_PAUSE,
         "caller": "arn:aws:iam::1:role/ann",
@@ -80,8 +80,8 @@ def test_the_line_of_an_execution_says_what_when_how_late_and_how_long():
     }
 
 
-def test_the_line_of_a_deed_says_who_what_before_and_after():
-    assert json.loads(encode_deed(a_deed(), line_id="l-1", happened_at=NOON)) == {
+def test_the_line_of_an_action_says_who_what_before_and_after():
+    assert json.loads(encode_action(an_action(), line_id="l-1", happened_at=NOON)) == {
         "v": 1,
         "kind": "action",
         "line_id": "l-1",
@@ -111,8 +111,8 @@ def test_what_is_not_known_is_left_out():
 def test_every_field_of_a_line_is_a_column():
     told = [
         encode_ending(an_ending(error_class="e", reason="r", job_id=job_id_of(an_occurrence_timer().job))),
-        encode_deed(a_deed(), line_id="l-1", happened_at=NOON),
-        encode_deed(a_deed(after={"note": "x" * LINE_LIMIT}), line_id="l-1", happened_at=NOON),
+        encode_action(an_action(), line_id="l-1", happened_at=NOON),
+        encode_action(an_action(after={"note": "x" * LINE_LIMIT}), line_id="l-1", happened_at=NOON),
     ]
 
     assert {name for line in told for name in json.loads(line)} == set(COLUMNS)
@@ -123,14 +123,14 @@ def test_a_line_holds_no_payload_no_header_and_no_path_of_a_target():
         JOB, payload=Payload(text='"p-secret"'), options=TargetOptions(headers=(("authorization", "h-secret"),))
     )
     line = encode_ending(an_ending())
-    deed = encode_deed(a_deed(before=described(job)), line_id="l-1", happened_at=NOON)
+    action = encode_action(an_action(before=described(job)), line_id="l-1", happened_at=NOON)
 
-    assert "secret" not in line + deed
-    assert "hook" not in line + deed
+    assert "secret" not in line + action
+    assert "hook" not in line + action
 
 
 def test_an_action_that_says_too_much_is_reported_without_it():
-    line = encode_deed(a_deed(after={"note": "x" * LINE_LIMIT}), line_id="l-1", happened_at=NOON)
+    line = encode_action(an_action(after={"note": "x" * LINE_LIMIT}), line_id="l-1", happened_at=NOON)
 
     told = json.loads(line)
     assert told["cut"] > LINE_LIMIT
@@ -140,14 +140,14 @@ def test_an_action_that_says_too_much_is_reported_without_it():
 
 
 def test_no_text_makes_a_line_too_long():
-    deed = a_deed(caller="c" * 500_000, subject="s" * 500_000, before=None, after=None)
+    action = an_action(caller="c" * 500_000, subject="s" * 500_000, before=None, after=None)
 
-    assert len(encode_deed(deed, line_id="l-1", happened_at=NOON)) < 3_000
+    assert len(encode_action(action, line_id="l-1", happened_at=NOON)) < 3_000
     assert len(encode_ending(an_ending(error_class="e" * 500_000, reason="r" * 500_000))) < 3_000
 
 
 def test_a_line_is_one_line():
-    assert "\n" not in encode_deed(a_deed(after={"note": "a\nb"}), line_id="l-1", happened_at=NOON)
+    assert "\n" not in encode_action(an_action(after={"note": "a\nb"}), line_id="l-1", happened_at=NOON)
 
 
 def test_instants_are_reported_as_they_are_stored_never_earlier():

@@ -37,8 +37,8 @@ def test_the_figures_are_those_of_the_code():
     assert "within five minutes" in " ".join(PAGE.split())
 
 
-def test_the_examples_of_deeds_are_deeds():
+def test_the_examples_of_the_page_are_actions():
     named = set(re.findall(r"`((?:job|schedule|tenant|stage|operation|breaker)\.\w+)`", PAGE))
 
     assert len(named) >= 3
-    assert named <= {deed.value for deed in ActionName}
+    assert named <= {action.value for action in ActionName}

@@ -114,14 +114,14 @@ def test_a_cancelled_job_is_reported_with_who_cancelled_it(world: World):
     world.canceller().cancel(job_id_of(timer.job), caller="ann")
 
     assert told(world) == [(State.CANCELLED, 0, False)]
-    (deed,) = world.trail.deeds
-    assert (deed.action, deed.caller, deed.tenant, deed.subject) == (
+    (action,) = world.trail.actions
+    assert (action.action, action.caller, action.tenant, action.subject) == (
         ActionName.JOB_CANCEL,
         "ann",
         "acme",
         str(job_id_of(timer.job)),
     )
-    assert deed.after == {"state": "cancelled"}
+    assert action.after == {"state": "cancelled"}
 
 
 def test_a_running_job_that_is_asked_to_end_has_not_ended_yet(world: World):
@@ -131,7 +131,7 @@ def test_a_running_job_that_is_asked_to_end_has_not_ended_yet(world: World):
     world.canceller().cancel(job_id_of(timer.job), caller="ann")
 
     assert world.trail.endings == []
-    assert [deed.after for deed in world.trail.deeds] == [{"state": "cancel_requested"}]
+    assert [action.after for action in world.trail.actions] == [{"state": "cancel_requested"}]
 
 
 def test_a_job_that_fails_after_its_cancel_was_requested_is_reported_as_cancelled(world: World):
@@ -172,7 +172,7 @@ def test_a_run_that_another_replaces_is_reported_as_cancelled(world: World):
     ]
 
 
-def test_a_schedule_that_is_paused_for_its_failures_is_a_deed_of_the_scheduler(world: World):
+def test_a_schedule_that_is_paused_for_its_failures_is_an_action_of_the_scheduler(world: World):
     schedule = a_schedule(pause_after_failures=1)
     world.store(schedule)
     timer = an_occurrence_timer(schedule)
@@ -180,8 +180,8 @@ def test_a_schedule_that_is_paused_for_its_failures_is_a_deed_of_the_scheduler(w
 
     world.work(a_message(timer))
 
-    (deed,) = world.trail.deeds
-    assert (deed.action, deed.caller, deed.subject) == (ActionName.SCHEDULE_PAUSE, "tickwheel", "nightly")
+    (action,) = world.trail.actions
+    assert (action.action, action.caller, action.subject) == (ActionName.SCHEDULE_PAUSE, "tickwheel", "nightly")
 
 
 def test_a_schedule_that_was_paused_before_its_run_has_failed_is_not_reported_to_be_paused(world: World):
@@ -193,7 +193,7 @@ def test_a_schedule_that_was_paused_before_its_run_has_failed_is_not_reported_to
     world.work(a_message(timer))
 
     assert world.row(timer.job).state is State.FAILED
-    assert (world.trail.deeds, world.events("schedule_paused")) == ([], [])
+    assert (world.trail.actions, world.events("schedule_paused")) == ([], [])
     assert "schedules_paused" not in world.journal.counts
 
 
@@ -202,13 +202,13 @@ def test_a_pause_whose_teller_has_died_is_reported_by_whoever_repeats_it(world: 
     world.store(schedule)
     timer = an_occurrence_timer(schedule)
     world.ends().runs.failing(timer)
-    first = list(world.trail.deeds)
+    first = list(world.trail.actions)
     world.trail.entries.clear()
 
     world.ends().runs.failing(timer)
 
     assert len(first) == 1
-    assert world.trail.deeds == first
+    assert world.trail.actions == first
 
 
 def test_a_retry_that_was_buried_unclaimed_is_reported_again_under_the_same_name(world: World):
@@ -297,7 +297,7 @@ def test_a_cancel_that_is_asked_for_again_says_the_end_again(world: World):
 
     first, again = world.trail.endings
     assert first.line_id == again.line_id
-    assert [deed.caller for deed in world.trail.deeds] == ["", "bob"]
+    assert [action.caller for action in world.trail.actions] == ["", "bob"]
 
 
 def killing(world: World) -> Timer:
@@ -359,7 +359,7 @@ def fail(world: World, timer: Timer) -> None:
     ("finish", "action", "state"),
     [(complete, ActionName.JOB_COMPLETE, State.SUCCEEDED), (fail, ActionName.JOB_FAIL, State.FAILED)],
 )
-def test_a_target_that_finishes_later_leaves_its_deed_and_the_end(
+def test_a_target_that_finishes_later_leaves_its_action_and_the_end(
     world: World, finish: Callable[[World, Timer], None], action: ActionName, state: State
 ):
     timer = held(world)
@@ -369,7 +369,7 @@ def test_a_target_that_finishes_later_leaves_its_deed_and_the_end(
 
     assert told(world) == [(state, 1, False), (state, 1, True)]
     assert len({ending.line_id for ending in world.trail.endings}) == 1
-    assert [(deed.action, deed.caller, deed.before, deed.after) for deed in world.trail.deeds] == [
+    assert [(action.action, action.caller, action.before, action.after) for action in world.trail.actions] == [
         (action, "target", {"state": "running", "fence": 1}, {"state": state.value}),
         (action, "target", {"state": state.value, "fence": 1}, {"state": state.value}),
     ]
@@ -417,5 +417,5 @@ def test_an_operation_reports_each_job_by_its_caller_and_sends_the_lines_of_a_pa
     world.operate()
 
     assert kept == [len(world.trail.entries)] == [6]
-    assert {(deed.action, deed.caller) for deed in world.trail.deeds} == {(ActionName.JOB_CANCEL, "ann")}
+    assert {(action.action, action.caller) for action in world.trail.actions} == {(ActionName.JOB_CANCEL, "ann")}
     assert {ending.job_id for ending in world.trail.endings} == {job_id_of(timer.job) for timer in timers}

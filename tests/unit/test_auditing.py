@@ -38,7 +38,7 @@ def an_ending(number: int = 1) -> Ending:
     return Ending(job_id=job_id_of(a_job(identity=f"i-{number}")), outcome=State.SUCCEEDED, attempt=1, ended_at=NOON)
 
 
-def a_deed(note: str = "") -> Action:
+def an_action(note: str = "") -> Action:
     return Action(action=ActionName.TENANT_PAUSE, caller="ann", tenant="acme", after={"note": note})
 
 
@@ -67,10 +67,10 @@ def test_where_nothing_has_happened_nothing_is_asked(trail: Trail, stream: InMem
     assert stream.calls == 1
 
 
-def test_a_deed_is_stamped_and_named_when_it_is_noted(trail: Trail, stream: InMemoryAuditStream, clock: FakeClock):
-    trail.note(a_deed())
+def test_an_action_is_stamped_and_named_when_it_is_noted(trail: Trail, stream: InMemoryAuditStream, clock: FakeClock):
+    trail.note(an_action())
     clock.tick(timedelta(seconds=5))
-    trail.note(a_deed())
+    trail.note(an_action())
     trail.flush()
 
     told = [json.loads(line) for line in stream.lines]
@@ -99,7 +99,7 @@ def test_what_the_stream_refuses_is_in_the_log_with_all_that_is_needed_to_load_i
 ):
     stream.refuses = True
     trail.note(an_ending())
-    trail.note(a_deed())
+    trail.note(an_action())
 
     trail.flush()
 
@@ -179,7 +179,7 @@ def test_lost_lines_are_logged_in_events_of_a_size_that_the_log_takes(
 ):
     stream.refuses = True
     for _ in range(40):
-        trail.note(a_deed(note="x" * 10_000))
+        trail.note(an_action(note="x" * 10_000))
 
     trail.flush()
 

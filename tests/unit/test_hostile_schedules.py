@@ -128,7 +128,9 @@ class TestThoseThatBurn:
         ]
         assert world.journal.counts["chains_set_aside"] == 3
         assert world.journal.counts["schedules_paused"] == 1
-        assert [(deed.action, deed.subject) for deed in world.trail.deeds] == [(ActionName.SCHEDULE_PAUSE, "hostile-0")]
+        assert [(action.action, action.subject) for action in world.trail.actions] == [
+            (ActionName.SCHEDULE_PAUSE, "hostile-0")
+        ]
 
     def test_one_that_takes_too_much_to_count_keeps_no_other_from_being_healed_or_counted(
         self, world: World, monkeypatch: pytest.MonkeyPatch

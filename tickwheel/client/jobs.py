@@ -96,7 +96,7 @@ class Http:
 
 @dataclass(frozen=True, kw_only=True)
 class JobFields:
-    """What is said of a job besides its target, whose it is and when it runs; None takes the scheduler's default.
+    """The options of a job besides its target, tenant and time; None takes the scheduler's default.
 
     `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels.
     """

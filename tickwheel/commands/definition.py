@@ -41,7 +41,7 @@ class RuleOptions(OptionSet):
     fold: Annotated[str | None, typer.Option(help="Repeated local times: first, second or both.")] = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         starts_at = self.starts_at and self.starts_at.isoformat(timespec="seconds")
         anchor = "end" if self.from_end else None
         return said(
@@ -70,7 +70,7 @@ class CalendarOptions(OptionSet):
     roll: Annotated[str | None, typer.Option(help="Fires of such dates: before, after or skip.")] = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         return said({**vars(self), "weekends": self.weekends or None})
 
 
@@ -93,7 +93,7 @@ class MoveOptions(OptionSet):
     max_runs: Annotated[int | None, typer.Option(help="No fire after so many.")] = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         fields = {name: value for name, value in vars(self).items() if name != "window"}
         return said({"windows": self.window, **fields})
 
@@ -113,7 +113,7 @@ class RunOptions(OptionSet):
     history: Annotated[int | None, typer.Option(help="How many runs are remembered.")] = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         return said(vars(self))
 
 
@@ -127,7 +127,7 @@ class DefinitionOptions(OptionSet):
     job: JobOptions
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         return said({**self.rule.as_json(), **self.moves.as_json(), **self.runs.as_json(), "job": self.job})
 
 

@@ -24,7 +24,7 @@ class RetryOptions(OptionSet):
     retry_max_age: Annotated[timedelta | None, duration("No attempt later than this after the first.")] = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         return said({name.removeprefix("retry_"): value for name, value in vars(self).items()})
 
 
@@ -45,7 +45,7 @@ class HttpOptions(OptionSet):
     ] = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         return said(
             {
                 "method": self.http_method,
@@ -77,7 +77,7 @@ class JobOptions(OptionSet):
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A label of the job; may be given again.")] = None
 
     def as_json(self) -> dict[str, Any]:
-        """What is said of it, as the API takes it."""
+        """Its options, as the API takes them."""
         fields = {name: value for name, value in vars(self).items() if name != "tag"}
         payload = None if self.payload is None else read_json("--payload", self.payload)
         return said({**fields, "payload": payload, "asynchronous": self.asynchronous or None, "tags": self.tag})

@@ -24,7 +24,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
     """The conditional-write table. What meets a transaction on its row is made again; JobBusy when it meets another each time.
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
-    i: job id, h: fingerprint, z: result, e: error, j: record of an attempt whose target goes on by itself, m: moved to,
+    i: job id, h: fingerprint, z: result, e: error, j: record of a held attempt, m: moved to,
     w: parked until, p: attempts spent before its replay, q: since when its replay counts age, u: updated, x: ttl};
     instants in ms, the ttl in s.
     """
@@ -100,7 +100,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         update = self._request(
             job.key,
             condition=f"({condition}) OR (s = :state AND o = :owner)",
-            # Under the id that its letter has: by both a replay knows that they belong together.
+            # Under the id that its dead letter has: by both a replay knows that they belong together.
             assignments="d = if_not_exists(d, :due), a = :attempt, e = :error, i = :id",
             removals="j",
             due_at=letter.timer.due_at if letter.timer else job.scheduled_at,

@@ -90,7 +90,7 @@ class LedgerAttempts(LedgerWrites):
         error: str = "",
     ) -> Applied | Refused:
         """One write unit. A zombie, whose attempt was rescued, is refused by the fence."""
-        # Whoever ends an attempt that goes on by itself has a token of its own, and its fence.
+        # Whoever ends a held attempt has a token of its own, and its fence.
         running_under_my_fence = "f = :fence AND s = :running AND (o = :owner OR attribute_exists(j))"
         if event is Event.RETRY:
             running_under_my_fence += " AND attribute_not_exists(c)"

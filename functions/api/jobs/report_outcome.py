@@ -1,4 +1,4 @@
-"""Hear from a target that goes on by itself: it is alive, it is done, or it has failed.
+"""Reports of a target that answered 202: it is alive, it is done, or it has failed.
 
 It speaks with the fence of its attempt. Once another attempt has taken over, that is refused: whatever it does from
 then on is not settled.
@@ -89,7 +89,7 @@ class Finisher:
             if running.held:
                 is_ended = self.settler.succeed(_timer_of(job_id, running), self._claim_of(running), result)
             else:
-                # Its worker has not noted yet that it goes on by itself; then it notes this end, as its own.
+                # Its worker has not noted yet that it is held; then it notes this end, as its own.
                 answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())
                 is_ended = isinstance(answer, Applied)
             if is_ended:
@@ -111,7 +111,7 @@ class Finisher:
             if not running.held:
                 raise NotHeld(
                     str(job_id),
-                    "is still in the hands of its worker, which is about to note that it goes on by itself: ask again",
+                    "is still with its worker, which is about to note that its target answered 202: ask again",
                     is_soon=True,
                 )
             if self.settler.fail(_timer_of(job_id, running), self._claim_of(running), failure):

@@ -216,7 +216,7 @@ def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]
     "POST /v1/jobs/{id}/heartbeat", access=JOB, body=HeartbeatBody, refuses=_OF_ATTEMPTS, answers={200: "Heartbeat"}
 )
 def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Tell that the target of an attempt goes on by itself."""
+    """Report that the target of an attempt is still at work."""
     parsed, body = parse_job_id(job_id), request.body_as(HeartbeatBody)
     row = services.finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, heartbeat_body(parsed, row))

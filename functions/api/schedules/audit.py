@@ -21,7 +21,7 @@ def changed(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> Action:
-    """The deed of a change. key: `{tenant}#{schedule_id}`."""
+    """The action of a change. key: `{tenant}#{schedule_id}`."""
     tenant, _, schedule_id = key.partition("#")
     return Action(action=action, caller=caller, tenant=tenant, subject=schedule_id, before=before, after=after)
 

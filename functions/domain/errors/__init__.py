@@ -41,7 +41,7 @@ TickwheelError
 ├── BacklogExceeded         more jobs of a tenant wait than its cap serves in days
 ├── PriorityNotAllowed      a job has a higher class than its tenant may use
 ├── StaleFence              the attempt that somebody speaks for is not the one that is running
-├── NotHeld                 nothing is known of an attempt that goes on by itself
+├── NotHeld                 nothing is known of a held attempt
 ├── NotChangeable           a job of this kind cannot be changed, or run before its time
 ├── TooLate                 the job may be on its way, so a cancel or a change cannot be promised
 ├── ClockSkewed             this machine's clock is too far from the store's for a safe far write

@@ -86,7 +86,7 @@ class StaleFence(TickwheelError):
 
 
 class NotHeld(TickwheelError):
-    """Nothing is known of an attempt that goes on by itself. is_soon: its worker is about to note that it does."""
+    """Nothing is known of a held attempt. is_soon: its worker is about to note that it is held."""
 
     def __init__(self, job_id: str, reason: str, *, is_soon: bool = False) -> None:
         super().__init__(f"job {job_id} {reason}")

@@ -164,7 +164,7 @@ def judge_claim(
         return Drop("superseded by a later attempt")
     if row.held and row.attempt == attempt:
         # Its watchdog was placed before it was held. This message would only wear out, or be taken for a worker's death.
-        return Drop("its target goes on by itself")
+        return Drop("its target answered 202, and it is held")
     if is_leased(row, now=now, skew=skew):
         assert row.lease_until is not None
         until = after_lease(row.lease_until, skew=skew)

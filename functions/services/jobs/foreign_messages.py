@@ -21,7 +21,7 @@ class ForeignMessages:
     journal: Journal
 
     def keep(self, body: str, *, message_id: str, seen_at: datetime, error: Undecodable) -> None:
-        """Write the letter. seen_at: when its queue first gave it out; it names the letter, so that repeating this adds none."""
+        """Write the dead letter. seen_at: when its queue first gave it out; it names the letter, so that repeating this adds none."""
         letter = DeadLetter(
             tenant=NO_TENANT,
             identity=message_id,
@@ -32,5 +32,5 @@ class ForeignMessages:
         )
         self.dead_letters.put(letter)
         self.journal.count("dead_lettered")
-        # Neither the body nor what it was refused for: both are its sender's words, and stand in the letter.
+        # Neither the body nor what it was refused for: both are its sender's words, and stand in the dead letter.
         self.journal.event("message_undecodable", message_id=message_id, letter=str(letter.letter_id))

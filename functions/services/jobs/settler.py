@@ -29,7 +29,7 @@ from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 
 ENDS = {State.SUCCEEDED: Event.SUCCEED}
-"""How a target that goes on by itself may have ended its attempt before its worker noted that it does."""
+"""How a target that answered 202 may have ended its attempt before its worker noted that it is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Settler:
         return self._settle(timer, claim, Event.RETRY, failure=failure, following=following)
 
     def hold(self, timer: Timer, claim: Claim) -> bool:
-        """The target goes on by itself. A watchdog finds out when it falls silent."""
+        """The target answered 202. A watchdog finds out when it falls silent."""
         lease_until = lease_of(timer.job.timeout, now=self.clock.now())
         self.place(timer.watchdog(due_at=after_lease(lease_until, skew=self.wheel.skew)))
         now = self.clock.now()

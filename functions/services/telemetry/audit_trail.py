@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
-from functions.domain.audit import LINE_LIMIT, AuditLine, Ending, Record, encode_deed, encode_ending, packed
+from functions.domain.audit import LINE_LIMIT, AuditLine, Ending, Record, encode_action, encode_ending, packed
 from functions.domain.faults import fault_of
 from functions.ports.clock import Clock
 from functions.ports.recorder import AuditStream, Journal, Untaken
@@ -23,7 +23,7 @@ REST = timedelta(seconds=30)
 
 
 class Trail:
-    """The lines of a process, for many threads. identity: a fresh random name, for the line of a deed."""
+    """The lines of a process, for many threads. identity: a fresh random name, for the line of an action."""
 
     def __init__(self, *, clock: Clock, stream: AuditStream, journal: Journal, identity: Callable[[], str]) -> None:
         self._clock = clock
@@ -35,11 +35,11 @@ class Trail:
         self._rests_until = 0.0
 
     def note(self, entry: AuditLine) -> None:
-        """A deed is stamped with the time of this."""
+        """An action is stamped with the time of this."""
         if isinstance(entry, Ending):
             line = encode_ending(entry)
         else:
-            line = encode_deed(entry, line_id=self._identity(), happened_at=self._clock.now())
+            line = encode_action(entry, line_id=self._identity(), happened_at=self._clock.now())
         with self._lock:
             self._lines.append(line)
 
