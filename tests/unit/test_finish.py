@@ -438,8 +438,8 @@ class TestRefusals:
         return telling[request.param]
 
     @pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE])
-    def test_only_exactly_once_jobs_are_reported_of(self, tell: Callable[[Timer], Any], delivery: Delivery):
-        with pytest.raises(NotHeld, match=f"is {delivery}: only an exactly_once job") as refused:
+    def test_only_exactly_once_jobs_may_be_reported_later(self, tell: Callable[[Timer], Any], delivery: Delivery):
+        with pytest.raises(NotHeld, match="X") as refused:
             tell(a_timer(delivery=delivery))
         assert not refused.value.is_soon
 
@@ -484,7 +484,7 @@ class TestRefusals:
 
 
 def a_held(world: World, **overrides: Any) -> Timer:
-    """A job whose target has answered that it goes on by itself."""
+    """A job whose target has answered 202."""
     timer = a_timer(timeout=TIMEOUT, **overrides)
     if timer.job.payload.pointer is not None:
         world.payloads.objects[timer.job.payload.pointer] = json.dumps(1)
@@ -494,7 +494,7 @@ def a_held(world: World, **overrides: Any) -> Timer:
 
 
 def a_keyed_one(world: World) -> JobId:
-    """A job with an idempotency key whose target has answered that it goes on by itself."""
+    """A job with an idempotency key whose target has answered 202."""
     accepted = world.submit(a_submission(due_at=NOON, idempotency_key="order-7"))
     world.receive_and_work()
     return parse_job_id(accepted.job_id)

@@ -143,8 +143,8 @@ def answer_anything(request: Request) -> Answer:
     return Answer(200, verbs.get(path.rpartition(":")[2], schedule_json()))
 
 
-def test_what_learns_of_steps_is_what_is_counted():
+def test_the_page_counts_steps_as_they_are_counted():
     assert f"more than {STEPS_OF_A_FIRE:,} steps" in PAGE
-    assert f"of which {STEPS_OF_A_WALK:,} do not tell" in words_of(PAGE)
+    assert f"of which {STEPS_OF_A_WALK:,} do not say" in words_of(PAGE)
     assert f"share {STEPS_OF_A_REQUEST:,} steps" in PAGE
     assert f"counts {MOST_GATHERED} of the others at most" in PAGE

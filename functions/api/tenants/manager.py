@@ -128,20 +128,20 @@ class TenantManager:
     def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantInEffect:
         """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
         check_new_tenant(name)
-        rule = partial(replaced, values=values, plans=self.plans)
-        return self._standing(name, self._change(name, rule, action=ActionName.TENANT_PUT, seen=seen, caller=caller))
+        edit = partial(replaced, values=values, plans=self.plans)
+        return self._standing(name, self._change(name, edit, action=ActionName.TENANT_PUT, seen=seen, caller=caller))
 
     def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantInEffect:
         """Change parts. Raises InvalidInput, TenantDeleted."""
         check_tenant(name)
-        rule = partial(patched, patch=patch, plans=self.plans)
-        return self._standing(name, self._change(name, rule, action=ActionName.TENANT_PATCH, seen=seen, caller=caller))
+        edit = partial(patched, patch=patch, plans=self.plans)
+        return self._standing(name, self._change(name, edit, action=ActionName.TENANT_PATCH, seen=seen, caller=caller))
 
     def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantInEffect:
         """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
         check_tenant(name)
-        rule = partial(with_status, status=status, note=note)
-        return self._standing(name, self._change(name, rule, action=_TURNS[status], seen=seen, caller=caller))
+        edit = partial(with_status, status=status, note=note)
+        return self._standing(name, self._change(name, edit, action=_TURNS[status], seen=seen, caller=caller))
 
     def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantInEffect:
         """Begin to delete it with all that there is of it; once more, and it goes on as it was begun.
@@ -152,10 +152,10 @@ class TenantManager:
         if confirm != name:
             raise InvalidInput(f"confirm is {confirm[:80]!r}, but must be {name!r}, the tenant that is to be deleted")
 
-        def rule(name: str, tenant: Tenant, *, now: datetime) -> Tenant:
+        def edit(name: str, tenant: Tenant, *, now: datetime) -> Tenant:
             return with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
 
-        tenant = self._change(name, rule, action=ActionName.TENANT_DELETE, seen=None, caller=caller)
+        tenant = self._change(name, edit, action=ActionName.TENANT_DELETE, seen=None, caller=caller)
         assert tenant.status_since is not None  # it has this status
         # Behind the change: what dies in between is begun again by whoever asks again.
         deletion = self.deletions.begin(Deletion(tenant=name, since=tenant.status_since, keeps_ledger=keeps_ledger))
@@ -163,15 +163,15 @@ class TenantManager:
 
     def turn_stage(self, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> Tenant:
         """Pause everybody, or end that: what each tenant's own status is stays."""
-        rule = partial(with_status, status=status, note=note)
-        return self._change(EVERYBODY, rule, action=_STAGE_TURNS[status], seen=seen, caller=caller)
+        edit = partial(with_status, status=status, note=note)
+        return self._change(EVERYBODY, edit, action=_STAGE_TURNS[status], seen=seen, caller=caller)
 
-    def _change(self, name: str, rule: Edit, *, action: ActionName, seen: int | None, caller: str) -> Tenant:
+    def _change(self, name: str, edit: Edit, *, action: ActionName, seen: int | None, caller: str) -> Tenant:
         shown = _THE_STAGE if name == EVERYBODY else f"tenant {name}"
         for _ in range(_TRIES):
             before = self.store.get(name) or Tenant()
             check_version(shown, before, seen)
-            after = rule(name, before, now=from_ms(to_ms(self.clock.now())))
+            after = edit(name, before, now=from_ms(to_ms(self.clock.now())))
             if after != before and not self.store.change(name, after, seen=before.version):
                 continue
             states = {"before": _described(before), "after": _described(after)}
