@@ -70,7 +70,7 @@ def _told() -> dict[str, object]:
         shards=world.shards,
         breakers=world.breaker_store,
         plans=KnownPlans(
-            clock=world.clock, tenants=InMemoryTenantStore(), journal=world.journal, stage={DEFAULT_PLAN: {}}
+            clock=world.clock, tenants=InMemoryTenantStore(), journal=world.journal, stage_plans={DEFAULT_PLAN: {}}
         ),
         pulse=PulseReader(clock=world.clock, pulses=store),
     )

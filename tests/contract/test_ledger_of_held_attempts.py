@@ -1,4 +1,4 @@
-"""What every ledger keeps of attempts whose targets go on by themselves, of watchdogs, and of replays."""
+"""What every ledger keeps of held attempts, of watchdogs, and of replays."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -195,7 +195,7 @@ def test_many_are_purged(stage: Stage, caplog: pytest.LogCaptureFixture):
         ("GET", "", None, {"tenant": "a#b"}, 422, "tenant must match"),
         ("GET", "", None, {"tenant": "acme", "limit": 501}, 422, "limit"),
         ("GET", "", None, {"tenant": "acme", "since": "yesterday"}, 422, "since must be an RFC 3339 instant"),
-        ("GET", "", None, {"tenant": "acme", "after": "x"}, 422, "after is not what an answer has told"),
+        ("GET", "", None, {"tenant": "acme", "after": "x"}, 422, "after is not the `next` of an answer"),
         ("GET", "/x", None, {}, 404, "'x' is not the id of a dead letter"),
         ("DELETE", "/j1~acme~2e~a0~1~b0~x", None, {}, 404, "is not the id of a dead letter"),
         ("POST", "/x:replay", None, {}, 404, "'x' is not the id of a dead letter"),

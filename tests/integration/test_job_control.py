@@ -102,7 +102,7 @@ class TestHeldJobs:
         status, problem = tell(stage, job_id, "complete", fence=1)
 
         assert (status, problem["code"]) == (409, "not_held")
-        assert "only an exactly_once job" in problem["detail"]
+        assert "only the target of an exactly_once job" in problem["detail"]
 
 
 class TestChanges:
@@ -254,7 +254,7 @@ class TestExplanations:
 
 
 def a_held(stage: Stage, **job: Any) -> str:
-    """The id of a job whose target has answered that it goes on by itself."""
+    """The id of a job whose target has answered 202."""
     job_id = stage.submit(target="handler:long", **job)["id"]
     assert stage.work()["batchItemFailures"] == []
     assert stage.get(job_id)["state"] == "running"

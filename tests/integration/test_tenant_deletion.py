@@ -43,9 +43,7 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     breaker = a_breaker(tenant=tenant, opened_at=now)
     worker = stage.module("worker").wiring
     worker.breaker_store.put(breaker, seen=None)
-    worker.limiter.permits.take(
-        Permit(tenant=tenant, number=1, owner="o", lease_until=now + MINUTE), now=now, skew=MINUTE
-    )
+    worker.permits.take(Permit(tenant=tenant, number=1, owner="o", lease_until=now + MINUTE), now=now, skew=MINUTE)
     stage.dynamodb.put_item(TableName=TENANTS.name, Item={"t": {"S": tenant}, "i": {"S": "rate#execution"}})
     wiring.pending_store.add(tenant, now.date(), 3)
     return far

@@ -1,4 +1,4 @@
-"""Jobs whose targets go on by themselves, whose owners change them one by one or many at once, and whose dead letters
+"""Jobs whose targets answer 202, whose owners change them one by one or many at once, and whose dead letters
 are replayed."""
 
 from __future__ import annotations

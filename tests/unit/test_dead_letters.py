@@ -289,7 +289,7 @@ def test_a_range_that_runs_backwards_is_refused(world: Archive):
 
 @pytest.mark.parametrize("after", ["x", "~~~", "a~b", "-1~1~~x", "1~1~é~x", "z" * 40 + "~1~~x", "1~1~~" + "x" * 1_200])
 def test_an_after_that_was_made_up_is_refused(world: Archive, after: str):
-    with pytest.raises(InvalidInput, match="after is not what an answer has told"):
+    with pytest.raises(InvalidInput, match="after is not the `next` of an answer"):
         world.find(after=after)
 
 

@@ -1,4 +1,4 @@
-"""Attempts whose targets answer that they go on by themselves: the worker's side."""
+"""Attempts whose targets answer 202: the worker's side."""
 
 from dataclasses import replace
 from datetime import timedelta

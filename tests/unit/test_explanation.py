@@ -71,7 +71,7 @@ TABLE = [
         Reason.HELD,
         facts(DUE.job, row=replace(RUNNING, held="{}")),
         NOON + MINUTE,
-        "last heard of at 2027-03-01T11:59:59",
+        "last reported at 2027-03-01T11:59:59",
     ),
     (
         Reason.RETRYING,

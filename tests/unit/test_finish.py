@@ -1,4 +1,4 @@
-"""Targets that go on by themselves: what they tell the API, with the real worker on the other side."""
+"""Targets that answered 202: what they report to the API, with the real worker on the other side."""
 
 import json
 from collections.abc import Callable
@@ -439,7 +439,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE])
     def test_only_exactly_once_jobs_may_be_reported_later(self, tell: Callable[[Timer], Any], delivery: Delivery):
-        with pytest.raises(NotHeld, match="X") as refused:
+        with pytest.raises(NotHeld, match=f"is {delivery}: only the target of an exactly_once job") as refused:
             tell(a_timer(delivery=delivery))
         assert not refused.value.is_soon
 

@@ -26,7 +26,7 @@ def _explain_running(facts: Facts, row: LedgerRow) -> Explanation:
             reason=Reason.HELD,
             at=until,
             detail=(
-                f"The target of attempt {row.attempt} answered 202 and has not reported the end: its last report came at {instant_text(row.updated_at)}, "
+                f"The target of attempt {row.attempt} answered 202: it last reported at {instant_text(row.updated_at)}, "
                 f"and has until {instant_text(until)}."
             ),
             remedy="The target: it completes or fails the job with its fence, or falls silent.",
