@@ -194,9 +194,7 @@ def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     finally:
         try:
             with within(FLUSH_WITHIN):
-                wiring.audit.flush()
-                wiring.tally.flush()
-                wiring.pulse.flush()
+                wiring.flush_to_stores()
         except OutOfTime as error:
             logger.error("flush_failed", extra={"error": fault_of(error)})
         wiring.journal.flush()

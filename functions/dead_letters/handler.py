@@ -25,10 +25,7 @@ def handler(event: dict[str, Any], _: LambdaContext) -> dict[str, Any]:
     try:
         returned = [record["messageId"] for record in event["Records"] if not _bury(record)]
     finally:
-        wiring.audit.flush()
-        wiring.tally.flush()
-        wiring.pulse.flush()
-        wiring.journal.flush()
+        wiring.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 
 

@@ -29,10 +29,7 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         report = operator.work(time_limit=_left(context))
         eraser.work(time_limit=0.5 * _left(context))
     finally:
-        wiring.audit.flush()
-        wiring.tally.flush()
-        wiring.pulse.flush()
-        wiring.journal.flush()
+        wiring.flush()
     return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}
 
 

@@ -140,6 +140,17 @@ class Wiring(Adapters):
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""
         self.shards.confirm(self.wheel)
 
+    def flush(self) -> None:
+        """Hand over what an invocation has collected, before it is acknowledged: audit lines, counts, and then metrics."""
+        self.flush_to_stores()
+        self.journal.flush()
+
+    def flush_to_stores(self) -> None:
+        """Hand over audit lines and counts."""
+        self.audit.flush()
+        self.tally.flush()
+        self.pulse.flush()
+
     def run_side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Run the jobs of a batch at the same time, and wait for all."""
         for done in [self._runners.submit(job) for job in jobs]:

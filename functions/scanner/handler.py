@@ -36,10 +36,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         time_limit = timedelta(milliseconds=context.get_remaining_time_in_millis())
         report = scanner.scan(event["shard"], time_limit=time_limit)
     finally:
-        wiring.audit.flush()
-        wiring.tally.flush()
-        wiring.pulse.flush()
-        wiring.journal.flush()
+        wiring.flush()
     return {
         "shard": report.shard,
         "sent": report.sent,

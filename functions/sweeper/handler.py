@@ -37,10 +37,7 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             finally:
                 report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
     finally:
-        wiring.audit.flush()
-        wiring.tally.flush()
-        wiring.pulse.flush()
-        wiring.journal.flush()
+        wiring.flush()
     return {
         "audited": report.audited,
         "stragglers": report.stragglers,

@@ -32,10 +32,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         returned = worker.execute([_message(record) for record in event["Records"]], ends_at=ends_at)
     finally:
-        wiring.audit.flush()
-        wiring.tally.flush()
-        wiring.pulse.flush()
-        wiring.journal.flush()
+        wiring.flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 
 
