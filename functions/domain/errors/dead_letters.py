@@ -18,7 +18,6 @@ class DeadLetterNotFound(TickwheelError):
 
     def __init__(self, letter_id: str) -> None:
         super().__init__(f"there is no dead letter {letter_id}: it has been replayed or purged, or has expired")
-        self.letter_id = letter_id
 
 
 class NotReplayable(TickwheelError):
@@ -26,8 +25,6 @@ class NotReplayable(TickwheelError):
 
     def __init__(self, letter_id: str, reason: str) -> None:
         super().__init__(f"dead letter {letter_id} cannot be replayed: {reason}")
-        self.letter_id = letter_id
-        self.reason = reason
 
 
 class PayloadGone(TickwheelError):
@@ -37,7 +34,6 @@ class PayloadGone(TickwheelError):
         super().__init__(
             f"the payload of dead letter {letter_id} is gone, so its job cannot run: submit it anew, and purge the letter"
         )
-        self.letter_id = letter_id
 
 
 class JobNotFailed(TickwheelError):
@@ -49,5 +45,3 @@ class JobNotFailed(TickwheelError):
             "its end, or cancel it, and then until its ledger row expires, after 22 days; or submit the job under another "
             "idempotency key and purge the letter"
         )
-        self.letter_id = letter_id
-        self.state = state

@@ -17,8 +17,6 @@ class ClockSkewed(TickwheelError):
             f"this clock differs from the store's by {offset.total_seconds():+.1f} s, more than the "
             f"{limit.total_seconds():.1f} s that keep a far write safe"
         )
-        self.offset = offset
-        self.limit = limit
 
 
 @dataclass

@@ -43,7 +43,6 @@ class JobNotFound(TickwheelError):
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"there is no job {job_id}")
-        self.job_id = job_id
 
 
 class JobBusy(Busy):
@@ -51,7 +50,6 @@ class JobBusy(Busy):
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"job {job_id} is being changed by others: ask for it again")
-        self.job_id = job_id
 
 
 class AlreadySettled(TickwheelError):
@@ -68,7 +66,6 @@ class Moved(TickwheelError):
 
     def __init__(self, job_id: str, *, moved_to: str) -> None:
         super().__init__(f"job {job_id} was rescheduled or edited and is now job {moved_to}: ask for that")
-        self.job_id = job_id
         self.moved_to = moved_to
 
 
@@ -80,7 +77,6 @@ class StaleFence(TickwheelError):
             f"fence {fence} of job {job_id} is stale: the job is {state}, and that attempt of it is over: stop, and "
             "undo what can be undone"
         )
-        self.job_id = job_id
         self.fence = fence
         self.state = state
 
@@ -90,7 +86,6 @@ class NotHeld(TickwheelError):
 
     def __init__(self, job_id: str, reason: str, *, is_soon: bool = False) -> None:
         super().__init__(f"job {job_id} {reason}")
-        self.job_id = job_id
         self.is_soon = is_soon
 
 
@@ -99,7 +94,6 @@ class NotChangeable(TickwheelError):
 
     def __init__(self, job_id: str, reason: str) -> None:
         super().__init__(f"job {job_id} {reason}")
-        self.job_id = job_id
 
 
 class TooLate(TickwheelError):
@@ -112,4 +106,3 @@ class TooLate(TickwheelError):
         "minute or two after its submission",
     ) -> None:
         super().__init__(f"job {job_id} may be on its way: {reason}")
-        self.job_id = job_id

@@ -12,8 +12,6 @@ class OperationNotFound(TickwheelError):
 
     def __init__(self, tenant: str, operation_id: str) -> None:
         super().__init__(f"tenant {tenant} has no operation {operation_id[:80]}: look at the list of its operations")
-        self.tenant = tenant
-        self.operation_id = operation_id
 
 
 class TooManyOperations(TickwheelError):
@@ -24,5 +22,4 @@ class TooManyOperations(TickwheelError):
             f"tenant {tenant} has {limit} operations that are not over, which is the most there may be: wait for the end "
             "of one, or stop one"
         )
-        self.tenant = tenant
         self.retry_after = retry_after

@@ -44,8 +44,6 @@ class ScheduleNotFound(TickwheelError):
 
     def __init__(self, tenant: str, schedule_id: str) -> None:
         super().__init__(f"tenant {tenant} has no schedule {schedule_id}")
-        self.tenant = tenant
-        self.schedule_id = schedule_id
 
 
 class ScheduleBusy(Busy):
@@ -55,7 +53,6 @@ class ScheduleBusy(Busy):
         super().__init__(
             f"schedule {schedule_id}, or many others of its tenant, are being changed by somebody else: change it again"
         )
-        self.schedule_id = schedule_id
 
 
 class ScheduleBehind(TickwheelError):
@@ -66,4 +63,3 @@ class ScheduleBehind(TickwheelError):
             f"schedule {schedule_id} still catches up on fires that it missed, under its old definition: change it in a "
             "few minutes, or pause it first"
         )
-        self.schedule_id = schedule_id

@@ -24,8 +24,6 @@ class ReadRateExceeded(TickwheelError):
             f"{caller} may ask for {rate:g} reads{of_whom} a second, of which lists, previews and the like take several: ask "
             f"later, for fewer at once, or less often; an operator may raise {whose} read_rate"
         )
-        self.caller = caller
-        self.tenant = tenant
         self.retry_after = retry_after
 
 
@@ -37,7 +35,6 @@ class Shed(TickwheelError):
             f"the stage is {lag.total_seconds():g} s behind and takes no {priority} jobs in until it has caught up: submit "
             "again later, or with a higher priority if it matters more"
         )
-        self.priority = priority
         self.retry_after = retry_after
 
 
@@ -47,5 +44,3 @@ class Forbidden(TickwheelError):
     def __init__(self, caller: str, *, tenant: str = "", remedy: str) -> None:
         asked = f"may not act for tenant {tenant}" if tenant else "is no operator of this stage"
         super().__init__(f"{caller} {asked}: {remedy}")
-        self.caller = caller
-        self.tenant = tenant

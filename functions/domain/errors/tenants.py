@@ -15,7 +15,6 @@ class RateExceeded(TickwheelError):
             f"tenant {tenant} may submit {rate:g} jobs a second, and {burst} at once after a while of none: send fewer, or "
             f"later; an operator may raise its submission_rate"
         )
-        self.tenant = tenant
         self.retry_after = retry_after
 
 
@@ -24,7 +23,6 @@ class TenantBusy(TickwheelError):
 
     def __init__(self, tenant: str) -> None:
         super().__init__(f"{tenant} is being changed by somebody else: look at it, and change it again")
-        self.tenant = tenant
 
 
 class TenantChanged(TickwheelError):
@@ -32,8 +30,6 @@ class TenantChanged(TickwheelError):
 
     def __init__(self, tenant: str, *, seen: int, version: int) -> None:
         super().__init__(f"{tenant} has version {version}, not {seen}: look at it, and change it again")
-        self.tenant = tenant
-        self.version = version
 
 
 class TenantDeleted(TickwheelError):
@@ -46,7 +42,6 @@ class TenantDeleted(TickwheelError):
         elif until is not None:
             text = f"tenant {tenant} has been deleted: put it after {until:%Y-%m-%d %H:%M} UTC, when its last messages are gone"
         super().__init__(text)
-        self.tenant = tenant
 
 
 class QuotaExceeded(TickwheelError):
@@ -57,7 +52,6 @@ class QuotaExceeded(TickwheelError):
             f"about {count} jobs of tenant {tenant} wait, and {limit} may: wait until some have run, cancel some, or ask "
             "an operator for a higher max_pending"
         )
-        self.tenant = tenant
         self.count = count
         self.limit = limit
         self.retry_after = timedelta(minutes=1)
@@ -76,7 +70,6 @@ class BacklogExceeded(TickwheelError):
             f"{rate:g} a second of its execution_rate, and no more than {most / days:g} days of it are taken in: hand in fewer, cancel "
             "some, or ask an operator for a higher execution_rate"
         )
-        self.tenant = tenant
         self.count = count
         self.limit = limit
         self.retry_after = timedelta(minutes=1)
@@ -90,7 +83,6 @@ class SchedulesExceeded(TickwheelError):
             f"tenant {tenant} has {count} schedules, and {limit} may be there: delete some, or ask an operator for a higher "
             "max_schedules"
         )
-        self.tenant = tenant
         self.count = count
         self.limit = limit
 
@@ -106,7 +98,6 @@ class FiresExceeded(TickwheelError):
             f"the schedules of tenant {tenant} come to {per_minute:.4g} fires a minute, this would add {added:.4g}, and {limit} may "
             "be: let some fire less often, pause or delete some, or ask an operator for a higher max_fires_per_minute"
         )
-        self.tenant = tenant
         self.per_minute = per_minute
         self.added = added
         self.limit = limit
@@ -118,8 +109,6 @@ class TenantClosed(TickwheelError):
     def __init__(self, tenant: str, status: str) -> None:
         remedy = "what it has goes on; an operator opens it by `tickwheel tenant resume`"
         super().__init__(f"tenant {tenant} is {status}: {remedy if status == 'draining' else 'it is gone'}")
-        self.tenant = tenant
-        self.status = status
 
 
 class PriorityNotAllowed(TickwheelError):
@@ -129,6 +118,3 @@ class PriorityNotAllowed(TickwheelError):
         super().__init__(
             f"priority is {priority}, but {top} is the highest that tenant {tenant} may use: lower it, or ask an operator"
         )
-        self.tenant = tenant
-        self.priority = priority
-        self.top = top
