@@ -156,13 +156,13 @@ for routes, services in SERVICES:
 
 
 @app.exception_handler([ValidationError, Misshapen, TickwheelError])
-def refuse(error: Exception) -> Response[str]:
+def on_refused(error: Exception) -> Response[str]:
     """Tell an error as a problem."""
     return problem_answer(refusals.problem(error))
 
 
 @app.exception_handler(Exception)
-def excuse(error: Exception) -> Response[str]:
+def on_unexpected(error: Exception) -> Response[str]:
     """A store failed, or there is a fault in Tickwheel: the log says which."""
     logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
     wiring.journal.count(REQUESTS_FAILED)

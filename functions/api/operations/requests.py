@@ -87,7 +87,7 @@ class OperationBody(
 
     @field_validator("all")
     @classmethod
-    def _is_meant(cls, value: bool, info: ValidationInfo) -> bool:
+    def _is_selected(cls, value: bool, info: ValidationInfo) -> bool:
         # A part of the filter that was refused is a problem of its own.
         is_unsaid = all(name in info.data and info.data[name] is None for name in _FILTER)
         if not value and is_unsaid:
