@@ -75,7 +75,7 @@ class DyingWorkers(Scheduler):
         (mutations.forgets_before_its_messages, Scheduler, "ran again after 13 days"),
         (mutations.has_one_cursor_for_all_classes, Scheduler, "lost"),
         (schedule_mutations.records_before_it_places, Schedules, "recorded an alarm that is not placed"),
-        (schedule_mutations.places_one_fire_and_no_alarm_for_one_that_is_near, Schedules, "nobody goes on"),
+        (schedule_mutations.places_one_fire_and_no_alarm_for_one_that_is_near, Schedules, "nobody continues"),
         (schedule_mutations.keeps_the_version_of_what_changes, Schedules, "extra: |lost: "),
         (schedule_mutations.runs_what_is_stale, Schedules, "a stale fire ran"),
         (schedule_mutations.admits_whatever_comes, Schedules, "ran after it was"),
@@ -128,7 +128,7 @@ SCHEDULE_HISTORIES = [
     (
         schedule_histories.fires_are_nearer_than_the_far_ring,
         schedule_mutations.places_one_fire_and_no_alarm_for_one_that_is_near,
-        "nobody goes on",
+        "nobody continues",
     ),
     (
         schedule_histories.a_change_leaves_messages_behind,
@@ -172,7 +172,7 @@ SCHEDULE_HISTORIES = [
     ),
     (schedule_histories.a_fire_comes_back_after_a_change, schedule_mutations.forgets_what_has_run, "max_runs exceeded"),
     (schedule_histories.an_alarm_rings_late, schedule_mutations.takes_whatever_is_late_for_missed, "was dropped at"),
-    (schedule_histories.a_definition_is_read_too_early, schedule_mutations.trusts_what_it_reads, "nobody goes on"),
+    (schedule_histories.a_definition_is_read_too_early, schedule_mutations.trusts_what_it_reads, "nobody continues"),
     (
         schedule_histories.a_run_without_a_ledger_row_is_to_be_alone,
         schedule_mutations.lets_runs_without_a_row_have_the_slot,

@@ -107,14 +107,14 @@ class Weakened:
 
     condition: str
     instead: str
-    met: int = 0
+    changed: int = 0
 
     def __call__(self, params: Any, **_: Any) -> None:
         writes = [write for item in params.get("TransactItems", ()) for write in item.values()]
         for request in (params, *writes):
             if self.condition not in request.get("ConditionExpression", ""):
                 continue
-            self.met += 1
+            self.changed += 1
             request["ConditionExpression"] = request["ConditionExpression"].replace(self.condition, self.instead)
             # The engine refuses values that no expression names.
             text = request["ConditionExpression"] + request.get("UpdateExpression", "")
@@ -145,7 +145,7 @@ def live(history: Callable[[Stage], None], stores: MakeStores) -> EpisodeResult:
     return judged(stage)
 
 
-def told(outcome: EpisodeResult) -> set[str]:
+def found_in(outcome: EpisodeResult) -> set[str]:
     violations = {str(violation.invariant) for violation in outcome.judgement.violations}
     return violations | {doubt.partition(":")[0] for doubt in outcome.doubts}
 
@@ -182,7 +182,7 @@ def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dy
         assert there.events == here.events, f"seed {seed}"
         assert there == here, f"seed {seed}"
         assert found == expected, f"seed {seed}"
-        assert told(found) == set(), f"seed {seed}"
+        assert found_in(found) == set(), f"seed {seed}"
         if not left:
             break
     assert not left, "choose seeds that are struck by these, too"
@@ -205,7 +205,7 @@ def test_an_episode_of_weeks_in_which_rows_expire_is_the_same_history_on_dynamod
     assert there.history == here.history
     assert found == expected
     assert found.is_long
-    assert told(found) == set()
+    assert found_in(found) == set()
     assert expired_here
     assert expired == expired_here * 2
 
@@ -268,14 +268,14 @@ def test_a_process_dies_between_two_writes_of_one_call(on_dynamodb: OnDynamoDB) 
 
     assert (len(marked), rows, accepted) == (1, [], [])
     assert outcome.struck == {Fault.KILLED_WITHIN: 1}
-    assert (outcome.calls, told(outcome)) == (1, set())
+    assert (outcome.calls, found_in(outcome)) == (1, set())
 
 
 def test_episodes_whose_processes_die_within_calls_keep_every_promise(on_dynamodb: OnDynamoDB) -> None:
     outcomes = [run_episode(seed, (Fault.KILLED_WITHIN,), stores=on_dynamodb) for seed in DIES_WITHIN]
 
     assert all(outcome.struck[Fault.KILLED_WITHIN] for outcome in outcomes)
-    assert [told(outcome) for outcome in outcomes] == [set() for _ in outcomes]
+    assert [found_in(outcome) for outcome in outcomes] == [set() for _ in outcomes]
 
 
 CONDITIONS = [
@@ -300,12 +300,12 @@ CONDITIONS = [
     ),
     (
         histories.a_late_scanner_comes_back,
-        "e = :epoch AND (attribute_not_exists(n) OR n <= :sequence)",
+        "e = :epoch AND (attribute_not_exists(n) OR n <= :n)",
         "attribute_exists(k)",
         "a cursor went back",
     ),
 ]
-"""A history, the condition of a write that is needed there, what is left of it, and what must be told then."""
+"""A history, the condition of a write that is needed there, what is left of it, and what must be reported then."""
 
 
 @pytest.mark.parametrize(
@@ -317,9 +317,9 @@ def test_a_condition_of_an_adapter_is_missed_when(history, condition, instead, n
 
     missed, on_fakes = live(history, on_dynamodb), live(history, in_memory)
 
-    assert weakened.met, "no request has this condition any more"
-    assert told(kept) == told(on_fakes) == set()
-    assert named in told(missed)
+    assert weakened.changed, "no request has this condition any more"
+    assert found_in(kept) == found_in(on_fakes) == set()
+    assert named in found_in(missed)
 
 
 @pytest.mark.parametrize("stores", ["in_memory", "on_dynamodb"])
@@ -357,7 +357,7 @@ def test_a_row_that_was_written_behind_its_back_is_reported_at_the_end(on_dynamo
     shards: Any = stage.shards
     # By the same key: the tables are there for it, too.
     stranger = client_at(on_dynamodb.endpoint_url, key=f"process{os.getpid()}")
-    stranger.put_item(TableName=shards._looked.name, Item={"k": {"S": "0007"}})
+    stranger.put_item(TableName=shards._looked.stored.name, Item={"k": {"S": "0007"}})
 
     with pytest.raises(AssertionError, match="that no request has named"):
         stage.end()
