@@ -75,7 +75,7 @@ SPARSE_CRONS = (
 """Crons on the last days, on weekdays, and on days that are years apart."""
 
 NEXT_FIRES_A_SECOND = {"cron": 10_000, **{f"cron {expression}": 2_000 for expression in SPARSE_CRONS}}
-"""By one core, with what is parsed in the cache; of the other kinds it is only told."""
+"""By one core, with what is parsed in the cache; of the other kinds it is only printed."""
 
 SPARSE_FIRES_A_SECOND = 2_000
 """The same, of rules that name few days."""

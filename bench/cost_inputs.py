@@ -85,8 +85,8 @@ def every_metric() -> list[str]:
     for service, emitted in EMITTED.items():
         for metric in emitted:
             names.append(f"{metric} service={service}")
-            told_apart = DIMENSIONS.get(metric, ())
-            names += [f"{metric} {by}={value} service={service}" for by in told_apart for value in VALUES[by]]
+            dimensions = DIMENSIONS.get(metric, ())
+            names += [f"{metric} {by}={value} service={service}" for by in dimensions for value in VALUES[by]]
     return names
 
 

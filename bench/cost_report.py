@@ -17,7 +17,7 @@ EXCLUDED = (
     "among them, which are 14 USD."
 )
 GUARANTEES = (
-    "EventBridge Scheduler is told with what gives it the same guarantees: a queue with a dead-letter queue, a worker, an "
+    "EventBridge Scheduler is priced with what gives it the same guarantees: a queue with a dead-letter queue, a worker, an "
     "idempotency table. It fires to the minute, and has no tenants, priorities, rates, cancel after promotion, or replay."
 )
 

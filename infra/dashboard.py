@@ -170,7 +170,7 @@ def _fires(stage: Stage) -> list[cloudwatch.IWidget]:
         _graph(
             "Fires of schedules",
             *_of_each("occurrences", stage=stage),
-            *_of_each("alarms_rung", stage=stage),
+            *_of_each("alarms_due", stage=stage),
             columns=4,
         ),
         _graph(
@@ -222,7 +222,7 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
             columns=4,
         ),
         _graph(
-            "Outcomes that targets told the API",
+            "Outcomes that targets reported",
             *_of("api", *(name for name in ENDED_BY_TARGETS if name != "retry_in_s"), stage=stage),
             columns=4,
         ),

@@ -42,11 +42,11 @@ _OFTEN, _MOSTLY, _SELDOM = 0.6, 0.7, 0.2
 def draw() -> str:
     """The picture."""
     console = Console(file=io.StringIO(), width=_WIDTH, record=True, force_terminal=True, color_system="truecolor")
-    console.print(top_of(Health.from_json(_told())))
+    console.print(top_of(Health.from_json(_health())))
     return console.export_svg(title="tickwheel top", theme=MONOKAI, unique_id="top")
 
 
-def _told() -> dict[str, object]:
+def _health() -> dict[str, object]:
     world, store, chance = World(), InMemoryPulseStore(), random.Random(3)
     process = PulseTally(clock=world.clock, pulses=store, journal=world.journal)
     for minute in range(WINDOW + 1):

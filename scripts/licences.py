@@ -121,13 +121,15 @@ Dates and English names in functions/domain/schedules/holidays.jsonl are those o
 """
 
 
-def findings(packages: Iterable[Package], *, told: str) -> list[str]:
-    """What is wrong, one a line. told: the page as it is."""
+def findings(packages: Iterable[Package], *, stored: str) -> list[str]:
+    """What is wrong, one a line. stored: the page as it is in the repository."""
     listed = list(packages)
     refused = [
         f"{each.name} {each.version}: {', '.join(each.refused)} is not allowed" for each in listed if each.refused
     ]
-    stale = [] if told == page(listed) else ["docs/licences.md is not of these pins: run `python scripts/licences.py`"]
+    stale = (
+        [] if stored == page(listed) else ["docs/licences.md is not of these pins: run `python scripts/licences.py`"]
+    )
     return refused + stale
 
 
@@ -136,7 +138,7 @@ def main() -> int:
     packages = installed()
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(page(packages))
-    found = findings(packages, told=PAGE.read_text())
+    found = findings(packages, stored=PAGE.read_text())
     print("\n".join(found) or f"licences of {len(packages)} packages: all allowed")
     return 1 if found else 0
 

@@ -21,9 +21,9 @@ def main(arguments: list[str]) -> int:
     held = {name: count for name, count in messages_of(f"Tickwheel-{stage}-Scheduler") if count}
     if not held:
         return 0
-    told = ", ".join(f"{count} in {name}" for name, count in held.items())
+    waiting = ", ".join(f"{count} in {name}" for name, count in held.items())
     print(
-        f"messages wait in the ready queues, and would be deleted with them: {told}.\n"
+        f"messages wait in the ready queues, and would be deleted with them: {waiting}.\n"
         "Let them drain (docs/upgrading.md says how), or set FORCE=1 and lose the jobs that have no row.",
         file=sys.stderr,
     )

@@ -112,7 +112,7 @@ def _fixes(vulnerability: dict[str, list[str]]) -> str:
 def main() -> int:
     """Ask about every file of pins; the exit code is 1 for a vulnerability."""
     seconds = AUDIT_SECONDS if "--patient" in sys.argv[1:] else CHECK_SECONDS
-    vulnerable = [audit for audit in audits(seconds) if told(audit)]
+    vulnerable = [audit for audit in audits(seconds) if report(audit)]
     return 1 if vulnerable else 0
 
 
@@ -131,7 +131,7 @@ def audits(seconds: float) -> Iterator[VulnerabilityReport]:
         yield found
 
 
-def told(audit: VulnerabilityReport) -> bool:
+def report(audit: VulnerabilityReport) -> bool:
     """Print it; whether there is a vulnerability."""
     print("\n".join([audit.line, *(audit.found or ())]), flush=True)
     return bool(audit.found)

@@ -43,16 +43,16 @@ class Life:
 
     rhythm: Rhythm
     asked_at: datetime
-    told_at: datetime | None = None
+    acknowledged_at: datetime | None = None
     stopped_at: datetime | None = None
     is_over_at: datetime | None = None
 
     def due(self, until: datetime) -> list[datetime]:
         """The fires that it owes by then."""
-        if self.told_at is None:
+        if self.acknowledged_at is None:
             return []
         end = until if self.stopped_at is None else min(until, self.stopped_at - LATENESS)
-        return self.rhythm.between(self.told_at + LOCAL_WHEEL.skew, end)
+        return self.rhythm.between(self.acknowledged_at + LOCAL_WHEEL.skew, end)
 
     def possible(self, now: datetime) -> list[datetime]:
         """The fires that may have run by now."""

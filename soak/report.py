@@ -64,7 +64,7 @@ def _row(each: Judged) -> str:
     unit = f" {gauge.unit}" if gauge.unit else ""
     allowed = f"{verdict.allowed:,.{gauge.digits}f}{unit}" if gauge.budget else ""
     verdicts = {True: "flat", False: "**not flat**", None: ""}
-    words = verdicts[verdict.is_flat] if gauge.budget else "told"
+    words = verdicts[verdict.is_flat] if gauge.budget else "not judged"
     return (
         f"| {gauge.name} | {trend.level:,.{gauge.digits}f}{unit} | {verdict.rise:+,.{gauge.digits}f}{unit} "
         f"| {allowed} | {trend.points} | {words}: {gauge.why} |"
@@ -83,7 +83,7 @@ def _emulator(outcome: JobEnd) -> str:
 
 
 def _as_json(outcome: JobEnd) -> dict[str, Any]:
-    def told(each: Judged) -> dict[str, Any]:
+    def described(each: Judged) -> dict[str, Any]:
         trend = each.verdict.trend
         return {
             "unit": each.gauge.unit,
@@ -109,7 +109,7 @@ def _as_json(outcome: JobEnd) -> dict[str, Any]:
         "checks": {str(invariant): outcome.judgement.checks[invariant] for invariant in Invariant},
         "faults": outcome.faults,
         "left": outcome.left,
-        "curves": {each.gauge.name: told(each) for each in outcome.judged},
+        "curves": {each.gauge.name: described(each) for each in outcome.judged},
         "log": {"lines": outcome.log_lines, "bytes": outcome.log_bytes},
         "points": {name: [[round(at, 1), value] for at, value in curve] for name, curve in outcome.curves.items()},
     }

@@ -91,7 +91,7 @@ class _Soak:
             pool.submit(self._load.run, until, self._stop),
             pool.submit(self._troubles.run, until, self._stop),
         ]
-        told = time.monotonic()
+        reported_at = time.monotonic()
         is_whole = True
         try:
             while any(not future.done() for future in running):
@@ -100,8 +100,8 @@ class _Soak:
                     if future.done() and (error := future.exception()) is not None:
                         self._tell(f"given up: {error!r}")  # what ends it may take its time
                         raise error
-                if time.monotonic() > told + _TELL_EVERY:
-                    told = time.monotonic()
+                if time.monotonic() > reported_at + _TELL_EVERY:
+                    reported_at = time.monotonic()
                     self._tell(self._progress())
         except KeyboardInterrupt:
             self._tell("interrupted: what is under way is not judged")
@@ -124,10 +124,10 @@ class _Soak:
                 time.sleep(min(_TELL_EVERY, max(0.0, (last_due - datetime.now(UTC)).total_seconds())))
                 self._tell(self._progress())
             self._schedules.delete()
-            told = time.monotonic()
+            reported_at = time.monotonic()
             while datetime.now(UTC) < give_up_at and (missing := self._missing(ended_at)):
-                if time.monotonic() > told + _TELL_EVERY:
-                    told = time.monotonic()
+                if time.monotonic() > reported_at + _TELL_EVERY:
+                    reported_at = time.monotonic()
                     self._tell(f"{missing} are under way")
                 time.sleep(5)
             self._settle()

@@ -65,7 +65,7 @@ class Schedules:
         """The one that was paused."""
         life = self._begin(PAUSED, self._lives[PAUSED].rhythm)
         self.client.schedules.resume(PAUSED, tenant=TENANT)
-        life.told_at = datetime.now(UTC)
+        life.acknowledged_at = datetime.now(UTC)
 
     def delete(self) -> None:
         """All of them."""
@@ -94,7 +94,7 @@ class Schedules:
     def _put(self, schedule: NewSchedule, rhythm: Rhythm) -> None:
         life = self._begin(schedule.id, rhythm)
         self.client.schedules.put(schedule)
-        life.told_at = datetime.now(UTC)
+        life.acknowledged_at = datetime.now(UTC)
 
     def _begin(self, name: str, rhythm: Rhythm) -> Life:
         life = self.record.begin_life(f"{TENANT}#{name}", rhythm, name, now=datetime.now(UTC))

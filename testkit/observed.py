@@ -25,7 +25,7 @@ class DeathError(BaseException):
 
 @dataclass
 class ObservedTimers:
-    """A timer store that counts its reads, stalls, and fails when it is told to."""
+    """A timer store that counts its reads, stalls, and fails when a test asks for it."""
 
     store: TimerStore
     clock: FakeClock

@@ -347,7 +347,7 @@ class World:
 
     @property
     def calls(self) -> list[Invocation]:
-        """What the target was told, call by call."""
+        """What the target was given, call by call."""
         return [invocation for _, _, _, invocation in self.targets.effects]
 
     @property

@@ -44,8 +44,8 @@ def spelled(value):
     if hasattr(value, "_asdict"):
         return spelled(value._asdict())
     if isinstance(value, Mapping):
-        told = {str(spelled(name)): spelled(item) for name, item in value.items()}
-        return {name: item for name, item in told.items() if item not in (None, "", [], {})}
+        spelled_out = {str(spelled(name)): spelled(item) for name, item in value.items()}
+        return {name: item for name, item in spelled_out.items() if item not in (None, "", [], {})}
     if isinstance(value, (set, frozenset)):
         return sorted(spelled(item) for item in value)
     if isinstance(value, (list, tuple)):

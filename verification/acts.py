@@ -22,7 +22,7 @@ class Act(StrEnum):
     """An operator gives a dead letter another budget of attempts."""
     RATES = "rates"
     """The execution rate of a tenant is capped."""
-    SEATS = "seats"
+    PERMITS = "permits"
     """The calls that a tenant may have at the same time are capped."""
     TENANT_PAUSES = "tenant_pauses"
     """A tenant is paused, and resumed."""
@@ -30,5 +30,5 @@ class Act(StrEnum):
     """Everybody is paused, and resumed."""
 
 
-HINDERING = frozenset({Act.RATES, Act.SEATS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
+HINDERING = frozenset({Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
 """What keeps fires waiting, however long they have been due."""

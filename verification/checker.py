@@ -168,7 +168,9 @@ class _Judge:
             case Delivery.EXACTLY_ONCE:
                 self._check_exactly_once(key, taken, row)
             case Delivery.AT_MOST_ONCE:
-                self._expect(Invariant.ONE_EFFECT, key, len(taken) <= 1, f"started {len(taken)} times: {_told(taken)}")
+                self._expect(
+                    Invariant.ONE_EFFECT, key, len(taken) <= 1, f"started {len(taken)} times: {_listed(taken)}"
+                )
             case Delivery.AT_LEAST_ONCE:
                 return
         has_failed = row is not None and row.state is State.FAILED
@@ -185,12 +187,12 @@ class _Judge:
         late = [call for call in taken if any(since < call.called_at < until for since, until in over)]
         successes = [call for call in taken if call.is_success]
         is_single = not late and (len(successes) <= 1 or key in self._history.disturbed)
-        self._expect(Invariant.ONE_EFFECT, key, is_single, f"settled at {settled_at}: {_told(taken)}")
+        self._expect(Invariant.ONE_EFFECT, key, is_single, f"settled at {settled_at}: {_listed(taken)}")
         for before, call in pairwise(taken):
             is_alone = call.called_at >= before.until
-            self._expect(Invariant.ONE_AT_A_TIME, key, is_alone, f"{_told([before, call])}, until {before.until}")
+            self._expect(Invariant.ONE_AT_A_TIME, key, is_alone, f"{_listed([before, call])}, until {before.until}")
             grows = call.fence > before.fence and call.attempt >= before.attempt
-            self._expect(Invariant.FENCES_GROW, key, grows, _told([before, call]))
+            self._expect(Invariant.FENCES_GROW, key, grows, _listed([before, call]))
 
     def _check_agreement(self, key: str, taken: Sequence[Call], row: Row, asked: _Asked) -> None:
         is_disturbed = key in self._history.disturbed
@@ -210,9 +212,7 @@ class _Judge:
         is_behind = all(call.fence <= row.fence and call.attempt <= row.attempt for call in taken)
         # A started job has no fence.
         agrees = agrees and (is_behind or row.state is State.ATTEMPTED)
-        text = (
-            f"is {row.state} at attempt {row.attempt}, fence {row.fence}, {row.reason!r}; its target saw {_told(taken)}"
-        )
+        text = f"is {row.state} at attempt {row.attempt}, fence {row.fence}, {row.reason!r}; its target saw {_listed(taken)}"
         self._expect(Invariant.ENDS_AGREE, key, agrees, text)
 
     def _check_cancel(self, cancel: Cancel) -> None:
@@ -228,7 +228,7 @@ class _Judge:
         ]
         # What was asked to stop may have been just about to call.
         is_kept = len(after) <= (0 if cancel.is_final else 1)
-        text = f"{'cancelled' if cancel.is_final else 'asked to stop'} at {cancel.answered_at}, then {_told(after)}"
+        text = f"{'cancelled' if cancel.is_final else 'asked to stop'} at {cancel.answered_at}, then {_listed(after)}"
         self._expect(Invariant.CANCELS_KEPT, cancel.key, is_kept, text)
 
     def _asked(self, key: str) -> _Asked | None:
@@ -249,7 +249,7 @@ class _Judge:
     def _standing(self, key: str) -> str:
         row = self._history.rows.get(key)
         state = f"{row.state} at attempt {row.attempt}" if row else "without a row"
-        return f"{state}; {self._letters[key]} dead letters; its target saw {_told(self._calls[key])}"
+        return f"{state}; {self._letters[key]} dead letters; its target saw {_listed(self._calls[key])}"
 
 
 _FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -266,7 +266,7 @@ def _fire_key(fires: Fires, at: datetime) -> str:
     return f"{tenant}#{identity_of(schedule_id, at)}"
 
 
-def _told(calls: Sequence[Call]) -> str:
+def _listed(calls: Sequence[Call]) -> str:
     if not calls:
         return "no call"
     return ", ".join(

@@ -51,7 +51,7 @@ class Clients:
         stage = self._stage
         stage.submit(submission, stage.conditions())
         # Without a key it might run twice.
-        if not stage.record.was_told(submission) and submission.idempotency_key is not None:
+        if not stage.record.was_answered(submission) and submission.idempotency_key is not None:
             self._again(tries, lambda: self._submit(submission, tries - 1))
 
     def _submit_at_another_time(self, submission: Submission) -> None:

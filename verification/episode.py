@@ -25,7 +25,7 @@ SCHEDULES = 3
 ONE_IN = 16
 """Of so many seeds one has an episode of months."""
 
-_MOST_TOLD = 3
+_MOST_STORIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def judged(stage: Stage, seed: int = 0) -> EpisodeResult:
         stage.end()
     judgement = judge(history)
     doubts = tuple(dict.fromkeys(stage.promises.broken))
-    told_of = [*(violation.key for violation in judgement.violations), *doubts]
+    wanted = [*(violation.key for violation in judgement.violations), *doubts]
     return EpisodeResult(
         seed=seed,
         jobs=len(history.jobs) - stage.record.moved,
@@ -111,5 +111,5 @@ def judged(stage: Stage, seed: int = 0) -> EpisodeResult:
         is_long=isinstance(stage, StageOfDays),
         judgement=judgement,
         doubts=doubts,
-        stories=tuple(stage.history.tell(about) for about in told_of[:_MOST_TOLD]),
+        stories=tuple(stage.history.tell(about) for about in wanted[:_MOST_STORIES]),
     )

@@ -24,7 +24,7 @@ class Life:
 
     schedule: Schedule
     asked_at: datetime
-    told_at: datetime | None = None
+    acknowledged_at: datetime | None = None
     stopped_at: datetime | None = None
     is_over_at: datetime | None = None
 
@@ -62,12 +62,12 @@ class Scheduling(World):
         """A client that got no answer looks whether its schedule is there and active, instead of asking again."""
         state, life = self.schedules.state(key), self.lives[key][-1]
         if state is not None and state.status is Status.ACTIVE and life.stopped_at is None:
-            life.told_at = life.told_at or self.clock.instant
+            life.acknowledged_at = life.acknowledged_at or self.clock.instant
 
     def is_firing(self, key: str) -> bool:
         """Whether a client received that a schedule fires."""
         life = self.lives[key][-1]
-        return life.told_at is not None and life.stopped_at is None
+        return life.acknowledged_at is not None and life.stopped_at is None
 
     def is_stopped(self, key: str) -> bool:
         """Whether a client received that a schedule does not fire any more."""
@@ -84,8 +84,8 @@ class Scheduling(World):
             # What is deleted at the end has caught up before.
             must_end = caught_up_at if stopped_at > caught_up_at else stopped_at - self.pace.lateness
             possible.update(fires_between(schedule, life.asked_at - skew, (life.is_over_at or ended_at) + skew))
-            if life.told_at is not None:
-                due.update(fires_between(schedule, life.told_at + skew, must_end))
+            if life.acknowledged_at is not None:
+                due.update(fires_between(schedule, life.acknowledged_at + skew, must_end))
         job = schedule.job
         return Fires(
             key=key,
@@ -99,16 +99,16 @@ class Scheduling(World):
     def _manage(self, kind: str, conditions: Conditions, ask: Callable[[ScheduleManager], Any]) -> Process:
         key = self._managed
 
-        def told(manager: ScheduleManager) -> None:
+        def acknowledged(manager: ScheduleManager) -> None:
             ask(manager)
             if not self.record.loses_an_answer():
-                self._note_told(kind, self.lives[key][-1])
+                self._note_acknowledged(kind, self.lives[key][-1])
 
-        return super()._manage(kind, conditions, told)
+        return super()._manage(kind, conditions, acknowledged)
 
-    def _note_told(self, kind: str, life: Life) -> None:
+    def _note_acknowledged(self, kind: str, life: Life) -> None:
         if kind in ("put", "resume"):
-            life.told_at = life.told_at or self.clock.instant
+            life.acknowledged_at = life.acknowledged_at or self.clock.instant
         elif kind in ("pause", "delete"):
             life.is_over_at = life.is_over_at or self.clock.instant
 

@@ -325,11 +325,11 @@ class _Run:
         )
 
     def _owed(self, name: str, until: datetime | None) -> Fires:
-        rhythm, asked_at, told_at = self._put[name]
+        rhythm, asked_at, acknowledged_at = self._put[name]
         tenant = f"{_TENANTS[0]}-{self._suffix}"
         schedule = a_schedule(tenant=tenant, schedule_id=name, rule=every(seconds=rhythm.total_seconds()))
         now = datetime.now(UTC)
-        due = frozenset(fires_between(schedule, told_at, until or now))
+        due = frozenset(fires_between(schedule, acknowledged_at, until or now))
         return Fires(
             key=f"{tenant}#{name}",
             tenant=tenant,

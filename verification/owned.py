@@ -72,11 +72,11 @@ class Owning(World):
         process = self.process("replay", conditions, limit=REQUEST_LIMIT)
         replayer = self.build(Replayer, process)
         self.promises.replayed(letter_id)
-        told: list[object] = []
-        self.begin(process, lambda: told.append(replayer.replay(letter_id, caller="operator")), conditions)
+        answers: list[object] = []
+        self.begin(process, lambda: answers.append(replayer.replay(letter_id, caller="operator")), conditions)
         has_suffered = isinstance(process, Struck) and process.has_suffered
-        is_told = bool(told) and not has_suffered and not self.record.loses_an_answer()
-        self.record.replay_was(letter_id, is_told=is_told)
+        is_answered = bool(answers) and not has_suffered and not self.record.loses_an_answer()
+        self.record.replay_was(letter_id, is_answered=is_answered)
         return process
 
     def ask_again_for_replays(self) -> bool:
@@ -134,7 +134,7 @@ class Owning(World):
 
     def cap_calls(self, tenant: str, limit: float) -> None:
         """An operator says how many calls a tenant may have at the same time."""
-        self.acts[Act.SEATS] += 1
+        self.acts[Act.PERMITS] += 1
         self._plan(tenant, max_concurrency=limit)
         self.promises.at_once.capped(tenant, limit, moment=self.history.moment)
 

@@ -40,7 +40,7 @@ class Owners:
             Act.OPERATIONS: (3, self._operate),
             Act.REPLAYS: (8, self._replay),
             Act.RATES: (2, self._cap_rate),
-            Act.SEATS: (3, self._cap_calls),
+            Act.PERMITS: (3, self._cap_calls),
             Act.TENANT_PAUSES: (2, self._pause_tenant),
             Act.STAGE_PAUSES: (1, self._pause_stage),
         }

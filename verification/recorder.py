@@ -36,8 +36,8 @@ class _Seen:
     ahead: timedelta
     run: Run | None
 
-    def told(self, said: Mapping[int, Answer]) -> Call:
-        """said: what targets that went on by themselves have said later, by their runs."""
+    def with_reports(self, said: Mapping[int, Answer]) -> Call:
+        """said: what targets that answered 202 reported later, by their runs."""
         until = self.at
         if self.run is not None:
             lease_until = self.run.lease_until - self.ahead
@@ -107,7 +107,7 @@ class Recorder(Promises):
         """Whether the answer to a client does not arrive."""
         return self._chaos.strikes(Fault.LOST_ANSWERS, 0.1)
 
-    def was_told(self, submission: Submission) -> bool:
+    def was_answered(self, submission: Submission) -> bool:
         """Whether its client knows that it will run."""
         return self._key_of(submission) in self._ids
 
@@ -144,10 +144,10 @@ class Recorder(Promises):
         """An operator asks for a replay."""
         self.replays.append(Replay(f"{letter_id.tenant}#{letter_id.identity}", self._clock.instant))
 
-    def replay_was(self, letter_id: DeadLetterId, *, is_told: bool) -> None:
+    def replay_was(self, letter_id: DeadLetterId, *, is_answered: bool) -> None:
         """Whether the operator knows what has come of it."""
         self._in_doubt.pop(letter_id, None)
-        if not is_told:
+        if not is_answered:
             self._in_doubt[letter_id] = None
 
     def replays_in_doubt(self) -> list[DeadLetterId]:
@@ -257,7 +257,7 @@ class Recorder(Promises):
 
     def calls(self) -> list[Call]:
         """What the target saw, in order."""
-        return [seen.told(self._said) for seen in self._seen]
+        return [seen.with_reports(self._said) for seen in self._seen]
 
     def _job(self, key: str, submission: Submission, due_at: datetime, *, is_accepted: bool) -> Job:
         hastened = [

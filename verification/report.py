@@ -40,9 +40,9 @@ def table_of(total: Total) -> Table:
 
 def lines_of(total: Total, *, command: str) -> Iterator[str]:
     """A sentence for each violation and each doubt, with the command that repeats its episode."""
-    told = [(seed, f"{violation.invariant}: {violation.key} {violation.text}") for seed, violation in total.violations]
-    told += [(seed, f"doubt: {doubt}") for seed, doubt in total.doubts]
-    for seed, text in told:
+    found = [(seed, f"{violation.invariant}: {violation.key} {violation.text}") for seed, violation in total.violations]
+    found += [(seed, f"doubt: {doubt}") for seed, doubt in total.doubts]
+    for seed, text in found:
         yield f"✘ {text}"
         yield f"  repeat it with: {command_for(command, seed)}"
 
@@ -62,7 +62,7 @@ def as_json(total: Total, *, command: str, **more: Any) -> dict[str, Any]:
             },
         }
 
-    def told(seed: int, violation: Violation) -> dict[str, Any]:
+    def described_violation(seed: int, violation: Violation) -> dict[str, Any]:
         return {
             "invariant": str(violation.invariant),
             "key": violation.key,
@@ -81,7 +81,7 @@ def as_json(total: Total, *, command: str, **more: Any) -> dict[str, Any]:
         "all": described(total.everything),
         "acts": {str(act): total.acts[act] for act in Act},
         "faults": {name: described(tally) for name, tally in _rows(total)},
-        "violations": [told(seed, violation) for seed, violation in total.violations],
+        "violations": [described_violation(seed, violation) for seed, violation in total.violations],
         "doubts": [
             {"text": doubt, "seed": seed, "command": command_for(command, seed)} for seed, doubt in total.doubts
         ],

@@ -32,6 +32,7 @@ class Shape:
 KEYS: Mapping[str, str] = {
     "action": "what an operation does to each job",
     "after": "what it is now, without what has its usual value",
+    "alarms_due": "how many schedule alarms came due",
     "already_replayed": "how many had been let go on before",
     "attempt": "from 1",
     "audited": "how many timers were read again",
@@ -78,7 +79,6 @@ KEYS: Mapping[str, str] = {
     "refused": "what was not done: how many, or by the code of its reason",
     "replayed": "how many were let go on",
     "rewound": "shards whose cursors were set back",
-    "rung": "how many alarms of schedules came due",
     "schedule": "tenant and id of a schedule, with a # between",
     "seconds": "for how long",
     "seen": "how many schedules were looked at",
@@ -193,7 +193,7 @@ EVENTS: Mapping[str, Shape] = {
     "tenant_deleted": Shape("all that there was of a tenant is gone", ("tenant", "deleted")),
     "deletion_failed": Shape("a deletion could not go on, and is tried again", ("tenant", "error")),
     # What the functions report of each tick.
-    "shard_scanned": Shape("the end of a tick", ("shard", "sent", "rung", "buried", "stopped_by")),
+    "shard_scanned": Shape("the end of a tick", ("shard", "sent", "alarms_due", "buried", "stopped_by")),
     "rewound": Shape("cursors were set back after a restore", ("to", "rewound", "left")),
     "shard_taken": Shape("another scanner has the shard", ("shard",)),
     "alarms_failed": Shape("a store failed while alarms were handled: they are tried again", ("error",)),

@@ -40,7 +40,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return {
         "shard": report.shard,
         "sent": report.sent,
-        "rung": report.handled,
+        "alarms_due": report.handled,
         "buried": report.buried,
         "stopped_by": report.stopped_by,
     }

@@ -57,7 +57,7 @@ class TickNotes:
             "shard_scanned",
             shard=report.shard,
             sent=report.sent,
-            rung=report.handled,
+            alarms_due=report.handled,
             buried=report.buried,
             stopped_by=report.stopped_by,
         )

@@ -60,7 +60,7 @@ class ScheduleAlarms:
                 chains[index] = Chain(stored[_key(alarm)], link)
         done = self.materialiser.materialise(list(chains.values()), ends_at=min(ends_at, self._a_while()))
         carried |= dict(zip(chains, done, strict=True))
-        self.journal.count("alarms_rung", len(alarms))
+        self.journal.count("alarms_due", len(alarms))
         return [carried[index] for index in range(len(alarms))]
 
     def accuse(self, tenant: str, schedule_id: str, version: int) -> None:

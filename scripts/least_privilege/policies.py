@@ -57,7 +57,7 @@ class Role:
             not any(grant.covers(call.action, each) for grant in self.grants) for each in self.resources_of(call)
         )
 
-    def told(self, grant: Grant) -> str:
+    def described(self, grant: Grant) -> str:
         """A grant in the words of the calls: its resource by the variable that names it, where one does."""
         name, slash, rest = grant.resource.partition("/")
         variable = next((key for key, names in sorted(self.variables.items()) if name in names), name)

@@ -55,7 +55,7 @@ def report_of(function: str, templates: Templates, calls: Iterable[Call]) -> Rep
         allowed=len(role.grants),
         used=len(used),
         justified=len(justified),
-        unused=tuple(sorted(role.told(grant) for grant in idle - justified)),
+        unused=tuple(sorted(role.described(grant) for grant in idle - justified)),
         missing=tuple(str(call) for call in own if role.refuses(call)),
         needless=tuple(f"{name}: {action}" for name, action in sorted(reasons() - needed) if name == function),
     )

@@ -70,7 +70,7 @@ class Promises:
         self._in_company: set[tuple[str, int]] = set()
         self._releases: Counter[str] = Counter()
         self._completed: set[str] = set()
-        self._told_to_have_failed: set[str] = set()
+        self._reported_as_failed: set[str] = set()
         self._replays: Counter[str] = Counter()
         self._held: list[Run] = []
 
@@ -126,7 +126,7 @@ class Promises:
 
     def has_failed(self, run: Run) -> None:
         """A target reports that it has failed."""
-        self._told_to_have_failed.add(parse_job_id(run.job_id).key)
+        self._reported_as_failed.add(parse_job_id(run.job_id).key)
 
     def replayed(self, letter_id: DeadLetterId) -> None:
         """An operator asks for another budget of attempts."""
@@ -272,7 +272,7 @@ class Promises:
         for key in self._completed:
             row = stores.ledger.rows.get(key)
             is_kept = row is not None and row.state is State.SUCCEEDED
-            self.expect(is_kept, f"its target was told that it is done: {key} is {row}")
+            self.expect(is_kept, f"its target was answered that it is done: {key} is {row}")
 
     def _has_ended(self, expected: Expected, row: LedgerRow | None, *, is_buried: bool) -> bool:
         if expected.is_cancelled:
@@ -308,7 +308,7 @@ class Promises:
         has_lapsed = self._lapses[key] > 0 or key in self._held_up or not timer.job.is_ledgered
         # Of a held attempt: it was completed, or timed out.
         fell_silent = any(parse_job_id(run.job_id).key == key and not run.is_success for run in self._held)
-        has_failed = has_failed or fell_silent or key in self._told_to_have_failed
+        has_failed = has_failed or fell_silent or key in self._reported_as_failed
         return "poison" in timer.job.target or has_failed or key in self.refused_keys or has_lapsed
 
     def note_refusal(self, timer: Timer) -> None:

@@ -272,7 +272,7 @@ def test_fences_only_grow_through_claims_retries_releases_rescues_and_lost_answe
     over = NOON + LEASE + SKEW + SECOND
 
     answers = [claim(ledger, first, owner="w1")]
-    # Its answer was lost: it finds its own row, and the fence that its target may have been told stays.
+    # Its answer was lost: it finds its own row, and the fence that its target may have been given stays.
     assert claim(ledger, first, owner="w1") == answers[0]
     settle(ledger, first.job, Event.RELEASE, fence=fence_of(answers[-1]), owner="w1")
     answers.append(claim(ledger, first, owner="w1"))

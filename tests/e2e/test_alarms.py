@@ -50,7 +50,7 @@ def faults(deployment: Deployment, client: Client, sink: Sink) -> None:
     sent = send(client, failing, seconds=0, retry=RetryPolicy(strategy="fixed", attempts=1))
     reaches(client, sent.job.id, "failed")
     deployment.client("sqs").send_message(QueueUrl=deployment.queue("LowDead"), MessageBody="another foreign message")
-    # Late by more than is promised, and enough of them to be told; the API takes no job that was due a minute ago.
+    # Late by more than is promised, and enough of them for an alarm; the API takes no job that was due a minute ago.
     for _ in range(12):
         send(client, sink.target(), seconds=-45)
     for _ in range(2):
@@ -111,7 +111,7 @@ def test_faults_on_the_local_cloud_set_their_alarms_off(
     assert "ErrorsScanner" in found
     assert {"BurnFastShort", *LONG} <= found
     assert data.undeclared("Tickwheel", emitted=EMITTED, dimensions=DIMENSIONS) == set()
-    # What did not happen is not told.
+    # What did not happen is not reported.
     assert not found & {"Early", "ClockSkewed", "ChainsBroken", "PromiseBroken", "Shedding", "DeadLetteredByScanner"}
 
 

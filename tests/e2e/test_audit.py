@@ -44,7 +44,7 @@ def states(deployment: Deployment, *, since: datetime = EVER) -> dict[str, State
     return {row["k"]["S"]: State(row["s"]["S"]) for row in rows}
 
 
-def told(deployment: Deployment) -> dict[str, set[str]]:
+def ends_by_trail(deployment: Deployment) -> dict[str, set[str]]:
     """How the jobs ended that have a row in the ledger, by the trail."""
     ends: dict[str, set[str]] = {}
     for line in lines(deployment):
@@ -63,14 +63,14 @@ def test_the_trail_reports_every_job_that_has_ended_and_of_no_other(
     eventually(
         lambda: (
             {key for key, state in states(deployment, since=since).items() if state in TERMINAL - {State.MOVED}}
-            - set(told(deployment))
+            - set(ends_by_trail(deployment))
         ),
         lambda missing: not missing,
         within=60,
         what="every job that has ended is in the trail",
     )
 
-    ends, ended = told(deployment), states(deployment)
+    ends, ended = ends_by_trail(deployment), states(deployment)
     assert ends[parse_job_id(sent.job.id).key] == {"succeeded"}
     for key, outcomes in ends.items():
         # A dead letter that was replayed has ended before, and may go on.

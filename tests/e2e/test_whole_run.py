@@ -24,7 +24,7 @@ FAULTS = (
     '"level":"CRITICAL"',
     '"level":"WARNING"',
 )
-"""What no log line may hold: the failures that tests provoke are results, told as events of level INFO."""
+"""What no log line may hold: the failures that tests provoke are results, logged as events of level INFO."""
 
 UNEXPECTED_EVENTS = (
     "job_returned",

@@ -61,5 +61,5 @@ def test_each_cause_adds_what_it_is_named_after() -> None:
 
     assert {name for name in emitted["idle"] if "scanner" not in name and "sweeper" not in name} == set()
     assert emitted["far"] ^ emitted["near"] == {"lag_ms ring=far service=worker", "lag_ms ring=near service=worker"}
-    assert {"alarms_rung service=scanner", "lag_ms kind=fire service=worker"} <= emitted["fire"] - emitted["far"]
+    assert {"alarms_due service=scanner", "lag_ms kind=fire service=worker"} <= emitted["fire"] - emitted["far"]
     assert {"retried service=worker", "lag_ms kind=retry service=worker"} <= emitted["retry"] - emitted["near"]

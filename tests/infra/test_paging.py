@@ -1,4 +1,4 @@
-"""Who is told of an alarm, and how often."""
+"""Who is notified of an alarm, and how often."""
 
 import dataclasses
 import re
@@ -37,7 +37,7 @@ def words_of(composite: dict[str, Any]) -> str:
     return "".join(part if isinstance(part, str) else "x" for part in composite["AlarmRule"]["Fn::Join"][1])
 
 
-def told(alarm: dict[str, Any]) -> list[str]:
+def notified(alarm: dict[str, Any]) -> list[str]:
     return [re.sub(r"[0-9A-F]{8}$", "", action["Ref"]) for action in alarm.get("AlarmActions", [])]
 
 
@@ -50,14 +50,14 @@ def test_every_alarm_says_somebody_or_is_part_of_one_that_does(dev: Templates) -
     parts = {part for each in composites.values() for part in parts_of(each)}
     for name, alarm in (dev.of_type(COMPOSITE) | single(dev)).items():
         # One of both: an alarm that pages by itself and in a composite would page twice.
-        assert bool(told(alarm["Properties"])) is (name not in parts), name
+        assert bool(notified(alarm["Properties"])) is (name not in parts), name
 
 
 def test_four_alarms_page_and_all_of_them_are_composites(dev: Templates) -> None:
     paging = {
         name
         for name, alarm in (dev.of_type(COMPOSITE) | single(dev)).items()
-        if "TopicsPages" in told(alarm["Properties"])
+        if "TopicsPages" in notified(alarm["Properties"])
     }
     assert {name[:-8] for name in paging} == {
         "AlarmsJobsAreLate",
@@ -78,7 +78,7 @@ def test_what_can_wait_makes_a_ticket(dev: Templates) -> None:
         "Shedding",
         "DepthHigh",
     )
-    assert [told(named(dev, name)) for name in names] == [["TopicsTickets"]] * len(names)
+    assert [notified(named(dev, name)) for name in names] == [["TopicsTickets"]] * len(names)
 
 
 def test_whoever_was_reported_an_alarm_learns_when_it_is_over(dev: Templates) -> None:

@@ -20,8 +20,8 @@ JOB = {"tenant": "acme", "target": "handler:echo", "delay": 5}
 
 
 def limit(stage: Stage, **limits: Any) -> None:
-    status, told = stage.call("PATCH", "/v1/tenants/acme", {"limits": limits})
-    assert status == 200, told
+    status, answer = stage.call("PATCH", "/v1/tenants/acme", {"limits": limits})
+    assert status == 200, answer
     stage.travel(KNOWN_FOR)
 
 
@@ -164,16 +164,16 @@ def test_what_all_schedules_of_a_tenant_come_to_is_limited_and_reported(stage: S
     status, problem = put("fourth", 3_600)
     assert (status, problem["code"], problem["count"], problem["limit"]) == (409, "schedules_exceeded", 3, 3)
 
-    told = {"count": 3, "max_schedules": 3, "fires_per_minute": 1.02, "max_fires_per_minute": 61}
-    assert stage.call("GET", "/v1/tenants/acme")[1]["schedules"] == told
-    assert stage.call("GET", "/v1/tenants/acme/usage")[1]["schedules"] == told
+    answer = {"count": 3, "max_schedules": 3, "fires_per_minute": 1.02, "max_fires_per_minute": 61}
+    assert stage.call("GET", "/v1/tenants/acme")[1]["schedules"] == answer
+    assert stage.call("GET", "/v1/tenants/acme/usage")[1]["schedules"] == answer
 
     status, problem = stage.call("POST", "/v1/schedules/seconds:resume", query=acme)
     assert (status, problem["code"], problem["added"]) == (409, "fires_exceeded", 60)
     for name in ("minutes", "more", "seconds"):
         assert stage.call("DELETE", f"/v1/schedules/{name}", query=acme)[0] == 200
-    told = stage.call("GET", "/v1/tenants/acme")[1]["schedules"]
-    assert (told["count"], told["fires_per_minute"]) == (0, 0)
+    answer = stage.call("GET", "/v1/tenants/acme")[1]["schedules"]
+    assert (answer["count"], answer["fires_per_minute"]) == (0, 0)
 
 
 def test_schedules_of_a_version_that_did_not_count_are_counted_by_the_sweep_and_stop_nobody(stage: Stage):
@@ -190,7 +190,7 @@ def test_schedules_of_a_version_that_did_not_count_are_counted_by_the_sweep_and_
 
     stage.module("sweeper").handler({}, Context())
 
-    told = stage.call("GET", "/v1/tenants/acme")[1]["schedules"]
-    assert (told["count"], told["fires_per_minute"]) == (1, 60)
+    answer = stage.call("GET", "/v1/tenants/acme")[1]["schedules"]
+    assert (answer["count"], answer["fires_per_minute"]) == (1, 60)
     assert stage.call("PATCH", "/v1/schedules/seconds", {"every": 2}, query=acme)[0] == 200
     assert stage.call("PUT", "/v1/schedules/more", definition, query=acme)[1]["code"] == "fires_exceeded"

@@ -38,10 +38,10 @@ def test_a_reset_lets_jobs_run_at_once(stage: Stage, sink: HttpSink):
     fail(stage, sink)
     sink.respond = answering(200)
 
-    status, told = stage.call("POST", "/v1/breakers:reset", {"tenant": "acme", "destination": f"{sink.url}/hook"})
+    status, answer = stage.call("POST", "/v1/breakers:reset", {"tenant": "acme", "destination": f"{sink.url}/hook"})
     stage.forget_modules()  # another worker, which has not seen it fail
 
-    assert (status, told["was_closed"], told["destination"]) == (200, False, sink.url)
+    assert (status, answer["was_closed"], answer["destination"]) == (200, False, sink.url)
     assert breakers(stage) == []
     assert stage.get(run(stage, sink)["id"])["state"] == "succeeded"
 
@@ -67,6 +67,6 @@ def run(stage: Stage, sink: HttpSink) -> dict[str, Any]:
 
 
 def breakers(stage: Stage) -> list[dict[str, Any]]:
-    status, told = stage.call("GET", "/v1/breakers", query={"tenant": "acme"})
-    assert status == 200, told
-    return told["breakers"]
+    status, answer = stage.call("GET", "/v1/breakers", query={"tenant": "acme"})
+    assert status == 200, answer
+    return answer["breakers"]

@@ -60,8 +60,8 @@ def test_an_operation_that_meets_a_chain_which_takes_too_much_pauses_it_in_the_e
             asides.set_aside("acme#nightly", version=standing["version"], why="it takes too much")
             stage.travel(timedelta(seconds=1))
 
-    _, told = stage.call("GET", "/v1/schedules/nightly", query={"tenant": "acme"})
-    assert (told["status"], "it takes too much" in told["note"]) == ("paused", True)
+    _, answer = stage.call("GET", "/v1/schedules/nightly", query={"tenant": "acme"})
+    assert (answer["status"], "it takes too much" in answer["note"]) == ("paused", True)
 
 
 def test_a_sweep_asks_for_the_end_of_a_run_that_is_awaited(stage: Stage):
@@ -85,7 +85,7 @@ def test_alarms_ask_for_the_ends_of_runs_that_are_awaited(stage: Stage, count: i
     stage.travel(timedelta(seconds=200))
 
     assert handled(stage) == count
-    assert {told(stage, f"s{number}")["fires"] for number in range(count)} == {1}
+    assert {schedule_of(stage, f"s{number}")["fires"] for number in range(count)} == {1}
 
 
 def test_the_end_of_a_run_begins_the_wait_for_the_next(stage: Stage):
@@ -95,8 +95,8 @@ def test_the_end_of_a_run_begins_the_wait_for_the_next(stage: Stage):
 
     stage.work(within_seconds=2)
 
-    assert told(stage)["last_outcome"] == "succeeded"
-    assert told(stage)["next_fire"]["at"] > later(stage, seconds=150)
+    assert schedule_of(stage)["last_outcome"] == "succeeded"
+    assert schedule_of(stage)["next_fire"]["at"] > later(stage, seconds=150)
 
 
 def test_a_fire_carries_the_large_payload_of_its_schedule(stage: Stage):
@@ -107,7 +107,7 @@ def test_a_fire_carries_the_large_payload_of_its_schedule(stage: Stage):
 
     stage.work(within_seconds=2)
 
-    assert told(stage)["last_outcome"] == "succeeded"
+    assert schedule_of(stage)["last_outcome"] == "succeeded"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_run_pauses_its_schedule_when_it(stage: Stage, end: str):
     else:
         bury(stage)
 
-    assert told(stage)["status"] == "paused"
+    assert schedule_of(stage)["status"] == "paused"
 
 
 def test_after_a_run_whose_workers_die_the_next_is_waited_for(stage: Stage):
@@ -134,8 +134,8 @@ def test_after_a_run_whose_workers_die_the_next_is_waited_for(stage: Stage):
 
     bury(stage)
 
-    assert told(stage)["last_outcome"] == "failed"
-    assert told(stage)["next_fire"]["at"] > later(stage, seconds=150)
+    assert schedule_of(stage)["last_outcome"] == "failed"
+    assert schedule_of(stage)["next_fire"]["at"] > later(stage, seconds=150)
 
 
 def test_a_job_of_a_paused_tenant_waits_on_when_it_comes_from_the_dead_letter_queue(stage: Stage):
@@ -178,7 +178,7 @@ def test_a_run_that_no_queue_will_take_pauses_its_schedule(stage: Stage):
 
     assert sum(report["buried"] for report in stage.scan()) == 1
 
-    assert told(stage)["status"] == "paused"
+    assert schedule_of(stage)["status"] == "paused"
 
 
 def test_a_straggler_that_no_queue_will_take_fails_for_good_and_pauses_its_schedule(stage: Stage):
@@ -194,7 +194,7 @@ def test_a_straggler_that_no_queue_will_take_fails_for_good_and_pauses_its_sched
     stage.module("sweeper").handler({}, Context())
 
     assert [row["c"]["S"] for row in stage.letters()] == ["not_promoted"]
-    assert told(stage)["status"] == "paused"
+    assert schedule_of(stage)["status"] == "paused"
     assert [line["outcome"] for line in stage.audit_lines() if line["kind"] == "execution"] == ["failed"]
 
 
@@ -205,7 +205,7 @@ def test_an_operation_that_cancels_an_awaited_run_lets_the_next_one_be_waited_fo
     stage.call("POST", "/v1/tenants/acme:pause", {"note": "why"})
     stage.travel(KNOWN_FOR)
     stage.work(within_seconds=2)
-    before = told(stage)["next_fire"]
+    before = schedule_of(stage)["next_fire"]
     stage.travel(timedelta(minutes=2))
 
     status, accepted = stage.call(
@@ -214,8 +214,8 @@ def test_an_operation_that_cancels_an_awaited_run_lets_the_next_one_be_waited_fo
     assert status == 202, accepted
     stage.module("operations").handler({}, Context())
 
-    assert told(stage)["last_outcome"] == "cancelled"
-    assert told(stage)["next_fire"] != before
+    assert schedule_of(stage)["last_outcome"] == "cancelled"
+    assert schedule_of(stage)["next_fire"] != before
 
 
 def test_a_retry_that_is_far_waits_in_the_far_ring(stage: Stage):
@@ -241,7 +241,7 @@ def backfill(stage: Stage) -> None:
     assert (status, answer["count"]) == (202, 2)
 
 
-def told(stage: Stage, schedule_id: str = "nightly") -> dict[str, Any]:
+def schedule_of(stage: Stage, schedule_id: str = "nightly") -> dict[str, Any]:
     status, found = stage.call("GET", f"/v1/schedules/{schedule_id}", query={"tenant": "acme"})
     assert status == 200, found
     return found
@@ -264,7 +264,7 @@ def refuse(parsed: dict[str, Any], **_: Any) -> None:
 
 
 def handled(stage: Stage) -> int:
-    return sum(report["rung"] for report in stage.scan())
+    return sum(report["alarms_due"] for report in stage.scan())
 
 
 def waiting_fires(stage: Stage) -> int:

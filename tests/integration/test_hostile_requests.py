@@ -66,11 +66,11 @@ def ask(stage: Stage, request: Request) -> dict[str, Any]:
 
 def complaint(answer: dict[str, Any]) -> str:
     """What is wrong with an answer; empty for nothing."""
-    status, told = answer["statusCode"], json.loads(answer["body"])
+    status, body = answer["statusCode"], json.loads(answer["body"])
     kind = answer["headers"]["Content-Type"]
     if status < 400:
-        jobs = [result["status"] for result in told.get("results", ()) if result.get("status", 0) >= 500]
+        jobs = [result["status"] for result in body.get("results", ()) if result.get("status", 0) >= 500]
         return f"{jobs} of its jobs" if jobs else ""
-    is_told = kind == CONTENT_TYPE and told["status"] == status and told["code"] and told["title"]
-    is_looked_at = told.get("code") != "read_rate_exceeded"
-    return "" if status < 500 and is_told and is_looked_at else f"{status} {kind} {told}"
+    is_described = kind == CONTENT_TYPE and body["status"] == status and body["code"] and body["title"]
+    is_looked_at = body.get("code") != "read_rate_exceeded"
+    return "" if status < 500 and is_described and is_looked_at else f"{status} {kind} {body}"

@@ -56,12 +56,12 @@ def test_of_a_moved_job_both_ids_that_were_given_are_answered(stage: Stage):
 
 def test_of_a_fire_that_was_asked_for_only_the_id_that_was_given_is_answered(stage: Stage):
     stage.call("PUT", "/v1/schedules/nightly", HOURLY, query={"tenant": "acme"})
-    _, told = stage.call("POST", "/v1/schedules/nightly:trigger", query={"tenant": "acme"})
+    _, answer = stage.call("POST", "/v1/schedules/nightly:trigger", query={"tenant": "acme"})
 
-    for invented in changed(told["job"]):
+    for invented in changed(answer["job"]):
         refuses(stage, invented)
 
-    assert stage.get(told["job"])["state"] == "scheduled"
+    assert stage.get(answer["job"])["state"] == "scheduled"
 
 
 @pytest.mark.parametrize("kind", ["2e", "2l", "2m"])
@@ -86,8 +86,8 @@ def test_a_dead_letter_of_a_job_that_did_not_fail_is_not_found(stage: Stage):
     letter = f"d1~acme~{base36(int(stage.now().timestamp() * 1_000))}~{given.rpartition('~')[2]}"
 
     for method, path in (("GET", ""), ("POST", ":replay")):
-        status, told = stage.call(method, f"/v1/dead-letters/{letter}{path}")
-        assert (status, told["code"]) == (404, "letter_not_found"), (method, path)
+        status, answer = stage.call(method, f"/v1/dead-letters/{letter}{path}")
+        assert (status, answer["code"]) == (404, "letter_not_found"), (method, path)
 
 
 def test_the_secret_of_ids_is_made_once_for_all_processes(stage: Stage):
@@ -125,8 +125,8 @@ def changed(given: str) -> list[str]:
 def refuses(stage: Stage, job_id: str) -> None:
     before = stage.rows("ledger"), stage.rows("timers")
     for verb, (method, path, body) in VERBS.items():
-        status, told = stage.call(method, f"/v1/jobs/{job_id}{path}", body)
-        assert (status, told["code"]) == (404, "job_not_found"), (verb, job_id, told)
+        status, answer = stage.call(method, f"/v1/jobs/{job_id}{path}", body)
+        assert (status, answer["code"]) == (404, "job_not_found"), (verb, job_id, answer)
     assert (stage.rows("ledger"), stage.rows("timers")) == before
 
 

@@ -249,19 +249,19 @@ def test_what_is_refused_is_refused_with_the_same_words_whether_it_exists_or_not
 @pytest.mark.parametrize("who", OF_OURS)
 def test_who_acts_for_a_tenant_is_let_through_to_all_of_it_and_of_it_alone(world: World, who: str):
     for route, call in cases(CALLS):
-        status, told = world.ask(route, call, OF_OURS[who])
+        status, answer = world.ask(route, call, OF_OURS[who])
         if THEIRS in json.dumps(call.body):
-            assert (status, told["code"]) == (403, "forbidden"), (route, call)
+            assert (status, answer["code"]) == (403, "forbidden"), (route, call)
         else:
-            assert status not in (401, 403), (route, call, told)
+            assert status not in (401, 403), (route, call, answer)
     for route, call in cases(FOR_OPERATORS):
         assert world.ask(route, call, OF_OURS[who])[1]["code"] == "forbidden", (route, call)
 
 
 def test_an_operator_is_let_through_to_everything(world: World):
     for route, call in cases(CALLS | FOR_OPERATORS | OPEN):
-        status, told = world.ask(route, call, OPERATOR)
-        assert status not in (401, 403), (route, call, told)
+        status, answer = world.ask(route, call, OPERATOR)
+        assert status not in (401, 403), (route, call, answer)
 
 
 def test_whoever_signs_may_read_what_the_api_is(world: World):
@@ -329,8 +329,8 @@ def test_a_body_names_the_tenant_that_its_route_reads(world: World):
     for who, raw, expected in BODIES:
         for is_base64 in (False, True):
             before = world.stored()
-            status, told = world.stage.call("POST", "/v1/jobs", raw=raw, is_base64=is_base64, **who)
-            assert status == expected, (who, raw, told)
+            status, answer = world.stage.call("POST", "/v1/jobs", raw=raw, is_base64=is_base64, **who)
+            assert status == expected, (who, raw, answer)
             assert (world.stored() == before) is (status != 202), (who, raw)
 
 
@@ -359,8 +359,8 @@ PATHS: list[tuple[str, dict[str, str], int]] = [
 
 def test_a_path_and_a_query_name_the_tenants_that_their_route_reads(world: World):
     for path, query, expected in PATHS:
-        status, told = world.stage.call("GET", path, query=query, **THEIR_ROLE)
-        assert status == expected, (path, query, told)
+        status, answer = world.stage.call("GET", path, query=query, **THEIR_ROLE)
+        assert status == expected, (path, query, answer)
 
 
 @pytest.mark.parametrize("who", [THEIR_ROLE, OUR_ROLE])

@@ -226,14 +226,14 @@ class TestExplanations:
     def test_a_far_job_waits(self, stage: Stage):
         accepted = stage.submit(delay=3_600)
 
-        status, told = stage.call("GET", f"/v1/jobs/{accepted['id']}/explain")
+        status, answer = stage.call("GET", f"/v1/jobs/{accepted['id']}/explain")
 
         assert status == 200
-        assert (told["id"], told["state"], told["reason"]) == (accepted["id"], "scheduled", "waiting")
-        assert told["at"] == accepted["due_at"]
-        assert told["detail"]
-        assert told["remedy"]
-        assert told["would_change_it"] == told["remedy"]
+        assert (answer["id"], answer["state"], answer["reason"]) == (accepted["id"], "scheduled", "waiting")
+        assert answer["at"] == accepted["due_at"]
+        assert answer["detail"]
+        assert answer["remedy"]
+        assert answer["would_change_it"] == answer["remedy"]
 
     def test_a_held_job_and_its_end_are_reported(self, stage: Stage):
         job_id = a_held(stage)
@@ -245,9 +245,9 @@ class TestExplanations:
     def test_an_at_least_once_job_is_untracked_in_the_end(self, stage: Stage):
         job_id = stage.submit(delivery="at_least_once")["id"]
 
-        told = explain(stage, job_id)
+        answer = explain(stage, job_id)
 
-        assert (told["state"], told["reason"]) == ("untracked", "untracked")
+        assert (answer["state"], answer["reason"]) == ("untracked", "untracked")
 
     def test_what_is_no_job_is_not_found(self, stage: Stage):
         assert stage.call("GET", "/v1/jobs/x/explain")[1]["code"] == "not_a_job_id"

@@ -68,12 +68,12 @@ def test_a_fire_of_a_schedule_is_called_as_its_job_asks_to_be(stage: Stage, sink
 
     [request] = sink.requests
     assert (request.method, request.headers["x-key"]) == ("PUT", "hush")
-    assert told(stage)["last_outcome"] == "succeeded"
+    assert schedule_of(stage)["last_outcome"] == "succeeded"
 
 
 def test_what_learns_of_a_schedule_is_the_same_when_it_is_put_again(stage: Stage, sink: HttpSink):
     put(stage, sink, tags=["eu", "billing"], retry={"max_age": 3_600})
-    found = told(stage)
+    found = schedule_of(stage)
     assert found["job"]["http"] == HTTP
     assert (found["job"]["tags"], found["job"]["retry"]) == (["eu", "billing"], {"max_age": "PT1H"})
 
@@ -135,5 +135,5 @@ def put(stage: Stage, sink: HttpSink, **job: Any) -> None:
     assert status == 201, json.dumps(answer)
 
 
-def told(stage: Stage) -> dict[str, Any]:
+def schedule_of(stage: Stage) -> dict[str, Any]:
     return stage.call("GET", "/v1/schedules/nightly", query={"tenant": "acme"})[1]

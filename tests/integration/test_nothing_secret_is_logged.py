@@ -1,6 +1,6 @@
 """Canaries in everything that may be secret, through every handler and every kind of failure: none may reach a log.
 
-What may be told to the owner of a job, by the API alone, is in `test_what_is_reported_to_the_owner_is_in_no_log`.
+What may be shown to the owner of a job, by the API alone, is in `test_what_is_reported_to_the_owner_is_in_no_log`.
 """
 
 import json
@@ -30,7 +30,7 @@ class Lines(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.lines: list[str] = []
 
     def filter(self, record: logging.LogRecord) -> bool:
         """All of it: Powertools keeps its own lines from handlers of the root."""
@@ -40,7 +40,7 @@ class Lines(logging.Handler):
         is_own = record.name in ("tickwheel", "service_undefined")
         if is_own or record.levelno >= logging.WARNING:
             logger = import_module("functions.runtime.observability").logger
-            self.told.append(logger.registered_formatter.format(record))
+            self.lines.append(logger.registered_formatter.format(record))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     # A handler of an earlier test would complain that its output is closed.
     monkeypatch.setattr(logging, "raiseExceptions", False)
     logging.getLogger().addHandler(handler)
-    yield handler.told
+    yield handler.lines
     logging.getLogger().removeHandler(handler)
 
 
@@ -63,8 +63,8 @@ def quiet(stage: Stage, lines: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert lines
     keys = stage.call("GET", "/v1/tenants/acme/webhook-keys")[1].get("keys", ())
     for secret in (MARK, *(key["secret"] for key in keys)):
-        told = [line for line in (*lines, printed.out, printed.err) if secret in line]
-        assert not told, told[0][:2_000]
+        answer = [line for line in (*lines, printed.out, printed.err) if secret in line]
+        assert not answer, answer[0][:2_000]
 
 
 def reset(request: BaseHTTPRequestHandler) -> None:
@@ -206,8 +206,8 @@ def test_of_a_target_that_settles_by_itself(stage: Stage, sink: HttpSink) -> Non
     sink.respond = answering(202)
     job = stage.submit(**a_job(sink.url))["id"]
     stage.work()
-    told = {"fence": 1, "error": f"{MARK}-error", "permanent": True}
-    assert stage.call("POST", f"/v1/jobs/{job}/fail", told)[0] == 200
+    answer = {"fence": 1, "error": f"{MARK}-error", "permanent": True}
+    assert stage.call("POST", f"/v1/jobs/{job}/fail", answer)[0] == 200
 
 
 def bury(stage: Stage) -> None:
@@ -272,7 +272,7 @@ def test_what_is_reported_to_the_owner_is_in_no_log(stage: Stage, sink: HttpSink
     assert letter["payload"] == PAYLOAD
     assert letter["target"] == target
     assert f"{MARK}-answer" in json.dumps(stage.get(succeeded)["result"])
-    # Neither what a target says to a refusal, nor the values of headers, is told to anybody.
+    # Neither what a target says to a refusal, nor the values of headers, is shown to anybody.
     assert f"{MARK}-answer" not in json.dumps(letter) + json.dumps(stage.get(failed))
     assert f"{MARK}-header" not in json.dumps(letter)
 

@@ -98,8 +98,8 @@ def seeded(stage: Stage) -> Known:
     ]
     for schedule_id, rule in {"nightly": {"cron": "0 3 * * *"}, "often": {"every": {"interval": 600}}}.items():
         definition = {**rule, "job": {"target": "handler:echo"}, "timezone": "Europe/Berlin"}
-        status, told = stage.call("PUT", f"/v1/schedules/{schedule_id}", definition, query={"tenant": "acme"})
-        assert status == 201, told
+        status, answer = stage.call("PUT", f"/v1/schedules/{schedule_id}", definition, query={"tenant": "acme"})
+        assert status == 201, answer
     breaker = a_breaker(tenant="acme", opened_at=stage.now())
     DynamoDBBreakerStore(Table(stage.dynamodb, TENANTS.name)).put(breaker, seen=None)
     operations: list[str] = []

@@ -59,7 +59,7 @@ def test_the_large_payload_of_a_job_is_kept_when_it_is_rescheduled_and_exported(
     done = carried_out(stage, {**CANCEL, "action": "export"})
 
     assert stage.get(job["id"])["id"] != job["id"]
-    assert [told["payload"] for told in exported(stage, done)] == [LARGE]
+    assert [answer["payload"] for answer in exported(stage, done)] == [LARGE]
 
 
 def test_the_large_payload_of_a_schedule_is_exported_with_a_fire_that_waits(stage: Stage):
@@ -70,7 +70,7 @@ def test_the_large_payload_of_a_schedule_is_exported_with_a_fire_that_waits(stag
 
     done = carried_out(stage, {"tenant": "acme", "action": "export", "schedule": "often"})
 
-    assert LARGE in [told["payload"] for told in exported(stage, done)]
+    assert LARGE in [answer["payload"] for answer in exported(stage, done)]
 
 
 def test_jobs_are_run_now(stage: Stage):
@@ -90,8 +90,8 @@ def test_an_export_s_files_hold_the_jobs_and_may_be_downloaded_for_15_minutes(st
 
     [url] = done["parts"]
     signed = parse_qs(urlsplit(url).query)
-    [told] = exported(stage, done)
-    assert (told["id"], told["payload"], told["tags"]) == (job["id"], {"invoice": 7}, ["eu"])
+    [answer] = exported(stage, done)
+    assert (answer["id"], answer["payload"], answer["tags"]) == (job["id"], {"invoice": 7}, ["eu"])
     assert "Expires" in signed or signed["X-Amz-Expires"] == ["900"]
 
 
@@ -100,10 +100,10 @@ def test_an_operation_that_is_stopped_before_its_first_turn_does_nothing_more(st
     _, accepted = call(stage, "POST", "", CANCEL)
     path = f"/acme/{accepted['id']}"
 
-    status, told = call(stage, "POST", f"{path}:stop")
+    status, answer = call(stage, "POST", f"{path}:stop")
     work(stage)
 
-    assert (status, told["state"], told["stop_requested"]) == (202, "waiting", True)
+    assert (status, answer["state"], answer["stop_requested"]) == (202, "waiting", True)
     assert call(stage, "GET", path)[1]["state"] == "stopped"
     assert call(stage, "POST", f"{path}:stop")[0] == 200
     assert states(stage, [job["id"]]) == ["scheduled"]
@@ -170,9 +170,9 @@ def carried_out(stage: Stage, asked: dict[str, Any]) -> dict[str, Any]:
     status, accepted = call(stage, "POST", "", asked)
     assert status == 202, accepted
     work(stage)
-    _, told = call(stage, "GET", f"/acme/{accepted['id']}")
-    assert told["state"] == "done", told
-    return told
+    _, answer = call(stage, "GET", f"/acme/{accepted['id']}")
+    assert answer["state"] == "done", answer
+    return answer
 
 
 def exported(stage: Stage, done: dict[str, Any]) -> list[dict[str, Any]]:

@@ -57,12 +57,12 @@ def test_a_dry_run_says_the_difference_and_writes_nothing(stage: Stage):
     rows = stage.rows("schedules"), stage.rows("schedule_state"), stage.rows("timers")
 
     twice = {"every": {"interval": 1_800, "phase": definition["every"]["phase"] % 1_800}}
-    status, told = put(stage, **{**definition, **twice}, query={"dry_run": "true", "count": "4"})
+    status, answer = put(stage, **{**definition, **twice}, query={"dry_run": "true", "count": "4"})
     patched = call(stage, "PATCH", "/nightly", twice, query={"dry_run": "true", "count": "4"})
 
-    assert (status, told) == patched
-    assert len(told["before"]) == len(told["after"]) == 4
-    assert {fire["at"] for fire in told["before"][:2]} < {fire["at"] for fire in told["after"]}
+    assert (status, answer) == patched
+    assert len(answer["before"]) == len(answer["after"]) == 4
+    assert {fire["at"] for fire in answer["before"][:2]} < {fire["at"] for fire in answer["after"]}
     assert (stage.rows("schedules"), stage.rows("schedule_state"), stage.rows("timers")) == rows
     assert call(stage, "GET", "/nightly")[1] == created
 
@@ -115,11 +115,11 @@ def test_a_fire_runs_and_is_reported_with_its_outcome(stage: Stage):
     stage.scan()
     stage.work(within_seconds=1)
 
-    _, told = call(stage, "GET", "/nightly")
+    _, answer = call(stage, "GET", "/nightly")
 
-    run = told["runs"][0]
-    assert (told["fires"], told["last_outcome"], run["state"], run["attempt"]) == (1, "succeeded", "succeeded", 1)
-    assert told["last_fire"] == run["fire_at"]
+    run = answer["runs"][0]
+    assert (answer["fires"], answer["last_outcome"], run["state"], run["attempt"]) == (1, "succeeded", "succeeded", 1)
+    assert answer["last_fire"] == run["fire_at"]
     assert stage.get(run["job_id"])["result"]["payload"] == {"fire": 0}
 
 
@@ -141,24 +141,24 @@ def test_a_backfill_is_reported_beforehand_and_then_run(stage: Stage):
     end = stage.now() - timedelta(hours=1)
     body = {"start": format_instant(end - timedelta(hours=3)), "end": format_instant(end), "per_minute": 6_000}
 
-    status, told = call(stage, "POST", "/nightly:backfill", {**body, "dry_run": True})
-    assert (status, told["count"], told["jobs"], stage.receive()) == (200, 3, [], [])
+    status, answer = call(stage, "POST", "/nightly:backfill", {**body, "dry_run": True})
+    assert (status, answer["count"], answer["jobs"], stage.receive()) == (200, 3, [], [])
     status, started = call(stage, "POST", "/nightly:backfill", body)
     for _ in started["jobs"]:
         stage.work(within_seconds=2)
 
-    assert (status, started["count"], started["first"], started["last"]) == (202, 3, told["first"], told["last"])
+    assert (status, started["count"], started["first"], started["last"]) == (202, 3, answer["first"], answer["last"])
     assert [stage.get(job_id)["state"] for job_id in started["jobs"]] == ["succeeded"] * 3
 
 
 def test_a_preview_says_the_next_fires(stage: Stage):
     put(stage, cron="30 2 * * *", timezone="Europe/Berlin", job=JOB)
 
-    status, told = call(stage, "GET", "/nightly:preview", query={"count": "2", "after": "2027-10-30T12:00:00+02:00"})
+    status, answer = call(stage, "GET", "/nightly:preview", query={"count": "2", "after": "2027-10-30T12:00:00+02:00"})
 
     assert status == 200
-    assert [fire["local"] for fire in told["fires"]] == ["2027-10-31T02:30:00+02:00", "2027-11-01T02:30:00+01:00"]
-    assert [mark["by"] for mark in told["fires"][0]["marks"]] == ["fold"]
+    assert [fire["local"] for fire in answer["fires"]] == ["2027-10-31T02:30:00+02:00", "2027-11-01T02:30:00+01:00"]
+    assert [mark["by"] for mark in answer["fires"][0]["marks"]] == ["fold"]
 
 
 def test_a_deleted_schedule_is_gone_and_can_be_made_anew(stage: Stage):
@@ -170,10 +170,10 @@ def test_a_deleted_schedule_is_gone_and_can_be_made_anew(stage: Stage):
             {"id": "nightly", "tenant": "acme", "status": "deleted"},
         )
     assert call(stage, "GET", "/nightly")[0] == 404
-    status, told = put(stage, **hourly(stage))
+    status, answer = put(stage, **hourly(stage))
 
-    assert (status, told["fires"], told["status"]) == (201, 0, "active")
-    assert told["version"] > created["version"]
+    assert (status, answer["fires"], answer["status"]) == (201, 0, "active")
+    assert answer["version"] > created["version"]
 
 
 def test_a_large_payload_is_kept_in_the_bucket_and_survives_a_patch(stage: Stage):
@@ -206,10 +206,10 @@ def test_fires_of_a_tenant_are_counted(stage: Stage):
     put(stage, **hourly(stage))
     put(stage, "b", every={"interval": 60, "from": "end"}, job=JOB)
 
-    status, told = stage.call("POST", "/v1/schedules:fires", {"tenant": "acme", "hours": 3})
+    status, answer = stage.call("POST", "/v1/schedules:fires", {"tenant": "acme", "hours": 3})
 
     assert status == 200
-    ends_on_runs, nightly = told["results"]
+    ends_on_runs, nightly = answer["results"]
     assert (nightly["id"], sum(nightly["minutes"].values())) == ("nightly", 3)
     assert ends_on_runs["problem"]["errors"][0]["field"] == "every.from"
 

@@ -41,8 +41,8 @@ def test_a_job_asks_for_what_its_target_names_once(
 
     stage.work()
 
-    told = stage.get(job_id)
-    assert (told["state"], told["attempt"]) == (state, 1)
+    answer = stage.get(job_id)
+    assert (answer["state"], answer["attempt"]) == (state, 1)
 
 
 def test_a_submission_for_another_target_is_refused(stage: Stage) -> None:

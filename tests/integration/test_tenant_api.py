@@ -16,15 +16,15 @@ MINE = {"tenant": "acme"}
 
 def change(stage: Stage, body: dict[str, Any], *, tenant: str = "acme") -> dict[str, Any]:
     """Change a tenant, and wait until the whole stage acts by it."""
-    status, told = stage.call("PATCH", f"/v1/tenants/{tenant}", body)
-    assert status == 200, told
+    status, answer = stage.call("PATCH", f"/v1/tenants/{tenant}", body)
+    assert status == 200, answer
     stage.travel(KNOWN_FOR)
-    return told
+    return answer
 
 
 def turn(stage: Stage, verb: str, path: str = "/v1/tenants/acme:") -> None:
-    status, told = stage.call("POST", f"{path}{verb}", {"note": "why"})
-    assert status == 200, told
+    status, answer = stage.call("POST", f"{path}{verb}", {"note": "why"})
+    assert status == 200, answer
     stage.travel(KNOWN_FOR)
 
 
@@ -141,8 +141,8 @@ def test_a_tenant_that_is_draining_hands_nothing_in_and_may_do_all_else(stage: S
         assert (status, problem["code"]) == (409, "tenant_closed"), (method, path, problem)
         assert "tenant acme is draining: what it has goes on" in problem["detail"]
     for method, path, body, query in ALLOWED_WHILE_CLOSED:
-        status, told = stage.call(method, path.format(**ids), body, query=query)
-        assert status < 300, (method, path, told)
+        status, answer = stage.call(method, path.format(**ids), body, query=query)
+        assert status < 300, (method, path, answer)
 
 
 def test_a_tenant_that_goes_on_hands_in_again(stage: Stage):
@@ -156,11 +156,11 @@ def test_a_job_of_a_closed_tenant_does_not_hold_up_the_others_of_its_batch(stage
     turn(stage, "drain")
     jobs = [{"tenant": tenant, "target": "handler:echo", "delay": 3_600} for tenant in ("globex", "acme", "globex")]
 
-    status, told = stage.call("POST", "/v1/jobs:batch", {"jobs": jobs})
+    status, answer = stage.call("POST", "/v1/jobs:batch", {"jobs": jobs})
 
     assert status == 200
-    assert [result["status"] for result in told["results"]] == [202, 409, 202]
-    assert told["results"][1]["problem"]["code"] == "tenant_closed"
+    assert [result["status"] for result in answer["results"]] == [202, 409, 202]
+    assert answer["results"][1]["problem"]["code"] == "tenant_closed"
 
 
 def test_a_job_of_a_higher_class_than_its_tenant_may_use_is_refused_wherever_it_comes_from(stage: Stage):

@@ -79,8 +79,8 @@ def test_nothing_of_a_tenant_is_left_but_its_row_and_another_keeps_all(stage: St
     assert kinds >= {"timers", "ledger", "schedules", "schedule_state", "tenants", "dead_letters", "jobs", "exports"}
     kept = stored(stage, "acme2")
 
-    status, told = stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})
-    assert (status, told["status"], told["deletion"]["part"]) == (202, "deleting", "operations"), told
+    status, answer = stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})
+    assert (status, answer["status"], answer["deletion"]["part"]) == (202, "deleting", "operations"), answer
     erase(stage)
     assert stage.call("GET", "/v1/tenants/acme")[1]["status"] == "deleting"
     stage.travel(WAIT)

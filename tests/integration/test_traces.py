@@ -21,9 +21,9 @@ def test_a_target_is_called_in_the_trace_of_the_submission(stage: Stage, sink: H
     travel_and_work(stage, delay)
 
     assert stage.get(job_id)["state"] == "succeeded"
-    told = told_to(sink)
-    assert (told.trace_id, told.flags) == (TRACE_ID, 1)
-    assert told.span_id != SPAN_ID
+    answer = told_to(sink)
+    assert (answer.trace_id, answer.flags) == (TRACE_ID, 1)
+    assert answer.span_id != SPAN_ID
 
 
 def test_every_job_of_a_batch_is_called_in_its_trace(stage: Stage, sink: HttpSink):

@@ -1,4 +1,4 @@
-"""What tenants use, over the real tables: counted by every function that runs their jobs, told by the API."""
+"""What tenants use, over the real tables: counted by every function that runs their jobs, answered by the API."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,9 +9,9 @@ FAILING: dict[str, Any] = {"target": "handler:none-of-this-name", "retry": {"att
 
 
 def usage(stage: Stage, tenant: str = "acme", **query: str) -> dict[str, Any]:
-    status, told = stage.call("GET", f"/v1/tenants/{tenant}/usage", query=query)
-    assert status == 200, told
-    return told
+    status, answer = stage.call("GET", f"/v1/tenants/{tenant}/usage", query=query)
+    assert status == 200, answer
+    return answer
 
 
 def test_jobs_are_counted_from_their_submission_to_their_end(stage: Stage):
@@ -21,13 +21,13 @@ def test_jobs_are_counted_from_their_submission_to_their_end(stage: Stage):
     stage.submit(tenant="umbrella", delay=3_600)
     stage.work()
 
-    told = usage(stage)
+    answer = usage(stage)
 
     expected = {"submitted": 3, "executed": 2, "succeeded": 1, "failed": 1, "units": 2 + 5 + 1, "bytes": len('{"n":1}')}
-    assert told["total"] == expected
+    assert answer["total"] == expected
     today = stage.now().date()
-    assert (told["until"], told["from"]) == (str(today), str(today - timedelta(days=29)))
-    assert sum(day["submitted"] for day in told["days"]) == 3
+    assert (answer["until"], answer["from"]) == (str(today), str(today - timedelta(days=29)))
+    assert sum(day["submitted"] for day in answer["days"]) == 3
     assert usage(stage, "umbrella")["total"]["submitted"] == 1
     assert usage(stage, "nobody")["days"] == []
 

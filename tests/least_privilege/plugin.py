@@ -15,7 +15,7 @@ from scripts.least_privilege.calls import FILE, REFRESH, complaints, heard, kept
 from scripts.least_privilege.recording import Recorder
 
 FOLDER = "TICKWHEEL_HEARD_CALLS"
-"""Where the processes of this run write: the workers of pytest-xdist are told so by their environment."""
+"""Where the processes of this run write: the workers of pytest-xdist know by their environment."""
 
 MAKING_CALLS = ("tests/integration", "tests/e2e")
 

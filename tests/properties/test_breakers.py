@@ -45,7 +45,7 @@ workers = st.integers(0, len(CLOCKS) - 1)
 
 @dataclass
 class Worker:
-    """knows: the opening that it has met, and that it has not been told the end of."""
+    """knows: the opening that it has seen, and whose end it has not seen."""
 
     clock: FakeClock
     breakers: Breakers

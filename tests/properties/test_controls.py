@@ -25,7 +25,11 @@ BROKEN = [
     (histories.a_replay_dies_on_the_way, mutations.replays_without_a_far_row, "lost"),
     (histories.a_move_dies_on_the_way, mutations.moves_in_two_steps, "lost"),
     (histories.a_retry_is_hastened, mutations.hastens_without_its_row, "lost"),
-    (histories.a_target_is_done_before_its_worker_knows, mutations.completes_whoever_asks, "was told that it is done"),
+    (
+        histories.a_target_is_done_before_its_worker_knows,
+        mutations.completes_whoever_asks,
+        "was answered that it is done",
+    ),
     (
         histories.a_turn_with_a_slow_clock_moves_a_job_ahead_of_itself,
         mutations.forgets_what_it_has_moved,

@@ -1,4 +1,4 @@
-"""Runs of a small scenario: the same seed is the same run, and what goes wrong is told."""
+"""Runs of a small scenario: the same seed is the same run, and what goes wrong is reported."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def missed(result: Result) -> set[str]:
     return {verdict.goal.fact for verdict in result.verdicts if not verdict.holds}
 
 
-def told(result: Result) -> dict[str, object]:
+def repeatable(result: Result) -> dict[str, object]:
     return {**result.as_json(), "seconds": 0.0}
 
 
@@ -34,7 +34,7 @@ def test_a_small_load_is_served_in_time_and_once() -> None:
 
 
 def test_the_same_seed_is_the_same_run() -> None:
-    assert told(simulate(a_scenario(), seed=7)) == told(simulate(a_scenario(), seed=7))
+    assert repeatable(simulate(a_scenario(), seed=7)) == repeatable(simulate(a_scenario(), seed=7))
 
 
 def test_another_seed_is_another_run() -> None:

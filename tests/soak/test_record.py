@@ -32,7 +32,7 @@ def test_a_schedule_owes_what_it_fires_once_it_was_reported() -> None:
     record = Record()
     life = record.begin_life("acme#often", Rhythm(20), "often", now=NOON)
     assert history(record, fires_until=NOON + 65 * SECOND).fires[0].due == frozenset()
-    life.told_at = NOON + 1 * SECOND
+    life.acknowledged_at = NOON + 1 * SECOND
     (fires,) = history(record, fires_until=NOON + 65 * SECOND).fires
     assert sorted(fires.due) == [NOON + 20 * SECOND, NOON + 40 * SECOND, NOON + 60 * SECOND]
     assert NOON in fires.possible
@@ -41,7 +41,7 @@ def test_a_schedule_owes_what_it_fires_once_it_was_reported() -> None:
 def test_what_comes_due_shortly_before_a_schedule_is_stopped_may_run_and_need_not() -> None:
     record = Record()
     life = record.begin_life("acme#often", Rhythm(20), "often", now=NOON)
-    life.told_at = NOON
+    life.acknowledged_at = NOON
     life.stopped_at = NOON + LATENESS + 50 * SECOND
     life.is_over_at = life.stopped_at + 1 * SECOND
     (fires,) = history(record, fires_until=NOON + HOUR).fires

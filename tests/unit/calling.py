@@ -26,7 +26,7 @@ TOLD = {
     "scheduled_at": "2027-03-01T12:00:00.000Z",
     "traceparent": INVOCATION.traceparent,
 }
-"""What targets are told of it."""
+"""What targets are given of it."""
 
 
 def a_caller(handlers: dict[str, Handler] | None = None, **parts: Any) -> TargetCaller:

@@ -236,7 +236,7 @@ def test_a_name_that_is_rebound_after_its_check_is_not_reached(monkeypatch: pyte
         assert isinstance(call(url, caller=caller), Succeeded)
         assert asked == ["rebound.example"]
 
-        # A new connection asks again, and is refused by what it is told then.
+        # A new connection asks again, and is refused by the answer then.
         outcome = failure_of(call(url, caller=a_caller(guard=guard)))
         assert outcome.error_class == "refused_address"
         assert asked == ["rebound.example"] * 2

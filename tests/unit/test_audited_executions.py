@@ -42,7 +42,7 @@ def answers(world: World, outcome: Outcome, *, takes: timedelta = timedelta(0)) 
     world.targets.answer = answer
 
 
-def told(world: World) -> list[tuple[State, int, bool]]:
+def endings(world: World) -> list[tuple[State, int, bool]]:
     return [(ending.outcome, ending.attempt, ending.is_repeated) for ending in world.trail.endings]
 
 
@@ -70,7 +70,7 @@ def test_a_success_is_reported_with_when_it_was_due_began_and_ended(world: World
 def test_a_job_of_each_delivery_is_reported_once(world: World, delivery: Delivery):
     world.work(a_message(a_timer(delivery=delivery)))
 
-    assert told(world) == [(State.SUCCEEDED, 1, False)]
+    assert endings(world) == [(State.SUCCEEDED, 1, False)]
 
 
 @pytest.mark.parametrize("delivery", Delivery)
@@ -113,7 +113,7 @@ def test_a_cancelled_job_is_reported_with_who_cancelled_it(world: World):
 
     world.canceller().cancel(job_id_of(timer.job), caller="ann")
 
-    assert told(world) == [(State.CANCELLED, 0, False)]
+    assert endings(world) == [(State.CANCELLED, 0, False)]
     (action,) = world.trail.actions
     assert (action.action, action.caller, action.tenant, action.subject) == (
         ActionName.JOB_CANCEL,
@@ -367,7 +367,7 @@ def test_a_target_that_finishes_later_leaves_its_action_and_the_end(
     finish(world, timer)
     finish(world, timer)
 
-    assert told(world) == [(state, 1, False), (state, 1, True)]
+    assert endings(world) == [(state, 1, False), (state, 1, True)]
     assert len({ending.line_id for ending in world.trail.endings}) == 1
     assert [(action.action, action.caller, action.before, action.after) for action in world.trail.actions] == [
         (action, "target", {"state": "running", "fence": 1}, {"state": state.value}),

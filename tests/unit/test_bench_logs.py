@@ -18,8 +18,8 @@ def test_a_longer_line_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = logs.measure()["near"]
     noted = Ends.succeeded
 
-    def noting_twice(self: Ends, *told, **named) -> None:
-        noted(self, *told, **named)
+    def noting_twice(self: Ends, *answer, **named) -> None:
+        noted(self, *answer, **named)
         self.journal.event("parked", job_id="x" * 100, until="", reason="")
 
     monkeypatch.setattr(Ends, "succeeded", noting_twice)

@@ -56,9 +56,9 @@ def test_a_breaker_is_reported_as_it_stands():
     api = Api()
     api.opened(HOST, state=BreakerState.HALF_OPEN, until=NOON + 90 * SECOND, error_class="timeout")
 
-    _, told = api.call("GET", "/v1/breakers", tenant="acme")
+    _, answer = api.call("GET", "/v1/breakers", tenant="acme")
 
-    assert told["breakers"] == [
+    assert answer["breakers"] == [
         {
             "tenant": "acme",
             "destination": HOST,
@@ -100,9 +100,9 @@ def test_a_reset_of_what_is_closed_says_so_and_counts_nothing():
     api = Api()
     api.opened(HOST, tenant="globex")
 
-    status, told = api.reset(HOST)
+    status, answer = api.reset(HOST)
 
-    assert (status, told["was_closed"]) == (200, True)
+    assert (status, answer["was_closed"]) == (200, True)
     assert len(api.store.rows) == 1
     assert api.journal.counts == {}
 

@@ -316,7 +316,7 @@ class TestKeyedAtLeastOnceJobs:
         dying = replace(world.canceller(), timers=FailingDeletes(world.timers, world.clock))
         with pytest.raises(ConnectionError):
             dying.cancel(job_id)
-        # Until the cancel is written, nobody is told that the job will not run; but nothing is placed for it either.
+        # Until the cancel is written, nothing reports that the job will not run; but nothing is placed for it either.
         repeated = world.submit(KEYED)
         assert (repeated.state, repeated.ring) == (State.SCHEDULED, None)
 

@@ -41,8 +41,8 @@ def test_dead_letters_are_listed_with_every_option_of_the_filter() -> None:
         "/v1/dead-letters?tenant=acme&since=2027-03-01T00%3A00%3A00Z&until=2027-03-01T23%3A00%3A00Z"
         "&target=https%3A%2F%2Fexample.com&error_class=timeout&schedule=nightly&tag=eu&limit=7"
     )
-    for told in ("2027-03-01 12:00:00", "http_500", "HTTP 500", "https://example.com/hook", "nightly", ID):
-        assert told in result.stdout
+    for answer in ("2027-03-01 12:00:00", "http_500", "HTTP 500", "https://example.com/hook", "nightly", ID):
+        assert answer in result.stdout
 
 
 def test_no_more_are_listed_than_are_asked_for() -> None:
@@ -80,8 +80,8 @@ def test_a_dead_letter_is_shown_with_its_payload() -> None:
 
     assert result.exit_code == 0, result.output
     assert server.requests[0].path == PATH
-    for told in (ID, "HTTP 500", '{"attempts": 3}', '"invoice": [', "j1~x"):
-        assert told in result.stdout
+    for answer in (ID, "HTTP 500", '{"attempts": 3}', '"invoice": [', "j1~x"):
+        assert answer in result.stdout
 
 
 def test_what_tickwheel_did_not_write_is_shown_as_it_was_received() -> None:
@@ -109,8 +109,8 @@ def test_dead_letters_are_replayed_by_their_ids() -> None:
 
 
 def test_a_dead_letter_that_was_replayed_before_is_reported_so() -> None:
-    told = {"id": ID, "job_id": "j1~x", "outcome": "already_replayed", "state": "running"}
-    with ApiServer(Answer(200, told)) as server:
+    answer = {"id": ID, "job_id": "j1~x", "outcome": "already_replayed", "state": "running"}
+    with ApiServer(Answer(200, answer)) as server:
         result = run("replay", ID, server=server)
 
     assert result.stdout == f"replayed before {ID}: its job is running\n"
@@ -120,10 +120,10 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
     with ApiServer(GONE, REPLAYED) as server:
         result = run("replay", "d1~x", ID, "--json", server=server)
 
-    told = json.loads(result.stdout)
+    answer = json.loads(result.stdout)
     assert result.exit_code == 1
-    assert [each["id"] for each in told["done"]] == [ID]
-    assert [(each["id"], each["code"]) for each in told["problems"]] == [("d1~x", "letter_not_found")]
+    assert [each["id"] for each in answer["done"]] == [ID]
+    assert [(each["id"], each["code"]) for each in answer["problems"]] == [("d1~x", "letter_not_found")]
 
 
 def test_a_refusal_is_reported_with_its_dead_letter() -> None:

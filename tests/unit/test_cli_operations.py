@@ -243,10 +243,10 @@ def test_the_newest_operations_are_listed_first() -> None:
 @pytest.mark.parametrize("verb", ["show", "stop"])
 def test_an_operation_is_shown_as_it_stands(verb: str) -> None:
     example = {"job_id": "j1~x", "code": "too_late", "detail": "it is [on] its way"}
-    told = operation_json(
+    answer = operation_json(
         state="running", share=0.5, refused={"too_late": 1}, examples=[example], by="-PT1H", stop_requested=True
     )
-    with ApiServer(otherwise=lambda _: Answer(200, told)) as server:
+    with ApiServer(otherwise=lambda _: Answer(200, answer)) as server:
         people = run(verb, ID, "--tenant", "acme", server=server)
         script = run(verb, ID, "--tenant", "acme", "--json", server=server)
 
@@ -255,7 +255,7 @@ def test_an_operation_is_shown_as_it_stands(verb: str) -> None:
     }
     for shown in (ID, "running", "50%", '{"too_late": 1}', "it is [on] its way", "-PT1H", "stop requested", '"tag"'):
         assert shown in people.stdout
-    assert json.loads(script.stdout) == told
+    assert json.loads(script.stdout) == answer
 
 
 @pytest.mark.parametrize(

@@ -196,10 +196,10 @@ def test_a_dry_run_is_json_for_scripts() -> None:
     with ApiServer(Answer(200, {"before": [], "after": [FIRE]})) as server:
         result = run("schedule", "update", "nightly", *ACME, "--cron", "@daily", "--dry-run", "--json", server=server)
 
-    told = json.loads(result.stdout)
-    assert told["before"] == []
-    assert told["after"][0]["local"] == "2030-03-31T03:00:00+02:00"
-    assert told["after"][0]["marks"] == [{"by": "gap", "reason": "02:30 does not exist"}]
+    answer = json.loads(result.stdout)
+    assert answer["before"] == []
+    assert answer["after"][0]["local"] == "2030-03-31T03:00:00+02:00"
+    assert answer["after"][0]["marks"] == [{"by": "gap", "reason": "02:30 does not exist"}]
 
 
 def test_schedules_are_listed_as_a_table_for_people() -> None:
@@ -230,9 +230,9 @@ def test_schedules_are_listed_as_a_table_for_people() -> None:
     ],
 )
 def test_every_kind_of_rule_is_shown_in_words(rule: dict[str, Any], said: str) -> None:
-    told = schedule_json(**rule)
-    del told["cron"]
-    with ApiServer(Answer(200, told)) as server:
+    answer = schedule_json(**rule)
+    del answer["cron"]
+    with ApiServer(Answer(200, answer)) as server:
         result = run("schedule", "show", "nightly", *ACME, server=server)
 
     assert said in result.stdout
@@ -251,8 +251,8 @@ def test_lists_are_one_json_object_for_scripts() -> None:
 
 def test_the_headers_of_a_schedule_are_shown_to_people_by_their_names_and_reported_to_scripts() -> None:
     http = {"method": "PUT", "headers": {"X-Key": "hush"}}
-    told = Answer(200, schedule_json(job={"target": "https://example.com", "http": http}))
-    with ApiServer(told, told) as server:
+    answer = Answer(200, schedule_json(job={"target": "https://example.com", "http": http}))
+    with ApiServer(answer, answer) as server:
         table = run("schedule", "show", "nightly", *ACME, server=server)
         script = run("schedule", "show", "nightly", *ACME, "--json", server=server)
 
@@ -271,7 +271,7 @@ def test_a_header_of_a_schedule_is_removed_by_itself() -> None:
 
 
 def test_a_schedule_is_shown_with_its_runs_and_what_it_skipped() -> None:
-    told = schedule_json(
+    answer = schedule_json(
         **{**RAN, "failures_in_a_row": 1, "misfires": 4},
         calendar={"holidays": ["DE"]},
         runs=[
@@ -284,7 +284,7 @@ def test_a_schedule_is_shown_with_its_runs_and_what_it_skipped() -> None:
             }
         ],
     )
-    with ApiServer(Answer(200, told)) as server:
+    with ApiServer(Answer(200, answer)) as server:
         result = run("schedule", "show", "nightly", *ACME, server=server)
 
     assert "2 overlap" in result.stdout
@@ -317,7 +317,7 @@ def test_a_trigger_says_which_job_runs() -> None:
 
 @pytest.mark.parametrize(("options", "said"), [([], "runs 2 fires"), (["--dry-run"], "would run 2 fires")])
 def test_a_backfill_says_how_much_it_runs_and_until_when(options: list[str], said: str) -> None:
-    told = {
+    answer = {
         "backfill": "k1",
         "count": 2,
         "first": "2030-01-01T03:00:00Z",
@@ -326,7 +326,7 @@ def test_a_backfill_says_how_much_it_runs_and_until_when(options: list[str], sai
         "jobs": [],
     }
     arguments = ["--start", "2030-01-01T00:00:00Z", "--end", "2030-01-03T00:00:00Z", "--per-minute", "30"]
-    with ApiServer(Answer(202, told), Answer(202, told)) as server:
+    with ApiServer(Answer(202, answer), Answer(202, answer)) as server:
         result = run("schedule", "backfill", "nightly", *ACME, *arguments, *options, server=server)
         as_json = run("schedule", "backfill", "nightly", *ACME, *arguments, *options, "--json", server=server)
 
@@ -352,9 +352,9 @@ def test_a_backfill_goes_on_until_all_of_it_has_come_in() -> None:
     with ApiServer(Answer(202, {**A_PART, "next": "1~2~k1"}), Answer(202, last)) as server:
         result = run("schedule", "backfill", "nightly", *ACME, *A_RANGE, "--json", server=server)
 
-    told = json.loads(result.stdout)
-    assert (told["count"], told["jobs"], told["next"]) == (3, ["a", "b", "c"], None)
-    assert (told["first"], told["last"]) == ("2030-01-01T03:00:00Z", "2030-01-03T03:00:00Z")
+    answer = json.loads(result.stdout)
+    assert (answer["count"], answer["jobs"], answer["next"]) == (3, ["a", "b", "c"], None)
+    assert (answer["first"], answer["last"]) == ("2030-01-01T03:00:00Z", "2030-01-03T03:00:00Z")
     assert [request.json.get("after") for request in server.requests] == [None, "1~2~k1"]
 
 
@@ -491,19 +491,19 @@ class TestImport:
             as_json = run("import", str(file), "--json", server=server)
 
         assert f"line 1: The schedule is refused [422 invalid_schedule]: cron: {message}" in result.stderr
-        (told,) = json.loads(as_json.stdout)["problems"]
-        assert told["errors"][0]["instead"] == [{"cron": "0 5 * * *"}]
+        (answer,) = json.loads(as_json.stdout)["problems"]
+        assert answer["errors"][0]["instead"] == [{"cron": "0 5 * * *"}]
 
     def test_an_import_is_one_json_object_for_scripts(self, tmp_path: Path) -> None:
         file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, {**NIGHTLY, "cron": None})
         with ApiServer(otherwise=take) as server:
             result = run("import", str(file), "--json", server=server)
 
-        told = json.loads(result.stdout)
-        assert (told["stored"], told["refused"]) == (1, 1)
-        assert told["schedules"] == [{"line": 1, "tenant": "acme", "id": "a", "version": 1}]
-        assert told["problems"][0]["line"] == 2
-        assert Path(told["files"]["refused"]).exists()
+        answer = json.loads(result.stdout)
+        assert (answer["stored"], answer["refused"]) == (1, 1)
+        assert answer["schedules"] == [{"line": 1, "tenant": "acme", "id": "a", "version": 1}]
+        assert answer["problems"][0]["line"] == 2
+        assert Path(answer["files"]["refused"]).exists()
 
     def test_an_interrupted_import_accounts_for_every_line(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

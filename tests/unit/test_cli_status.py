@@ -22,8 +22,8 @@ PROBLEM = Answer(403, {"type": "x", "title": "No", "status": 403, "code": "forbi
 run = partial(command_line.run, "status")
 
 
-def status(told: dict[str, Any], *arguments: str) -> Result:
-    with ApiServer(Answer(200, told)) as server:
+def status(answer: dict[str, Any], *arguments: str) -> Result:
+    with ApiServer(Answer(200, answer)) as server:
         return run(*arguments, server=server)
 
 
@@ -83,11 +83,11 @@ def test_json_has_all_of_it_with_instants_and_seconds() -> None:
     result = status(troubled_json(), "--json")
 
     assert result.exit_code == 1
-    told = json.loads(result.output)
-    assert (told["status"], told["at"], told["breaker_count"]) == ("behind", "2030-01-31T12:00:00Z", 1_000)
-    assert (told["classes"][2]["age"], told["classes"][2]["lag"]) == (2_400, 2_399)
-    assert told["shards"]["worst"][0]["behind"] == {"count": 12, "first": ["whale", "[acme]"]}
-    assert told["tenants"][0]["since"] == "2030-01-31T08:00:00Z"
+    answer = json.loads(result.output)
+    assert (answer["status"], answer["at"], answer["breaker_count"]) == ("behind", "2030-01-31T12:00:00Z", 1_000)
+    assert (answer["classes"][2]["age"], answer["classes"][2]["lag"]) == (2_400, 2_399)
+    assert answer["shards"]["worst"][0]["behind"] == {"count": 12, "first": ["whale", "[acme]"]}
+    assert answer["tenants"][0]["since"] == "2030-01-31T08:00:00Z"
 
 
 def test_who_is_no_operator_is_reported_so() -> None:
@@ -106,7 +106,7 @@ def test_a_narrow_terminal_loses_no_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "told"),
+    ("length", "shown"),
     [
         (timedelta(seconds=59, milliseconds=900), "59s"),
         (timedelta(minutes=1), "1m 00s"),
@@ -117,5 +117,5 @@ def test_a_narrow_terminal_loses_no_column() -> None:
         (timedelta(seconds=-3), "0s"),
     ],
 )
-def test_durations_are_shown_in_two_units(length: timedelta, told: str) -> None:
-    assert duration(length) == told
+def test_durations_are_shown_in_two_units(length: timedelta, shown: str) -> None:
+    assert duration(length) == shown

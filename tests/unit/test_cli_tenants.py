@@ -101,12 +101,12 @@ def test_the_whole_stage_is_turned(verb: str) -> None:
 def test_a_tenant_is_shown_with_what_is_its_own_and_when_it_is_in_effect() -> None:
     with ApiServer(TOLD, TOLD) as server:
         shown = run("tenant", "show", "acme", server=server).stdout
-        told = json.loads(run("tenant", "show", "acme", "--json", server=server).stdout)
+        answer = json.loads(run("tenant", "show", "acme", "--json", server=server).stdout)
 
     lines = {" ".join(line.split()) for line in shown.splitlines()}
     assert {"weight 3 (own)", "max concurrency unlimited", "plan gold", f"principals {ROLE}"} <= lines
     assert "in effect by 2030-01-31T10:01:00Z" in lines
-    assert (told["limits"]["weight"], told["in_effect_by"]) == (3, "2030-01-31T10:01:00Z")
+    assert (answer["limits"]["weight"], answer["in_effect_by"]) == (3, "2030-01-31T10:01:00Z")
 
 
 def test_a_tenant_is_shown_with_what_its_schedules_come_to_where_the_stage_says_it() -> None:
@@ -114,12 +114,12 @@ def test_a_tenant_is_shown_with_what_its_schedules_come_to_where_the_stage_says_
     answer = Answer(200, tenant_json(schedules=load))
     with ApiServer(answer, answer, TOLD) as server:
         shown = run("tenant", "show", "acme", server=server).stdout
-        told = json.loads(run("tenant", "show", "acme", "--json", server=server).stdout)
+        body = json.loads(run("tenant", "show", "acme", "--json", server=server).stdout)
         without = run("tenant", "show", "acme", server=server).stdout
 
     lines = {" ".join(line.split()) for line in shown.splitlines()}
     assert {"max schedules 10000", "schedules 1,234", "fires per minute 20.57"} <= lines
-    assert told["schedules"] == load
+    assert body["schedules"] == load
     assert "\nschedules" not in without
 
 
@@ -138,10 +138,10 @@ def test_tenants_are_listed_a_row_each() -> None:
     page = Answer(200, {"tenants": [tenant_json()], "next": None})
     with ApiServer(page, page) as server:
         (_, row) = run("tenant", "list", server=server).stdout.splitlines()
-        told = json.loads(run("tenant", "list", "--json", server=server).stdout)
+        answer = json.loads(run("tenant", "list", "--json", server=server).stdout)
 
     assert row.split() == ["acme", "gold", "paused:", "why", "weight", "3", ROLE]
-    assert told["tenants"][0]["own_limits"] == ["weight"]
+    assert answer["tenants"][0]["own_limits"] == ["weight"]
 
 
 def test_a_stage_whose_tenants_were_never_changed_says_so() -> None:

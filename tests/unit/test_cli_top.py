@@ -53,9 +53,9 @@ def busy_json(**changes: Any) -> dict[str, Any]:
     return health_json(pulse=pulse, **changes)
 
 
-def screen(told: dict[str, Any], *, width: int = 80) -> list[str]:
+def screen(answer: dict[str, Any], *, width: int = 80) -> list[str]:
     console = Console(file=io.StringIO(), width=width)
-    console.print(top_of(Health.from_json(told)))
+    console.print(top_of(Health.from_json(answer)))
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 
@@ -145,9 +145,9 @@ def test_a_paused_stage_says_so_and_why() -> None:
 
 def test_what_is_not_known_is_shown_so() -> None:
     unknown = dict.fromkeys(("depth", "waiting", "budget", "lag_seconds", "is_shed", "oldest_bucket_at"))
-    told = health_json(status="unknown", classes=[class_json("low", **unknown)])
+    answer = health_json(status="unknown", classes=[class_json("low", **unknown)])
 
-    lines = screen(told)
+    lines = screen(answer)
 
     assert lines[0].startswith("? unknown")
     assert row(lines, "low") == ["low", "?", "?", "-", "0", "-", "-", "-", "-"]
@@ -164,9 +164,9 @@ def test_a_stage_in_trouble_shows_what_is_behind_full_and_open() -> None:
     assert "  ... and 999 more: tickwheel status" in lines
 
 
-@pytest.mark.parametrize("told", [busy_json(), troubled_json(), health_json()])
-def test_it_fits_in_eighty_columns(told: dict[str, Any]) -> None:
-    lines = screen(told)
+@pytest.mark.parametrize("answer", [busy_json(), troubled_json(), health_json()])
+def test_it_fits_in_eighty_columns(answer: dict[str, Any]) -> None:
+    lines = screen(answer)
 
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 32
@@ -194,14 +194,14 @@ def test_a_sparkline_has_a_bar_for_each() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "told"), [(0, "0"), (0.016, "0.02"), (4.168, "4.17"), (41.66, "41.7"), (417, "417"), (4_170.2, "4,170")]
+    ("rate", "shown"), [(0, "0"), (0.016, "0.02"), (4.168, "4.17"), (41.66, "41.7"), (417, "417"), (4_170.2, "4,170")]
 )
-def test_rates_are_shown_in_three_figures(rate: float, told: str) -> None:
-    assert rate_text(rate) == told
+def test_rates_are_shown_in_three_figures(rate: float, shown: str) -> None:
+    assert rate_text(rate) == shown
 
 
 @pytest.mark.parametrize(
-    ("lag", "told"),
+    ("lag", "shown"),
     [
         (None, "-"),
         (timedelta(milliseconds=12.3), "12ms"),
@@ -210,5 +210,5 @@ def test_rates_are_shown_in_three_figures(rate: float, told: str) -> None:
         (timedelta(minutes=61), "1h 01m"),
     ],
 )
-def test_lags_are_shown_in_their_own_unit(lag: timedelta | None, told: str) -> None:
-    assert lag_text(lag) == told
+def test_lags_are_shown_in_their_own_unit(lag: timedelta | None, shown: str) -> None:
+    assert lag_text(lag) == shown

@@ -102,10 +102,10 @@ def test_the_command_says_when_all_is_well() -> None:
 
 def test_the_command_prints_json_for_scripts() -> None:
     with ApiServer(Answer(200, {"breakers": [breaker_json()], "next": None})) as server:
-        told = json.loads(run("breakers", "acme", "--json", server=server).stdout)
+        answer = json.loads(run("breakers", "acme", "--json", server=server).stdout)
 
-    assert told["breakers"][0]["until"] == "2030-01-31T09:00:30Z"
-    assert told["breakers"][0]["destination"] == HOST
+    assert answer["breakers"][0]["until"] == "2030-01-31T09:00:30Z"
+    assert answer["breakers"][0]["destination"] == HOST
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_the_command_resets_a_breaker(was_closed: bool, said: str) -> None:
 
 def test_a_reset_is_reported_as_json_for_scripts() -> None:
     with ApiServer(reset_answer(was_closed=False)) as server:
-        told = json.loads(run("breaker", "reset", "acme", HOST, "--json", server=server).stdout)
+        answer = json.loads(run("breaker", "reset", "acme", HOST, "--json", server=server).stdout)
 
-    assert told == {"tenant": "acme", "destination": HOST, "was_closed": False}
+    assert answer == {"tenant": "acme", "destination": HOST, "was_closed": False}
 
 
 def test_what_is_refused_ends_the_command_with_1() -> None:

@@ -78,8 +78,8 @@ def test_dead_letters_are_listed_page_by_page_with_empty_ones_between() -> None:
 
 def test_all_that_learns_of_a_dead_letter_is_read() -> None:
     job = {"target": "https://example.com/hook", "timeout": "PT30S"}
-    told = dead_letter_json(schedule_id="nightly", tags=["eu"], payload={"n": 1}, job=job)
-    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+    answer = dead_letter_json(schedule_id="nightly", tags=["eu"], payload={"n": 1}, job=job)
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
         letter = client.dead_letters.get(ID)
 
     (request,) = server.requests
@@ -98,14 +98,14 @@ def test_all_that_learns_of_a_dead_letter_is_read() -> None:
         tags=("eu",),
         payload={"n": 1},
         job=job,
-        body=told,
+        body=answer,
     )
 
 
 def test_what_tickwheel_did_not_write_is_read() -> None:
-    told = dead_letter_json(is_replayable=False, raw="hello", is_payload_gone=True)
-    del told["job_id"], told["target"]
-    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+    answer = dead_letter_json(is_replayable=False, raw="hello", is_payload_gone=True)
+    del answer["job_id"], answer["target"]
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
         letter = client.dead_letters.get(ID)
 
     assert (letter.raw, letter.job_id, letter.job, letter.is_payload_gone) == ("hello", None, None, True)
@@ -123,8 +123,8 @@ def test_an_answer_that_is_not_understood_does_not_repeat_the_payload() -> None:
 
 
 def test_a_replay_is_sent_again_after_a_lost_answer() -> None:
-    told = {"id": ID, "job_id": "j1~x", "outcome": "already_replayed", "state": "running"}
-    with ApiServer(LOST, Answer(200, told)) as server, a_client(server) as client:
+    answer = {"id": ID, "job_id": "j1~x", "outcome": "already_replayed", "state": "running"}
+    with ApiServer(LOST, Answer(200, answer)) as server, a_client(server) as client:
         outcome = client.dead_letters.replay(ID)
 
     assert outcome == Replay(id=ID, job_id="j1~x", outcome="already_replayed", state="running")
@@ -132,8 +132,8 @@ def test_a_replay_is_sent_again_after_a_lost_answer() -> None:
 
 
 def test_a_replay_says_when_the_next_attempt_is_due() -> None:
-    told = {"id": ID, "job_id": "j1~x", "outcome": "replayed", "attempt": 4, "due_at": "2027-03-01T12:00:00.000Z"}
-    with ApiServer(Answer(202, told)) as server, a_client(server) as client:
+    answer = {"id": ID, "job_id": "j1~x", "outcome": "replayed", "attempt": 4, "due_at": "2027-03-01T12:00:00.000Z"}
+    with ApiServer(Answer(202, answer)) as server, a_client(server) as client:
         outcome = client.dead_letters.replay(ID)
 
     assert (outcome.attempt, outcome.due_at) == (4, datetime(2027, 3, 1, 12, tzinfo=UTC))
@@ -169,8 +169,8 @@ def test_many_are_replayed_until_nothing_is_left() -> None:
 
 
 def test_many_are_purged() -> None:
-    told = {"matched": 2, "purged": 2, "failed": [], "examined_until": "2027-03-01T00:00:00.000Z", "next": None}
-    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+    answer = {"matched": 2, "purged": 2, "failed": [], "examined_until": "2027-03-01T00:00:00.000Z", "next": None}
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
         done = client.dead_letters.purge_many(DeadLetterFilter(tenant="acme", tag="eu"))
 
     (request,) = server.requests

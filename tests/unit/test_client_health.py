@@ -197,8 +197,8 @@ def test_all_that_learns_of_a_stage_in_trouble_is_read() -> None:
 def test_what_is_not_known_is_none() -> None:
     unknown = dict.fromkeys(("depth", "waiting", "budget", "lag_seconds", "is_shed", "oldest_bucket_at"))
     sweeper = {"published_at": None, "is_fresh": False, "audited_to": None, "audit_age_seconds": None}
-    told = health_json(status="unknown", classes=[class_json("low", **unknown)], sweeper=sweeper)
-    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+    answer = health_json(status="unknown", classes=[class_json("low", **unknown)], sweeper=sweeper)
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
         found = client.health()
 
     (low,) = found.classes
@@ -236,14 +236,14 @@ def test_the_question_is_asked_again_when_its_answer_was_lost() -> None:
 def test_what_goes_on_is_read() -> None:
     counts = {name: number for number, name in enumerate(FIGURES, start=1)}
     last = minute_json(LAST_MINUTE, lag=lag_json(10, 200, 1_500, 4_000.5, attempts=4), **counts)
-    told = pulse_json(
+    answer = pulse_json(
         last=last,
         lag={"low": lag_json(1, 2, 3, 4, attempts=1)},
         executions=[{"tenant": "acme", "count": 4}],
         failures=[{"tenant": "umbrella", "count": 2}],
         refusals=[{"tenant": "whale", "count": 9}],
     )
-    with ApiServer(Answer(200, health_json(pulse=told))) as server, a_client(server) as client:
+    with ApiServer(Answer(200, health_json(pulse=answer))) as server, a_client(server) as client:
         found = client.health().pulse
 
     assert len(found.minutes) == 16

@@ -149,7 +149,7 @@ def test_a_repeat_after_a_lost_answer_has_the_same_key_and_another_call_has_anot
 
 
 def test_all_that_learns_of_an_operation_is_read() -> None:
-    told = operation_json(
+    answer = operation_json(
         state="failed",
         ended_at="2027-03-01T13:00:00.000Z",
         share=0.25,
@@ -158,7 +158,7 @@ def test_all_that_learns_of_an_operation_is_read() -> None:
         error="ClientError: throttled",
         stop_requested=True,
     )
-    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
         operation = client.operations.get(ID, tenant="acme")
 
     (request,) = server.requests
@@ -181,7 +181,7 @@ def test_all_that_learns_of_an_operation_is_read() -> None:
         examples=(Example(job_id="j1~x", code="too_late", detail="it is on its way"), Example(job_id="j1~y")),
         error="ClientError: throttled",
         parts=None,
-        body=told,
+        body=answer,
     )
     assert (operation.refused_count, operation.is_over) == (3, True)
 
@@ -212,7 +212,7 @@ def test_a_stop_is_sent_again_after_a_lost_answer() -> None:
 def test_an_operation_is_followed_to_its_end() -> None:
     running = operation_json(state="running", share=0.5)
     seen: list[float] = []
-    answers = [Answer(200, told) for told in (running, running, operation_json())]
+    answers = [Answer(200, answer) for answer in (running, running, operation_json())]
     with ApiServer(*answers) as server, a_client(server) as client:
         ended = client.operations.wait(
             Operation.from_json(WAITING), on_progress=lambda operation: seen.append(operation.share)

@@ -208,15 +208,15 @@ def test_what_is_no_object_is_refused(body: Any) -> None:
 
 
 def test_what_the_scheduler_reports_a_schedule_can_be_put_again() -> None:
-    told = {**NIGHTLY, **dict.fromkeys(STANDING, "x"), "status": "active"}
+    answer = {**NIGHTLY, **dict.fromkeys(STANDING, "x"), "status": "active"}
 
-    assert NewSchedule.from_json(told) == NewSchedule.from_json(NIGHTLY)
+    assert NewSchedule.from_json(answer) == NewSchedule.from_json(NIGHTLY)
 
 
 def test_the_client_knows_all_that_the_scheduler_says_beside_the_definition() -> None:
-    told = set(document()["components"]["schemas"]["Schedule"]["properties"])
+    answer = set(document()["components"]["schemas"]["Schedule"]["properties"])
 
-    assert told - set(ScheduleBody.model_fields) - {"id", "tenant"} == STANDING
+    assert answer - set(ScheduleBody.model_fields) - {"id", "tenant"} == STANDING
 
 
 @pytest.mark.parametrize(

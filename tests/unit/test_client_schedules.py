@@ -89,15 +89,15 @@ def test_a_schedule_is_put_under_its_id_and_tenant() -> None:
 
 def test_all_that_learns_of_a_schedule_is_read() -> None:
     run = {"fire_at": "2030-01-31T03:00:00Z", "job_id": "j1~x", "state": "failed", "attempt": 5, "error": "HTTP 500"}
-    told = schedule_json(
+    answer = schedule_json(
         status="paused",
         note="why",
         **RAN,
         fires=7,
         runs=[{**run, "settled_at": "2030-01-31T03:00:05Z"}],
     )
-    del told["next_fire"]
-    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+    del answer["next_fire"]
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
         schedule = client.schedules.get("nightly", tenant="acme")
 
     assert (schedule.status, schedule.note, schedule.next_fire) == ("paused", "why", None)
@@ -114,7 +114,7 @@ def test_all_that_learns_of_a_schedule_is_read() -> None:
             settled_at=datetime(2030, 1, 31, 3, 0, 5, tzinfo=UTC),
         ),
     )
-    assert schedule.body == told
+    assert schedule.body == answer
 
 
 def test_a_patch_sends_null_for_what_is_removed() -> None:
@@ -199,7 +199,7 @@ def test_a_trigger_may_be_given_its_key() -> None:
 
 
 def test_a_backfill_sends_its_range_and_is_read() -> None:
-    told = {
+    answer = {
         "backfill": "k1",
         "count": 2,
         "first": "2030-01-01T03:00:00.000Z",
@@ -207,7 +207,7 @@ def test_a_backfill_sends_its_range_and_is_read() -> None:
         "ends_at": "2030-01-31T09:00:01.000Z",
         "jobs": ["j1~x", "j1~y"],
     }
-    with ApiServer(Answer(202, told)) as server, a_client(server) as client:
+    with ApiServer(Answer(202, answer)) as server, a_client(server) as client:
         backfill = client.schedules.backfill(
             "nightly",
             tenant="acme",
@@ -307,13 +307,13 @@ def test_an_answer_that_makes_no_sense_is_not_believed() -> None:
 
 class TestManySchedules:
     def test_they_come_back_in_order_and_are_reported_as_they_are_stored(self) -> None:
-        told: list[Put] = []
+        answer: list[Put] = []
         asked = [a_schedule(f"s{number}") for number in range(40)]
         with ApiServer(otherwise=take) as server, a_client(server) as client:
-            results = client.schedules.put_many(asked, on_progress=told.append)
+            results = client.schedules.put_many(asked, on_progress=answer.append)
 
         assert [result.schedule.id for result in results if isinstance(result, Stored)] == [s.id for s in asked]
-        assert sorted(result.asked.id for result in told) == sorted(s.id for s in asked)
+        assert sorted(result.asked.id for result in answer) == sorted(s.id for s in asked)
 
     def test_some_are_put_at_the_same_time(self) -> None:
         both_are_here = threading.Barrier(2, timeout=10)

@@ -63,8 +63,10 @@ def test_a_tenant_is_read_with_all_that_learns_of_it() -> None:
 
 
 def test_a_tenant_that_was_never_changed_has_no_instants() -> None:
-    told = {name: value for name, value in tenant_json(version=0).items() if not name.endswith(("_at", "since", "by"))}
-    with ApiServer(Answer(200, told)) as server, a_client(server) as client:
+    answer = {
+        name: value for name, value in tenant_json(version=0).items() if not name.endswith(("_at", "since", "by"))
+    }
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
         found = client.tenants.get("acme")
 
     assert (found.status_since, found.changed_at, found.in_effect_by) == (None, None, None)
@@ -192,8 +194,8 @@ DELETION = {"part": "timers", "deleted": {"operations": 1, "timers": 1200, "ledg
 
 
 def test_a_tenant_is_deleted_by_its_id_twice_and_reported_how_far_that_is() -> None:
-    told = Answer(202, tenant_json(status="deleting", deletion=DELETION))
-    with ApiServer(LOST, told) as server, a_client(server) as client:
+    answer = Answer(202, tenant_json(status="deleting", deletion=DELETION))
+    with ApiServer(LOST, answer) as server, a_client(server) as client:
         found = client.tenants.delete("acme", confirm="acme", ledger="ttl")
 
     assert [(request.method, request.path) for request in server.requests] == [

@@ -24,7 +24,7 @@ SIZES = (
 run = partial(command_line.run, "cost", columns=120)
 
 
-def told(*arguments: str) -> dict[str, Any]:
+def priced(*arguments: str) -> dict[str, Any]:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
@@ -32,7 +32,7 @@ def told(*arguments: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("system", ["tickwheel", "eventbridge_scheduler"])
 def test_the_tables_are_what_the_command_says(system: str) -> None:
-    bills = [told(*size)[system] for size in SIZES]
+    bills = [priced(*size)[system] for size in SIZES]
     services: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(SIZES))
     for column, bill in enumerate(bills):
         for line in bill["lines"]:
@@ -45,13 +45,13 @@ def test_the_tables_are_what_the_command_says(system: str) -> None:
 
 
 def test_the_crossing_is_what_the_command_says() -> None:
-    assert f"{told(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
+    assert f"{priced(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
 
 
 def test_the_picture_marks_the_crossing_of_the_page() -> None:
     picture = (DOCS / "pictures" / "cost.png").read_bytes()
 
-    assert f"Description\0{told(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day".encode() in picture
+    assert f"Description\0{priced(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day".encode() in picture
 
 
 def test_the_command_of_the_picture_has_the_options_of_the_page() -> None:
@@ -61,7 +61,7 @@ def test_the_command_of_the_picture_has_the_options_of_the_page() -> None:
 
 
 def test_an_idle_stage_is_reported_in_the_page_and_its_decision() -> None:
-    idle = told("--jobs-per-day", "1", "--stage", "dev")["tickwheel"]
+    idle = priced("--jobs-per-day", "1", "--stage", "dev")["tickwheel"]
     decision = (DOCS / "decisions" / "0023-metrics-are-counted-by-the-hours-with-values.md").read_text()
 
     assert f"{idle['usd']:.2f} USD a month" in PAGE
@@ -82,18 +82,18 @@ def test_every_command_is_taken(tmp_path: Path) -> None:
 
 
 def test_every_option_of_an_assumption_changes_the_bill() -> None:
-    usual = {size: told(*size)["tickwheel"]["usd"] for size in SIZES[:2]}
+    usual = {size: priced(*size)["tickwheel"]["usd"] for size in SIZES[:2]}
     options = re.findall(r"`(--[a-z-]+)`(?=[,| ])", PAGE.partition("| assumed")[2])
     assert options == ["--target-ms", "--batch-ms", "--tick-ms", "--fill", "--pollers", "--traced", "--rare"]
     for option in options:
-        assert any(told(*size, option, "1")["tickwheel"]["usd"] != usd for size, usd in usual.items()), option
+        assert any(priced(*size, option, "1")["tickwheel"]["usd"] != usd for size, usd in usual.items()), option
 
 
 def test_people_are_shown_both_bills_with_their_totals() -> None:
     result = run(*SIZES[1])
 
     assert result.exit_code == 0
-    bill = told(*SIZES[1])
+    bill = priced(*SIZES[1])
     for system in ("tickwheel", "eventbridge_scheduler"):
         assert re.search(rf"total +{bill[system]['usd']:,.2f}", result.stdout)
     assert f"Cheaper than EventBridge Scheduler from {bill['cheaper_from_jobs_a_day']:,.0f} jobs a day" in result.stdout

@@ -41,18 +41,23 @@ def test_a_dead_letter_is_reported_as_it_is_described():
     fire = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON, index=7)
     letter = a_dead_letter(a_timer(attempt=3, tags=("eu",), occurrence=fire))
 
-    told = entry_body(letter)
+    answer = entry_body(letter)
 
-    assert_described(told, "DeadLetterEntry")
-    assert (told["schedule_id"], told["tags"], told["attempt"], told["is_replayable"]) == ("nightly", ["eu"], 3, True)
+    assert_described(answer, "DeadLetterEntry")
+    assert (answer["schedule_id"], answer["tags"], answer["attempt"], answer["is_replayable"]) == (
+        "nightly",
+        ["eu"],
+        3,
+        True,
+    )
 
 
 def test_what_there_is_not_is_left_out():
-    told = entry_body(FOREIGN)
+    answer = entry_body(FOREIGN)
 
-    assert_described(told, "DeadLetterEntry")
-    assert told["is_replayable"] is False
-    assert not {"job_id", "target", "schedule_id", "tags"} & set(told)
+    assert_described(answer, "DeadLetterEntry")
+    assert answer["is_replayable"] is False
+    assert not {"job_id", "target", "schedule_id", "tags"} & set(answer)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +85,9 @@ def test_a_job_is_reported_as_it_was_asked_for_but_for_the_values_of_its_headers
         retry=RetryPolicy(strategy=Strategy.DECORRELATED_JITTER, attempts=2, max_age=timedelta(hours=2)),
     )
 
-    told = inspected_body(Inspected(letter=a_dead_letter(timer)))["job"]
+    answer = inspected_body(Inspected(letter=a_dead_letter(timer)))["job"]
 
-    assert told == {
+    assert answer == {
         "target": "https://example.com/hook",
         "scheduled_at": "2027-03-01T12:00:00.000Z",
         "delivery": "exactly_once",
@@ -138,8 +143,8 @@ def test_the_end_is_reported_by_no_next():
     assert page_body(found) == {"dead_letters": [], "examined_until": "2027-03-01T12:00:00.000Z", "next": None}
 
 
-def assert_described(told: Mapping[str, Any], model: str) -> None:
+def assert_described(answer: Mapping[str, Any], model: str) -> None:
     described = document()["components"]["schemas"][model]
 
-    assert set(told) <= set(described["properties"])
-    assert set(described["required"]) <= set(told)
+    assert set(answer) <= set(described["properties"])
+    assert set(described["required"]) <= set(answer)

@@ -38,7 +38,7 @@ def daily(count: int, *, cron: str = "@daily") -> list[NewSchedule]:
 
 
 def refusing(*refused: str) -> Client:
-    """A client that is told that these never fire."""
+    """A client that is answered that these never fire."""
 
     def put_many(asked: Sequence[NewSchedule], *, threads: int, on_progress: Callable[[Put], None]) -> list[Put]:
         results: list[Put] = []

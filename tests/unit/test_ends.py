@@ -54,38 +54,38 @@ TOLD: Mapping[State, Heard] = {
 
 NO_ENDS = {
     State.MOVED: "the job goes on under another id",
-    State.ATTEMPTED: "an at_most_once job has begun: how that ended is told as a success or a failure",
+    State.ATTEMPTED: "an at_most_once job has begun: how that ended is reported as a success or a failure",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded(RunEnds):
-    """What schedules are told."""
+    """What schedules hear."""
 
-    told: list[str] = field(default_factory=list[str])
+    heard: list[str] = field(default_factory=list[str])
 
     def ended(self, timer: Timer, state: State) -> None:
         if timer.job.occurrence is not None:
-            self.told.append(timer.job.key)
+            self.heard.append(timer.job.key)
         RunEnds.ended(self, timer, state)
 
     def cancelled(self, job_id: JobId) -> None:
         if fire_of(job_id.identity):
-            self.told.append(job_id.key)
+            self.heard.append(job_id.key)
         RunEnds.cancelled(self, job_id)
 
 
 class Listened(World):
-    """A world that hears what is told of its ends. Everybody has a limit of jobs that may wait."""
+    """A world that hears what its ends report. Everybody has a limit of jobs that may wait."""
 
     def __init__(self) -> None:
         super().__init__(dates_rows=True)
         self.plans.everybody = TenantPlan(max_pending=1_000)
-        self.schedules_told: list[str] = []
+        self.schedules_heard: list[str] = []
         self.instead = {RunEnds: Recorded}
 
     def given(self) -> dict[str, Any]:
-        return {**super().given(), "told": self.schedules_told}
+        return {**super().given(), "heard": self.schedules_heard}
 
     def heard(self, timer: Timer, state: State) -> Heard:
         self.clock.tick(timedelta(minutes=2))
@@ -104,7 +104,7 @@ class Listened(World):
                 for ending in self.trail.endings
             ),
             "pending": -sum(self.waiting.rows.values()),
-            "schedule": self.schedules_told.count(timer.job.key),
+            "schedule": self.schedules_heard.count(timer.job.key),
         }
 
     def again(self, timer: Timer, state: State) -> int:
@@ -117,7 +117,7 @@ class Listened(World):
 
 
 class AnswersLost:
-    """A ledger whose every write is made twice, because its first answer was lost: what is told is the second answer."""
+    """A ledger whose every write is made twice, because its first answer was lost: what counts is the second answer."""
 
     def __init__(self, ledger: Any) -> None:
         self._ledger = ledger
@@ -142,7 +142,7 @@ class Caller:
     timer: Callable[[World], Timer]
     end: Callable[[World, Timer], object]
     again: Callable[[World, Timer], object]
-    is_told_again: bool = True
+    is_reported_again: bool = True
 
 
 def a_plain(**options: Any) -> Callable[[World], Timer]:
@@ -363,7 +363,7 @@ SOON, RIPE = NOON + HOUR, NOON - timedelta(minutes=6)
 CALLERS: Mapping[str, Caller] = {
     **{
         f"the worker, of a job that is {delivery}": Caller(
-            State.SUCCEEDED, a_plain(delivery=delivery), work, work, is_told_again=delivery in LEDGERED
+            State.SUCCEEDED, a_plain(delivery=delivery), work, work, is_reported_again=delivery in LEDGERED
         )
         for delivery in Delivery
     },
@@ -378,7 +378,7 @@ CALLERS: Mapping[str, Caller] = {
     "a target that completes a run": Caller(State.SUCCEEDED, a_run(), held_and_completed, completed),
     **{
         f"the worker, of a job that fails and is {delivery}": Caller(
-            State.FAILED, a_plain(delivery=delivery), answering(NO), work, is_told_again=delivery in LEDGERED
+            State.FAILED, a_plain(delivery=delivery), answering(NO), work, is_reported_again=delivery in LEDGERED
         )
         for delivery in Delivery
     },
@@ -393,10 +393,10 @@ CALLERS: Mapping[str, Caller] = {
     "the consumer of dead letters": Caller(State.FAILED, a_plain(), died_and_consumed, consumed),
     "the consumer of dead letters, of a run": Caller(State.FAILED, a_run(), died_and_consumed, consumed),
     "the consumer of dead letters, of a job that is at_least_once": Caller(
-        State.FAILED, a_plain(delivery=Delivery.AT_LEAST_ONCE), consumed, nothing, is_told_again=False
+        State.FAILED, a_plain(delivery=Delivery.AT_LEAST_ONCE), consumed, nothing, is_reported_again=False
     ),
     "the consumer of dead letters, of a run that is at_least_once": Caller(
-        State.FAILED, a_run(delivery=Delivery.AT_LEAST_ONCE), consumed, nothing, is_told_again=False
+        State.FAILED, a_run(delivery=Delivery.AT_LEAST_ONCE), consumed, nothing, is_reported_again=False
     ),
     **{
         f"the scanner, of a row that cannot be sent and is {delivery}": Caller(
@@ -404,7 +404,7 @@ CALLERS: Mapping[str, Caller] = {
             a_plain(delivery=delivery),
             scanned,
             scanned if delivery in LEDGERED else nothing,
-            is_told_again=delivery in LEDGERED,
+            is_reported_again=delivery in LEDGERED,
         )
         for delivery in Delivery
     },
@@ -415,7 +415,7 @@ CALLERS: Mapping[str, Caller] = {
         State.EXPIRED, a_plain(expires_at=NOON, delivery=Delivery.AT_MOST_ONCE), work, work
     ),
     "the worker, of an at_least_once job that comes too late": Caller(
-        State.EXPIRED, a_plain(expires_at=NOON, delivery=Delivery.AT_LEAST_ONCE), work, nothing, is_told_again=False
+        State.EXPIRED, a_plain(expires_at=NOON, delivery=Delivery.AT_LEAST_ONCE), work, nothing, is_reported_again=False
     ),
     "the worker, of a job that was cancelled while it ran": Caller(
         State.CANCELLED, a_plain(retry=RetryPolicy(attempts=2)), cancelled_meanwhile, work
@@ -505,7 +505,7 @@ def test_an_end_whose_write_got_no_answer_is_heard_once(world: Listened, name: s
 @pytest.mark.parametrize("name", CALLERS)
 def test_an_end_that_is_found_again_is_reported_to_the_audit_alone(world: Listened, name: str):
     caller, timer = CALLERS[name], drive(world, name)
-    if not caller.is_told_again:
+    if not caller.is_reported_again:
         return
 
     caller.again(world, timer)

@@ -181,10 +181,10 @@ def test_progress_is_reported_while_it_goes_on(scene: Scene):
     scene.remains.before = lambda: scene.clock.tick(STEP)
     scene.work(seconds=STEP.total_seconds() * 3)
 
-    told = scene.manager.get("acme").deletion
+    answer = scene.manager.get("acme").deletion
 
-    assert told is not None
-    assert (told.part, told.deleted) == (DeletionStage.TIMERS, {"operations": 3, "timers": 2})
+    assert answer is not None
+    assert (answer.part, answer.deleted) == (DeletionStage.TIMERS, {"operations": 3, "timers": 2})
 
 
 def calls_of_a_deletion() -> list[str]:

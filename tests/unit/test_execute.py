@@ -51,10 +51,10 @@ def test_a_target_gets_all_it_needs_to_deduplicate_and_to_refuse_a_stale_attempt
 
     world.work(a_message(timer))
 
-    told = world.calls[0]
-    assert (told.job_id, told.tenant, told.idempotency_key) == (str(job_id_of(timer.job)), "acme", timer.job.key)
-    assert (told.attempt, told.fence, told.scheduled_at) == (2, 1, NOON)
-    assert told.deadline == NOON + timedelta(seconds=10)
+    answer = world.calls[0]
+    assert (answer.job_id, answer.tenant, answer.idempotency_key) == (str(job_id_of(timer.job)), "acme", timer.job.key)
+    assert (answer.attempt, answer.fence, answer.scheduled_at) == (2, 1, NOON)
+    assert answer.deadline == NOON + timedelta(seconds=10)
 
 
 def test_a_job_is_noted_with_its_lag_and_its_outcome(world: World):
@@ -70,7 +70,7 @@ def test_a_job_is_noted_with_its_lag_and_its_outcome(world: World):
 
 def test_one_bad_job_does_not_return_the_others_of_its_batch(world: World):
     good, bad, after = a_timer(), a_timer(), a_timer()
-    world.targets.answer = lambda _, told: _raise() if told.idempotency_key == bad.job.key else Succeeded()
+    world.targets.answer = lambda _, answer: _raise() if answer.idempotency_key == bad.job.key else Succeeded()
 
     returned = world.work(a_message(good, "m1"), a_message(bad, "m2"), a_message(after, "m3"))
 
@@ -604,7 +604,7 @@ class TestRetries:
     def test_a_zombie_s_settle_is_refused_and_noted(self, world: World):
         timer = a_timer()
 
-        def slowly(_: str, told: object) -> Succeeded:
+        def slowly(_: str, answer: object) -> Succeeded:
             rescued(world, timer)
             return Succeeded()
 
@@ -618,7 +618,7 @@ class TestRetries:
     def test_a_zombie_s_failure_costs_a_duplicate_message_and_no_state(self, world: World):
         timer = a_timer()
 
-        def slowly(_: str, told: object) -> Failed:
+        def slowly(_: str, answer: object) -> Failed:
             rescued(world, timer)
             return Failed("HTTP 500")
 
@@ -633,7 +633,7 @@ class TestCancelsAndExpiry:
     def test_a_running_job_that_was_asked_to_cancel_is_not_tried_again(self, world: World):
         timer = a_timer()
 
-        def fail_while_cancelled(_: str, told: Any) -> Failed:
+        def fail_while_cancelled(_: str, answer: Any) -> Failed:
             world.ledger.request_cancel(job_id_of(timer.job), row=world.row(timer.job), now=NOON)
             return Failed("HTTP 500")
 
@@ -650,7 +650,7 @@ class TestCancelsAndExpiry:
     def test_a_running_job_that_was_asked_to_cancel_may_still_succeed(self, world: World):
         timer = a_timer()
 
-        def succeed_while_cancelled(_: str, told: Any) -> Succeeded:
+        def succeed_while_cancelled(_: str, answer: Any) -> Succeeded:
             world.ledger.request_cancel(job_id_of(timer.job), row=world.row(timer.job), now=NOON)
             return Succeeded()
 
@@ -1156,7 +1156,7 @@ class TestOccurrences:
         world.store(schedule)
         first, second, third = (an_occurrence_timer(schedule, fire_at=NOON - n * SECOND) for n in (3, 2, 1))
 
-        def meet_the_second(_: str, told: object) -> Succeeded:
+        def meet_the_second(_: str, answer: object) -> Succeeded:
             if len(world.calls) == 1:
                 world.work(a_message(second, "m2"))
             return Succeeded()
@@ -1188,7 +1188,7 @@ class TestOccurrences:
         world.clock.tick(2 * SECOND)
         world.receive_and_work()
 
-        assert [told.scheduled_at for told in world.calls] == [first.due_at, second.due_at]
+        assert [call.scheduled_at for call in world.calls] == [first.due_at, second.due_at]
         assert world.row(second.job).attempt == 1
 
     def test_a_run_that_another_replaced_is_not_tried_again(self, world: World):

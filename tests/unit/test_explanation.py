@@ -1,4 +1,4 @@
-"""Each reason from the facts that it is told for, and each state with a reason."""
+"""Each reason from the facts that it is reported for, and each state with a reason."""
 
 from dataclasses import replace
 from typing import Any

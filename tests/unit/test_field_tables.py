@@ -24,10 +24,10 @@ IN_THE_TEXT = {"PurgeBody": {"after", "dry_run"}}
 @pytest.mark.parametrize(("page", "heading", "shape"), TABLES, ids=[shape for _, _, shape in TABLES])
 def test_a_table_has_a_row_for_each_field(page: str, heading: str, shape: str) -> None:
     rows = {name for row in table(read_page(page), heading) for name in names_in(row[0])}
-    told_elsewhere = IN_THE_TEXT.get(shape, set())
+    described_elsewhere = IN_THE_TEXT.get(shape, set())
 
-    assert rows | told_elsewhere == set(SCHEMAS[shape]["properties"])
-    assert all(f"`{name}`" in read_page(page) or f'"{name}"' in read_page(page) for name in told_elsewhere)
+    assert rows | described_elsewhere == set(SCHEMAS[shape]["properties"])
+    assert all(f"`{name}`" in read_page(page) or f'"{name}"' in read_page(page) for name in described_elsewhere)
 
 
 def test_the_row_of_retries_has_the_parts_of_a_policy() -> None:

@@ -60,16 +60,16 @@ class TestHeartbeats:
         assert row.lease_until == NOON + TIMEOUT + LEASE_MARGIN
 
     def test_a_heartbeat_before_the_worker_has_noted_the_attempt_keeps_the_lease_that_it_was_given(self, world: World):
-        timer, told = a_timer(timeout=TIMEOUT), []
+        timer, body = a_timer(timeout=TIMEOUT), []
 
         def answer(_: str, invocation: Invocation) -> Outcome:
-            told.append(world.finisher().heartbeat(job_id_of(timer.job), fence=invocation.fence).lease_until)
+            body.append(world.finisher().heartbeat(job_id_of(timer.job), fence=invocation.fence).lease_until)
             return Pending()
 
         world.targets.answer = answer
         world.work(a_message(timer))
 
-        assert told == [NOON + USUAL_LEASE]
+        assert body == [NOON + USUAL_LEASE]
         row = world.row(timer.job)
         assert (row.lease_until, bool(row.held)) == (NOON + USUAL_LEASE, True)
 
@@ -260,7 +260,7 @@ class TestFailures:
         assert len(world.calls) == 1
         pass_time(world, MINUTE + 10 * SECOND)
 
-        assert [told.attempt for told in world.calls] == [1, 2]
+        assert [call.attempt for call in world.calls] == [1, 2]
 
     def test_a_target_may_ask_for_a_later_attempt(self, world: World):
         timer = a_held(world)
@@ -407,7 +407,7 @@ class TestFailures:
         pass_time(world, MINUTE)
 
         assert world.row(timer.job).state is State.SUCCEEDED
-        assert [told.attempt for told in world.calls] == [1, 2]
+        assert [call.attempt for call in world.calls] == [1, 2]
 
     def test_a_failure_that_died_and_is_not_repeated_costs_no_job(self, world: World):
         timer = a_held(world)
@@ -424,7 +424,7 @@ class TestFailures:
         pass_time(world, 2 * MINUTE)
 
         assert world.row(timer.job).state is State.SUCCEEDED
-        assert [told.attempt for told in world.calls] == [1, 2]
+        assert [call.attempt for call in world.calls] == [1, 2]
 
 
 class TestRefusals:

@@ -237,15 +237,15 @@ class TestPasses:
 
         assert (report.seen, report.healed) == (3, 3)
         assert [bool(world.state(schedule).fire_count) for schedule in schedules] == [*[True] * 4, False, *[True] * 3]
-        (told,) = world.events("chain_set_aside")
-        assert (told["schedule"], told["count"]) == ("acme#s4", 1)
+        (answer,) = world.events("chain_set_aside")
+        assert (answer["schedule"], answer["count"]) == ("acme#s4", 1)
         world.clock.tick(PASS_INTERVAL)
         world.heal()
         assert world.state(schedules[4]).fire_count > 0
 
 
 def begun(world: World, schedule: Schedule, **state: Any) -> None:
-    """A schedule whose alarm should have rung ten minutes before noon."""
+    """A schedule whose alarm should have come due ten minutes before noon."""
     world.store(schedule, **{"link": a_link(RANG_AT), "alarm_at": RANG_AT, **state})
 
 
@@ -354,6 +354,6 @@ class TestSums:
         report = world.heal()
 
         assert (report.seen, report.healed, report.counted) == (2, 1, 0)
-        (told,) = world.events("schedule_not_counted")
-        assert told["schedule"] == "acme#a"
-        assert str(told["error"]).startswith("OSError at ")
+        (answer,) = world.events("schedule_not_counted")
+        assert answer["schedule"] == "acme#a"
+        assert str(answer["error"]).startswith("OSError at ")

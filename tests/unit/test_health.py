@@ -208,7 +208,7 @@ def test_where_no_shard_was_scanned_no_class_has_a_bucket():
 
 
 @pytest.mark.parametrize(
-    ("age", "told"),
+    ("age", "text"),
     [
         (timedelta(seconds=359), "5 minutes"),
         (timedelta(minutes=119), "119 minutes"),
@@ -217,7 +217,7 @@ def test_where_no_shard_was_scanned_no_class_has_a_bucket():
         (timedelta(days=2), "2 days"),
     ],
 )
-def test_durations_are_reported_in_one_unit(age: timedelta, told: str):
+def test_durations_are_reported_in_one_unit(age: timedelta, text: str):
     assert health({0: standing(at=NOON - age)}).reasons == tuple(
-        f"{name} is {told} behind" for name in ("critical", "high", "normal", "low")
+        f"{name} is {text} behind" for name in ("critical", "high", "normal", "low")
     )

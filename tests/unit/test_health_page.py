@@ -27,7 +27,7 @@ def commands() -> list[list[str]]:
 
 
 def fields(schema: dict[str, Any]) -> set[str]:
-    """The names of all fields, at any depth; those of breakers and lists are told by their own pages and words."""
+    """The names of all fields, at any depth; those of breakers and lists are described by their own pages and words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return set() if name == "Breaker" else fields(SCHEMAS[name])

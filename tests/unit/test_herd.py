@@ -158,29 +158,29 @@ class TestCommand:
         with ApiServer(otherwise=a_herd) as server:
             result = run("--file", str(a_file(tmp_path)), *FROM_MIDNIGHT, "--target", "5", "--json", server=server)
 
-        told = json.loads(result.stdout)
-        assert (told["start"], told["schedules"], told["fires"], told["target"]) == (
+        answer = json.loads(result.stdout)
+        assert (answer["start"], answer["schedules"], answer["fires"], answer["target"]) == (
             "2030-01-01T00:00:00Z",
             120,
             120,
             5,
         )
-        assert (told["before"]["peak"], len(told["before"]["minutes"])) == (120, 1440)
-        assert (told["suggestion"]["spread"], told["suggestion"]["peak"], told["suggestion"]["is_enough"]) == (
+        assert (answer["before"]["peak"], len(answer["before"]["minutes"])) == (120, 1440)
+        assert (answer["suggestion"]["spread"], answer["suggestion"]["peak"], answer["suggestion"]["is_enough"]) == (
             "30m",
             4,
             True,
         )
-        assert told["worst"][0]["by"][0] == {"name": "s0", "fires": 1}
-        assert told["left_out"] == []
+        assert answer["worst"][0]["by"][0] == {"name": "s0", "fires": 1}
+        assert answer["left_out"] == []
 
     def test_the_usual_target_is_four_times_the_mean(self, tmp_path: Path) -> None:
         with ApiServer(otherwise=a_herd) as server:
             result = run("--file", str(a_file(tmp_path)), *FROM_MIDNIGHT, "--json", server=server)
 
-        told = json.loads(result.stdout)
-        assert told["target"] == 1
-        assert (told["suggestion"]["spread"], told["suggestion"]["is_enough"]) == ("60m", False)
+        answer = json.loads(result.stdout)
+        assert answer["target"] == 1
+        assert (answer["suggestion"]["spread"], answer["suggestion"]["is_enough"]) == ("60m", False)
 
     def test_a_tenant_is_counted_without_its_definitions(self) -> None:
         counts = {"results": [{"tenant": "acme", "id": "a", "minutes": {"0": 1}}], "next": None}

@@ -1,6 +1,6 @@
 """Schedules whose next fire takes more than anybody should wait for, stored already: what becomes of all the others.
 
-However they came there. Here they are told by their names, and burn the processor or kill the process that computes them.
+However they came there. Here they are recognised by their names, and burn the processor or kill the process that computes them.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ class TestThoseThatBurn:
             "paused after its next fire could not be found 3 times: takes too many steps to find what it fires next: "
             "name more days or times, use wider windows, or split it into schedules that are simpler"
         )
-        told = world.events("chain_set_aside")
-        assert [(line["schedule"], line["count"]) for line in told] == [
+        answer = world.events("chain_set_aside")
+        assert [(line["schedule"], line["count"]) for line in answer] == [
             ("mallory#hostile-0", count) for count in (1, 2, 3)
         ]
         assert world.journal.counts["chains_set_aside"] == 3
@@ -158,8 +158,8 @@ class TestThoseThatBurn:
         pass_by(world)
 
         assert world.state(fine).is_counted_right
-        (told,) = world.events("schedule_not_counted")
-        assert told["schedule"] == broken.uid
+        (answer,) = world.events("schedule_not_counted")
+        assert answer["schedule"] == broken.uid
 
     def test_all_of_many_are_paused_in_the_end_while_the_sweep_heals_the_others(self, world: World):
         stage = a_shard(world, hostile=12)
@@ -251,8 +251,8 @@ class TestThoseThatKill:
 
         assert report is not None
         assert report.stopped_by == ""
-        (told,) = world.events("chain_set_aside")
-        assert (told["schedule"], told["count"]) == ("mallory#hostile-0", 1)
+        (answer,) = world.events("chain_set_aside")
+        assert (answer["schedule"], answer["count"]) == ("mallory#hostile-0", 1)
         assert stage.fire_counts() == [1] * len(stage.others)
 
     def test_jobs_that_come_due_meanwhile_go_out_in_each_tick(self, world: World):

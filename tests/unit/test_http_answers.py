@@ -147,7 +147,7 @@ def test_anything_else_that_a_function_returns_is_its_result(value: Any):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "text"),
     [
         (b"", '{"status":200}'),
         (b"null", '{"status":200,"body":null}'),
@@ -162,8 +162,8 @@ def test_anything_else_that_a_function_returns_is_its_result(value: Any):
         (b'"\\ud800"', '{"status":200,"body":"\\ud800"}'),
     ],
 )
-def test_a_body_that_fits_is_kept_as_what_it_is(body: bytes, told: str):
-    assert result_of(200, body, is_whole=True) == told
+def test_a_body_that_fits_is_kept_as_what_it_is(body: bytes, text: str):
+    assert result_of(200, body, is_whole=True) == text
 
 
 def test_a_body_that_is_not_whole_is_a_text_however_much_it_looks_like_json():
@@ -185,11 +185,11 @@ def test_a_body_that_is_not_whole_is_a_text_however_much_it_looks_like_json():
 )
 def test_a_body_that_does_not_fit_is_cut_as_late_as_can_be(body: bytes):
     result = result_of(200, body, is_whole=True)
-    told = json.loads(result)
+    answer = json.loads(result)
 
     assert RESULT_LIMIT - 12 < len(result) <= RESULT_LIMIT
-    assert told["truncated"] is True
-    assert body.decode(errors="replace").startswith(told["body"])
+    assert answer["truncated"] is True
+    assert body.decode(errors="replace").startswith(answer["body"])
 
 
 @given(st.integers(100, 999), st.binary(max_size=2_000) | st.text(max_size=2_000).map(str.encode), st.booleans())

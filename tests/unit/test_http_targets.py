@@ -26,10 +26,10 @@ def test_a_target_gets_the_payload_and_all_it_needs_to_deduplicate(sink: HttpSin
 
     request = sink.requests[0]
     assert (request.method, request.path, request.body) == ("POST", "/hook?a=b", '{"n":"é"}')
-    told = {
+    answer = {
         name: value for name, value in request.headers.items() if name.startswith(("tickwheel", "idempotency", "trace"))
     }
-    assert told == {
+    assert answer == {
         "idempotency-key": "acme#x",
         "tickwheel-job-id": "j1~acme~2e~a0~1~b0~x",
         "tickwheel-tenant": "acme",
@@ -204,7 +204,7 @@ def test_a_call_that_was_given_up_while_it_connected_sends_nothing(sink: HttpSin
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "result"),
     [
         (b'{"id": 7, "x": [null]}', {"status": 200, "body": {"id": 7, "x": [None]}}),
         (b"done", {"status": 200, "body": "done"}),
@@ -213,10 +213,10 @@ def test_a_call_that_was_given_up_while_it_connected_sends_nothing(sink: HttpSin
         (b"", {"status": 200}),
     ],
 )
-def test_what_a_target_says_is_the_result(sink: HttpSink, body: bytes, told: Any):
+def test_what_a_target_says_is_the_result(sink: HttpSink, body: bytes, result: Any):
     sink.respond = saying(body)
 
-    assert told == result_of(call(sink.url))
+    assert result == result_of(call(sink.url))
 
 
 def test_a_body_that_came_packed_is_unpacked_and_what_cannot_be_unpacked_changes_nothing(sink: HttpSink):
@@ -331,9 +331,9 @@ def test_a_body_that_drips_is_cut_off_after_a_moment_and_changes_nothing(
 
     outcome = call(sink.url, caller=caller, timeout=timedelta(seconds=60))
 
-    told = result_of(outcome)
-    assert (told["status"], told["truncated"]) == (200, True)
-    assert set(told["body"]) == {"."}
+    answer = result_of(outcome)
+    assert (answer["status"], answer["truncated"]) == (200, True)
+    assert set(answer["body"]) == {"."}
     assert cut_off.wait(50)
     wait_for_calls(since=before)
 

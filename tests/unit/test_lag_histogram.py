@@ -37,14 +37,14 @@ def exact(found: list[timedelta], thousandths: int) -> timedelta:
 
 @given(st.lists(lags, min_size=1, max_size=200), st.sampled_from(sorted(PERCENTILES.values())))
 def test_a_percentile_is_within_its_relative_error_of_the_exact_one(found: list[timedelta], thousandths: int):
-    told = percentile(counted(found), thousandths)
+    answer = percentile(counted(found), thousandths)
 
-    assert told is not None
+    assert answer is not None
     true = exact(found, thousandths)
     if true <= SMALLEST:
-        assert told == SMALLEST
+        assert answer == SMALLEST
     else:
-        assert abs(told - true) <= RELATIVE_ERROR * true + MICROSECOND
+        assert abs(answer - true) <= RELATIVE_ERROR * true + MICROSECOND
 
 
 @given(lags)
@@ -75,9 +75,9 @@ def test_nothing_has_no_percentile():
     assert percentile({}, 500) is None
 
 
-@pytest.mark.parametrize(("thousandths", "told"), [(500, 10), (950, 20), (990, 20), (999, 30)])
-def test_ranks_are_the_nearest(thousandths: int, told: int):
+@pytest.mark.parametrize(("thousandths", "milliseconds"), [(500, 10), (950, 20), (990, 20), (999, 30)])
+def test_ranks_are_the_nearest(thousandths: int, milliseconds: int):
     # A thousand attempts: 940 in cell 10, 59 in 20, one in 30.
     counts = {20: 59, 10: 940, 30: 1} if thousandths != 999 else {20: 58, 10: 940, 30: 2}
 
-    assert percentile(counts, thousandths) == lag_in(told)
+    assert percentile(counts, thousandths) == lag_in(milliseconds)

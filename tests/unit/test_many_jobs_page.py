@@ -43,8 +43,8 @@ def test_every_command_is_taken(command: str, tmp_path: Path, monkeypatch: pytes
             return a_part("{}")
         asked = request.json if request.method == "POST" else {"action": "export"}
         parts = {"parts": [f"{server.url}/file"]} if asked["action"] == "export" else {}
-        told = operation_json(action=asked["action"], dry_run=asked.get("dry_run", False), **parts)
-        return Answer(202 if request.method == "POST" else 200, told)
+        body = operation_json(action=asked["action"], dry_run=asked.get("dry_run", False), **parts)
+        return Answer(202 if request.method == "POST" else 200, body)
 
     with ApiServer(otherwise=answer) as server:
         result = run(*arguments, server=server, typed="y\n")
@@ -64,21 +64,21 @@ def test_every_part_of_a_filter_and_of_an_action_is_explained():
 
 
 def test_every_state_and_every_field_of_progress_is_explained():
-    told = operation_body(Office().accept())
+    answer = operation_body(Office().accept())
     explained = {name for row in table(PAGE, "| field | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
 
-    assert explained == {"share", "examined", "matched", "done", "refused", "examples"} <= set(told)
+    assert explained == {"share", "examined", "matched", "done", "refused", "examples"} <= set(answer)
     assert all(f"`{state.value}`" in PAGE for state in OperationState)
 
 
 def test_every_code_of_the_api_is_one_that_it_answers():
-    told = set(re.findall(r"(?:409|429) `([a-z_]+)`", PAGE))
+    answer = set(re.findall(r"(?:409|429) `([a-z_]+)`", PAGE))
 
-    assert told == {"key_reused", "too_many_operations"} <= {code for _, code, _ in TABLE.values()}
+    assert answer == {"key_reused", "too_many_operations"} <= {code for _, code, _ in TABLE.values()}
 
 
 def test_its_numbers_are_those_of_the_code():
-    told = (
+    answer = (
         f"at most {MOST_REACH.days} days back",
         "is an hour ago",
         f"{MIN_RATE:g} to {MAX_RATE:,.0f}, else {USUAL_RATE:g}",
@@ -92,7 +92,7 @@ def test_its_numbers_are_those_of_the_code():
         "1,440 queries a day",
     )
 
-    assert [text for text in told if text not in WORDS] == []
+    assert [text for text in answer if text not in WORDS] == []
     assert USUAL_REACH.total_seconds() == 3_600
     assert work.MOST_FAILURES == 10
     assert work.ENOUGH_FAILURES == 3

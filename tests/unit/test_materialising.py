@@ -595,9 +595,9 @@ class TestEndToStart:
         world.materialiser.materialise([chain])
 
         assert len({timer.job.identity for timer in world.ready.sent}) == 1
-        told = [(ending.job_id, ending.attempt, ending.reason) for ending in world.trail.endings]
-        assert set(told) == {(job_id_of(run.job), 1, "abandoned")}
-        assert len(told) == 1 + is_seen_settled
+        answer = [(ending.job_id, ending.attempt, ending.reason) for ending in world.trail.endings]
+        assert set(answer) == {(job_id_of(run.job), 1, "abandoned")}
+        assert len(answer) == 1 + is_seen_settled
 
     def test_a_row_that_nobody_can_make_sense_of_holds_up_no_other_chain(self, world: World):
         schedules = [replace(WAITING, schedule_id=f"s{number}") for number in range(3)]
@@ -610,9 +610,9 @@ class TestEndToStart:
         world.clock.tick(2 * MESSAGE_LIFE)
 
         assert world.materialiser.materialise(chains) == [Carried.ON, Carried.REFUSED, Carried.ON]
-        [told] = world.events("run_not_given_up")
-        assert told["schedule"] == schedules[1].uid
-        assert str(told["error"]).startswith("InvalidJobId at ")
+        [answer] = world.events("run_not_given_up")
+        assert answer["schedule"] == schedules[1].uid
+        assert str(answer["error"]).startswith("InvalidJobId at ")
 
     def test_a_run_that_is_heard_of_just_then_is_awaited_on(self, world: World):
         chain = begun(world, WAITING, link=a_link(is_awaited=True), fire_count=1)
@@ -774,7 +774,7 @@ def live(world: World, duration: timedelta) -> int:
 
 def effects(world: World, schedule: Schedule) -> list[datetime]:
     """When the fires of a schedule had their effects, in the order in which they did."""
-    return [told.scheduled_at for told in world.calls if told.idempotency_key.startswith(f"{schedule.uid}:")]
+    return [call.scheduled_at for call in world.calls if call.idempotency_key.startswith(f"{schedule.uid}:")]
 
 
 def assert_fired(world: World, schedule: Schedule, first: datetime, interval: timedelta, *, until: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What is observed for percentiles, and what it is told apart by."""
+"""What is observed for percentiles, and its dimensions."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -42,10 +42,10 @@ def world() -> World:
 def test_an_attempt_is_reported_by_its_ring_its_priority_and_its_kind(
     timer: Timer, ring: Ring, expected: tuple[str, str, str]
 ):
-    told = dimensions_of(timer, ring=ring)
+    answer = dimensions_of(timer, ring=ring)
 
-    assert tuple(told) == DIMENSIONS["lag_ms"]
-    assert tuple(told.values()) == expected
+    assert tuple(answer) == DIMENSIONS["lag_ms"]
+    assert tuple(answer.values()) == expected
 
 
 def test_no_dimension_can_hold_a_tenant():

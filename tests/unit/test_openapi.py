@@ -187,11 +187,11 @@ def test_what_learns_of_a_job_is_what_is_described(state: State | None):
         error="HTTP 500",
         updated_at=NOON,
     )
-    told = found_body(JobInWheel(job_id=job_id_of(a_job()), state=state, due_at=NOON, row=row))
+    answer = found_body(JobInWheel(job_id=job_id_of(a_job()), state=state, due_at=NOON, row=row))
 
-    assert_described(told, "Job")
-    assert told["state"] == (state or UNTRACKED)
-    assert told["result"] == {"a": 1}
+    assert_described(answer, "Job")
+    assert answer["state"] == (state or UNTRACKED)
+    assert answer["result"] == {"a": 1}
 
 
 @pytest.mark.parametrize("ring", [*Ring, None])
@@ -218,24 +218,24 @@ def test_what_learns_of_a_schedule_is_what_is_described():
         runs=[Run(fire_at=NOON, job_id="j1~x", row=row), Run(fire_at=NOON, job_id="j1~y", row=None)],
     )
 
-    told = schedule_body(standing, now=NOON, stored_payload='{"a":1}')
+    answer = schedule_body(standing, now=NOON, stored_payload='{"a":1}')
 
-    assert_described(told, "Schedule")
-    assert [run["state"] for run in told["runs"]] == ["failed", "scheduled"]
-    for run in told["runs"]:
+    assert_described(answer, "Schedule")
+    assert [run["state"] for run in answer["runs"]] == ["failed", "scheduled"]
+    for run in answer["runs"]:
         assert_described(run, "Run")
-    assert (told["last_fire"], told["last_outcome"]) == ("2027-03-01T12:00:00.000Z", "failed")
-    assert told["skips"] == {"overlap": 2}
-    assert told["job"]["payload"] == {"a": 1}
+    assert (answer["last_fire"], answer["last_outcome"]) == ("2027-03-01T12:00:00.000Z", "failed")
+    assert answer["skips"] == {"overlap": 2}
+    assert answer["job"]["payload"] == {"a": 1}
 
 
 def test_what_there_is_not_of_a_schedule_is_left_out():
     standing = Standing(stored=a_stored_schedule(), state=a_state(), next_fire=None, fire_count=0)
 
-    told = schedule_body(standing, now=NOON)
+    answer = schedule_body(standing, now=NOON)
 
-    assert_described(told, "Schedule")
-    assert not {"next_fire", "last_fire", "last_outcome", "last_skip"} & set(told)
+    assert_described(answer, "Schedule")
+    assert not {"next_fire", "last_fire", "last_outcome", "last_skip"} & set(answer)
 
 
 @pytest.mark.parametrize(
@@ -250,21 +250,21 @@ def test_a_run_without_a_row_is_scheduled_or_untracked(delivery: Delivery, age: 
     stored = a_stored_schedule(schedule=a_schedule(job=a_template(delivery=delivery)))
     run = Run(fire_at=NOON, job_id="j1~x", row=None)
 
-    told = schedule_body(
+    answer = schedule_body(
         Standing(stored=stored, state=a_state(), next_fire=None, fire_count=0, runs=[run]), now=NOON + age
     )
 
-    assert told["runs"][0]["state"] == state
+    assert answer["runs"][0]["state"] == state
 
 
 def test_what_learns_of_a_preview_is_what_is_described():
     page = preview(a_schedule(spread=timedelta(minutes=5)), after=NOON, count=1)
-    told = difference_body(Difference(before=page.previews, after=page.previews))
+    answer = difference_body(Difference(before=page.previews, after=page.previews))
 
     assert_described(fires_body(page), "Fires")
-    assert_described(told, "Difference")
-    assert_described(told["before"][0], "Fire")
-    assert told["before"][0]["marks"][0]["by"] == "spread"
+    assert_described(answer, "Difference")
+    assert_described(answer["before"][0], "Fire")
+    assert answer["before"][0]["marks"][0]["by"] == "spread"
 
 
 @pytest.mark.parametrize("instant", [NOON, None])
@@ -277,20 +277,20 @@ def test_what_learns_of_a_backfill_is_what_is_described(instant: datetime | None
 
 
 def test_what_is_not_known_of_a_job_is_left_out():
-    told = found_body(JobInWheel(job_id=job_id_of(a_job()), state=State.SCHEDULED, due_at=NOON))
+    answer = found_body(JobInWheel(job_id=job_id_of(a_job()), state=State.SCHEDULED, due_at=NOON))
 
-    assert set(told) == {"id", "tenant", "state", "due_at", "priority", "delivery"}
+    assert set(answer) == {"id", "tenant", "state", "due_at", "priority", "delivery"}
 
 
 @pytest.mark.parametrize(
-    ("kept", "told"), [("0", 0), ("false", False), ('""', ""), ("[]", []), ("null", None), ('{"cut', '{"cut')]
+    ("kept", "result"), [("0", 0), ("false", False), ('""', ""), ("[]", []), ("null", None), ('{"cut', '{"cut')]
 )
-def test_a_result_is_reported_whatever_it_is(kept: str, told: Any):
+def test_a_result_is_reported_whatever_it_is(kept: str, result: Any):
     row = LedgerRow(state=State.SUCCEEDED, result=kept)
 
     body = found_body(JobInWheel(job_id=job_id_of(a_job()), state=State.SUCCEEDED, due_at=NOON, row=row))
 
-    assert body["result"] == told
+    assert body["result"] == result
 
 
 @pytest.mark.parametrize(
@@ -308,13 +308,13 @@ def test_a_tenant_is_described_as_it_is_checked():
     assert listing["schema"]["pattern"] == f"^{TENANT.pattern}$"
 
 
-def assert_described(told: Mapping[str, Any], model: str) -> None:
+def assert_described(answer: Mapping[str, Any], model: str) -> None:
     schema = document()["components"]["schemas"][model]
-    assert set(schema["required"]) <= set(told) <= set(schema["properties"])
-    for name, value in told.items():
+    assert set(schema["required"]) <= set(answer) <= set(schema["properties"])
+    for name, value in answer.items():
         allowed = schema["properties"][name].get("enum")
         assert allowed is None or value in allowed
-    json.dumps(told, allow_nan=False)
+    json.dumps(answer, allow_nan=False)
 
 
 def objects(node: Any) -> Iterator[dict[str, Any]]:

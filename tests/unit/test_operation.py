@@ -224,7 +224,7 @@ class TestShifts:
         assert minutes == set(range(6))
 
     @pytest.mark.parametrize(
-        ("said", "told"),
+        ("said", "refusal"),
         [
             ({}, "either by how much"),
             ({"by": HOUR, "to": NOON}, "either by how much"),
@@ -235,8 +235,8 @@ class TestShifts:
             ({"to": NOON.replace(tzinfo=None)}, "has no offset"),
         ],
     )
-    def test_a_shift_that_says_too_much_or_too_little_is_refused(self, said: dict[str, Any], told: str):
-        with pytest.raises(InvalidInput, match=told):
+    def test_a_shift_that_says_too_much_or_too_little_is_refused(self, said: dict[str, Any], refusal: str):
+        with pytest.raises(InvalidInput, match=refusal):
             Shift(**said)
 
 

@@ -53,12 +53,12 @@ def _refuse(error: Exception) -> Response[str]:
 def test_an_operation_is_accepted_and_reported_as_it_is_described():
     api = Api()
 
-    status, told = api.post(CANCEL)
+    status, answer = api.post(CANCEL)
 
     assert status == 202
-    assert_described(told, "Operation")
-    assert told == {
-        "id": told["id"],
+    assert_described(answer, "Operation")
+    assert answer == {
+        "id": answer["id"],
         "tenant": "acme",
         "action": "cancel",
         "dry_run": False,
@@ -74,7 +74,7 @@ def test_an_operation_is_accepted_and_reported_as_it_is_described():
         "refused": {},
         "examples": [],
     }
-    assert [identity for _, identity in api.operations.rows] == [told["id"]]
+    assert [identity for _, identity in api.operations.rows] == [answer["id"]]
 
 
 def test_all_that_a_filter_can_say_reaches_the_rules():
@@ -87,7 +87,7 @@ def test_all_that_a_filter_can_say_reaches_the_rules():
         "tag": "team:billing",
     }
 
-    status, told = api.post({"tenant": "acme", "action": "export", **said, "dry_run": True})
+    status, answer = api.post({"tenant": "acme", "action": "export", **said, "dry_run": True})
 
     (operation,) = api.operations.rows.values()
     assert status == 202
@@ -100,7 +100,7 @@ def test_all_that_a_filter_can_say_reaches_the_rules():
         schedule_id="nightly",
         tag="team:billing",
     )
-    assert told["filter"] == {
+    assert answer["filter"] == {
         **said,
         "due_from": "2027-03-01T12:00:00.000Z",
         "due_until": "2027-03-02T12:00:00.000Z",
@@ -126,7 +126,7 @@ def test_all_jobs_of_a_tenant_are_selected_only_when_that_is_said():
 
 
 @pytest.mark.parametrize(
-    ("shift", "meant", "told"),
+    ("shift", "parsed", "given"),
     [
         ({"by": 90}, Shift(by=timedelta(seconds=90)), {"by": "PT1M30S"}),
         ({"by": -90.5}, Shift(by=timedelta(seconds=-90.5)), {"by": "-PT1M30.5S"}),
@@ -144,23 +144,23 @@ def test_all_jobs_of_a_tenant_are_selected_only_when_that_is_said():
         ),
     ],
 )
-def test_a_reschedule_says_by_how_much_or_to_when(shift: dict[str, Any], meant: Shift, told: dict[str, str]):
+def test_a_reschedule_says_by_how_much_or_to_when(shift: dict[str, Any], parsed: Shift, given: dict[str, str]):
     api = Api()
 
     status, body = api.post({**MOVE, **shift})
 
     (operation,) = api.operations.rows.values()
-    assert (status, operation.shift) == (202, meant)
-    assert {name: body[name] for name in ("by", "to", "spread") if name in body} == told
+    assert (status, operation.shift) == (202, parsed)
+    assert {name: body[name] for name in ("by", "to", "spread") if name in body} == given
     assert_described(body, "Operation")
 
 
 @pytest.mark.parametrize(("rate", "meant"), [({}, 50.0), ({"rate": 1}, 1.0), ({"rate": 1_000}, 1_000.0)])
 def test_jobs_are_run_at_a_rate(rate: dict[str, Any], meant: float):
-    status, told = Api().post({**CANCEL, "action": "run_now", **rate})
+    status, answer = Api().post({**CANCEL, "action": "run_now", **rate})
 
-    assert (status, told["rate"]) == (202, meant)
-    assert_described(told, "Operation")
+    assert (status, answer["rate"]) == (202, meant)
+    assert_described(answer, "Operation")
 
 
 @pytest.mark.parametrize(
@@ -276,29 +276,29 @@ def test_progress_is_reported_with_what_was_refused_and_why():
         error="ClientError: " + "x" * 1_000,
     )
 
-    status, told = api.call("GET", f"/v1/operations/acme/{ended.operation_id}")
+    status, answer = api.call("GET", f"/v1/operations/acme/{ended.operation_id}")
 
     assert status == 200
-    assert_described(told, "Operation")
-    assert (told["state"], told["share"], told["examined"]) == ("failed", 0.3333, 9)
-    assert (told["matched"], told["done"], told["refused"]) == (4, 2, {"too_late": 1, "moved": 1})
-    assert told["examples"] == [
+    assert_described(answer, "Operation")
+    assert (answer["state"], answer["share"], answer["examined"]) == ("failed", 0.3333, 9)
+    assert (answer["matched"], answer["done"], answer["refused"]) == (4, 2, {"too_late": 1, "moved": 1})
+    assert answer["examples"] == [
         {"job_id": "j1~x", "code": "too_late", "detail": "it is on its way"},
         {"job_id": "j1~y"},
     ]
-    assert (told["ended_at"], len(told["error"])) == ("2027-03-01T12:00:00.000Z", 500)
-    assert "parts" not in told
+    assert (answer["ended_at"], len(answer["error"])) == ("2027-03-01T12:00:00.000Z", 500)
+    assert "parts" not in answer
 
 
 def test_an_export_that_is_done_says_where_its_files_are_when_it_is_asked_for_by_itself():
     api = Api()
     operation = api.ended(api.accept(action=OperationKind.EXPORT), OperationState.DONE, parts=2)
 
-    _, told = api.call("GET", f"/v1/operations/acme/{operation.operation_id}")
+    _, answer = api.call("GET", f"/v1/operations/acme/{operation.operation_id}")
     _, listed = api.call("GET", "/v1/operations", tenant="acme")
 
-    assert_described(told, "Operation")
-    assert [url.rpartition("/")[2] for url in told["parts"]] == ["1", "2"]
+    assert_described(answer, "Operation")
+    assert [url.rpartition("/")[2] for url in answer["parts"]] == ["1", "2"]
     assert "parts" not in listed["operations"][0]
 
 
@@ -344,12 +344,12 @@ def test_a_stop_is_taken_and_a_stop_of_what_is_over_says_how_it_ended():
     operation = api.accept()
     path = f"/v1/operations/acme/{operation.operation_id}:stop"
 
-    status, told = api.call("POST", path)
-    assert (status, told["state"], told["stop_requested"]) == (202, "waiting", True)
+    status, answer = api.call("POST", path)
+    assert (status, answer["state"], answer["stop_requested"]) == (202, "waiting", True)
 
     api.ended(operation, OperationState.STOPPED)
-    status, told = api.call("POST", path)
-    assert (status, told["state"]) == (200, "stopped")
+    status, answer = api.call("POST", path)
+    assert (status, answer["state"]) == (200, "stopped")
 
 
 @pytest.mark.parametrize(

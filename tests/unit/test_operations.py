@@ -285,19 +285,19 @@ def test_the_audit_line_says_who_wants_what_and_repeats_no_secret():
 
 
 @pytest.mark.parametrize(
-    ("shift", "told"),
+    ("shift", "fields"),
     [
         (Shift(by=-90 * SECOND), {"by": "-PT1M30S"}),
         (Shift(by=HOUR), {"by": "PT1H"}),
         (Shift(to=NOON + HOUR, spread=HOUR), {"to": "2027-03-01T13:00:00.000Z", "spread": "PT1H"}),
     ],
 )
-def test_the_audit_line_of_a_reschedule_says_when(shift: Shift, told: dict[str, str]):
+def test_the_audit_line_of_a_reschedule_says_when(shift: Shift, fields: dict[str, str]):
     office = Office()
 
     office.accept(action=OperationKind.RESCHEDULE, shift=shift)
 
-    assert told.items() <= office.journal.events[0][1].items()
+    assert fields.items() <= office.journal.events[0][1].items()
     assert "rate" not in office.journal.events[0][1]
 
 
@@ -318,9 +318,9 @@ def test_a_stop_of_what_is_over_changes_nothing():
     operation = office.accept()
     ended = office.ended(operation, OperationState.DONE)
 
-    told = office.manager.stop("acme", operation.operation_id, caller=ANN)
+    answer = office.manager.stop("acme", operation.operation_id, caller=ANN)
 
-    assert (told.state, told.stop_requested, told.ended_at) == (ended.state, False, ended.ended_at)
+    assert (answer.state, answer.stop_requested, answer.ended_at) == (ended.state, False, ended.ended_at)
     assert office.event_names == ["operation_accepted"]
     assert office.waker.calls == 1
 

@@ -50,11 +50,11 @@ from testkit.builders import NOON
     ],
 )
 def test_an_error_is_reported_by_the_nearest_row_of_the_table(error: errors.TickwheelError, status: int, code: str):
-    told = problem_of(error)
+    answer = problem_of(error)
 
-    assert (told["status"], told["code"], told["type"]) == (status, code, f"urn:tickwheel:problem:{code}")
-    assert told["detail"] == str(error)
-    assert told["title"]
+    assert (answer["status"], answer["code"], answer["type"]) == (status, code, f"urn:tickwheel:problem:{code}")
+    assert answer["detail"] == str(error)
+    assert answer["title"]
 
 
 def test_every_error_of_the_tree_has_a_status():
@@ -89,9 +89,9 @@ def test_what_others_are_changing_may_be_asked_for_again_in_a_second(error: erro
 
 
 def test_what_is_too_costly_names_its_rule():
-    told = problem_of(errors.TooCostly(field="rrule"))
+    answer = problem_of(errors.TooCostly(field="rrule"))
 
-    assert (told["status"], told["code"], told["errors"][0]["field"]) == (422, "too_costly", "rrule")
+    assert (answer["status"], answer["code"], answer["errors"][0]["field"]) == (422, "too_costly", "rrule")
 
 
 def test_codes_are_distinguished():
@@ -107,17 +107,17 @@ def test_codes_are_distinguished():
 
 
 def test_a_job_that_the_domain_refuses_is_reported_like_one_that_its_shape_refuses():
-    told = problem_of(errors.InvalidJob("is in the past", field="run_at", value="2027-03-01T11:00:00.000Z"))
+    answer = problem_of(errors.InvalidJob("is in the past", field="run_at", value="2027-03-01T11:00:00.000Z"))
 
-    assert (told["status"], told["code"], told["detail"]) == (422, "invalid_job", "run_at is in the past")
-    assert told["errors"] == [{"field": "run_at", "message": "is in the past", "value": "2027-03-01T11:00:00.000Z"}]
+    assert (answer["status"], answer["code"], answer["detail"]) == (422, "invalid_job", "run_at is in the past")
+    assert answer["errors"] == [{"field": "run_at", "message": "is in the past", "value": "2027-03-01T11:00:00.000Z"}]
 
 
 def test_a_schedule_that_the_domain_refuses_is_reported_like_one_that_its_shape_refuses():
-    told = problem_of(errors.InvalidSchedule("must be after start", field="end", value="2027-03-01T11:00:00.000Z"))
+    answer = problem_of(errors.InvalidSchedule("must be after start", field="end", value="2027-03-01T11:00:00.000Z"))
 
-    assert (told["status"], told["code"], told["detail"]) == (422, "invalid_schedule", "end must be after start")
-    assert told["errors"] == [{"field": "end", "message": "must be after start", "value": "2027-03-01T11:00:00.000Z"}]
+    assert (answer["status"], answer["code"], answer["detail"]) == (422, "invalid_schedule", "end must be after start")
+    assert answer["errors"] == [{"field": "end", "message": "must be after start", "value": "2027-03-01T11:00:00.000Z"}]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_a_misshapen_request_is_reported_as_what_it_is(refused_as: type[errors.I
     with pytest.raises(ValidationError) as error:
         TenantQuery.model_validate({"tenant": "a b"})
 
-    told = problem_of(Misshapen(refused_as, error.value))
+    answer = problem_of(Misshapen(refused_as, error.value))
 
-    assert (told["status"], told["code"]) == (422, code)
-    assert told["errors"] == [{"field": "tenant", "message": "must match [A-Za-z0-9._-]{1,64}", "value": "a b"}]
+    assert (answer["status"], answer["code"]) == (422, code)
+    assert answer["errors"] == [{"field": "tenant", "message": "must match [A-Za-z0-9._-]{1,64}", "value": "a b"}]
 
 
 def test_a_used_key_is_reported_with_the_id_of_its_job():
@@ -181,9 +181,9 @@ def test_a_refused_payload_is_never_shown_because_it_may_be_secret():
     ids=str,
 )
 def test_what_a_refused_header_holds_is_never_shown(fields: dict[str, object]):
-    told = refusal_of({"tenant": "acme", "target": "https://example.com", **fields})
+    answer = refusal_of({"tenant": "acme", "target": "https://example.com", **fields})
 
-    assert "hush" not in json.dumps(told)
+    assert "hush" not in json.dumps(answer)
 
 
 @pytest.mark.parametrize("body", ["hush", ["hush"], [{"payload": "hush"}]])

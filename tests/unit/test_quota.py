@@ -75,9 +75,9 @@ def test_who_has_too_many_is_reported_how_many_and_when_to_ask_again():
     *_, refused = world.hand_in(far(), far(), far(), far())
 
     assert isinstance(refused, QuotaExceeded)
-    told = problem_of(refused)
-    assert (told["status"], told["code"]) == (429, "quota_exceeded")
-    assert (told["count"], told["limit"], told["retry_after"]) == (3, LIMIT, 60)
+    answer = problem_of(refused)
+    assert (answer["status"], answer["code"]) == (429, "quota_exceeded")
+    assert (answer["count"], answer["limit"], answer["retry_after"]) == (3, LIMIT, 60)
 
 
 def test_a_tenant_without_a_limit_costs_nothing():

@@ -236,7 +236,7 @@ def test_a_caller_who_reads_too_fast_is_answered_429_and_does_not_reach_the_rout
     assert (problem["code"], problem["retry_after"]) == ("read_rate_exceeded", 5)
     assert refused["headers"]["Retry-After"] == "5"
     assert f"{BILLING} may ask for 1 reads of tenant acme a second" in problem["detail"]
-    # What changes something is not a read, and whoever may not ask at all is told that.
+    # What changes something is not a read, and whoever may not ask at all is refused for that.
     assert call("POST", "/v1/breakers:reset")["statusCode"] == 200
     assert call(tenant="globex")["statusCode"] == 403
     assert len(reached) == 3

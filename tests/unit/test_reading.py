@@ -49,9 +49,9 @@ def test_what_fits_a_model_is_that_and_what_does_not_is_reported_as_invalid_inpu
 
     with pytest.raises(Misshapen) as refused:
         read(body={"nota": "x"}).body_as(Note)
-    told = problem_of(refused.value)
-    assert (told["status"], told["code"]) == (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input")
-    assert [error["field"] for error in told["errors"]] == ["nota"]
+    answer = problem_of(refused.value)
+    assert (answer["status"], answer["code"]) == (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input")
+    assert [error["field"] for error in answer["errors"]] == ["nota"]
 
 
 def test_a_body_that_may_be_left_out_is_empty_where_it_is():

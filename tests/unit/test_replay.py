@@ -319,10 +319,10 @@ def test_a_dead_letter_that_outlives_the_row_of_its_replay_stays_and_runs_nothin
     parts = world.replay_all(replace(ACME, since=NOON - SECOND))
     world.run()
 
-    [told] = [outcome for part in parts for outcome in part.outcomes]
-    assert isinstance(told, NotReplayed)
-    assert isinstance(told.error, NotReplayable)
-    assert "a replay of it began at 2027-03-01T12:00:00.000Z, and nothing says any more" in str(told.error)
+    [answer] = [outcome for part in parts for outcome in part.outcomes]
+    assert isinstance(answer, NotReplayed)
+    assert isinstance(answer.error, NotReplayable)
+    assert "a replay of it began at 2027-03-01T12:00:00.000Z, and nothing says any more" in str(answer.error)
     assert (len(world.calls), world.buried, world.ledger.rows) == (calls, marked, {})
 
 

@@ -44,7 +44,7 @@ class TestRunningNow:
 
         assert waiting == Waiting(job_id_of(timer.job), NOON)
         assert world.row(timer.job).state is State.SUCCEEDED
-        assert [(told.job_id, told.scheduled_at) for told in world.calls] == [(str(job_id_of(timer.job)), LATER)]
+        assert [(call.job_id, call.scheduled_at) for call in world.calls] == [(str(job_id_of(timer.job)), LATER)]
         assert world.rows.get(job_id_of(timer.job)) is None
 
     @pytest.mark.parametrize("delivery", [Delivery.EXACTLY_ONCE, Delivery.AT_MOST_ONCE])
@@ -151,7 +151,7 @@ class TestRunningARetryNow:
         world.receive_and_work()
 
         assert waiting.state is State.RETRYING
-        assert [told.attempt for told in world.calls] == [1, 2]
+        assert [call.attempt for call in world.calls] == [1, 2]
         assert world.row(timer.job).state is State.SUCCEEDED
         assert sum(len(rows) for rows in world.rows.rows.values()) == 0
 
@@ -170,7 +170,7 @@ class TestRunningARetryNow:
 
         pass_time(world, until=NOON + HOUR + 5 * MINUTE)
 
-        assert [told.attempt for told in world.calls] == [1, 2]
+        assert [call.attempt for call in world.calls] == [1, 2]
 
     def test_a_retry_that_is_near_is_too_late(self, world: World):
         timer = a_failed(world, retry=replace(RETRIES, base=MINUTE, cap=MINUTE))
@@ -210,7 +210,7 @@ class TestRunningARetryNow:
             run_now(world, timer, rescheduler=dying(world, call, when=when))
         pass_time(world, until=NOON + HOUR + 5 * MINUTE)
 
-        assert [told.attempt for told in world.calls] == [1, 2]
+        assert [call.attempt for call in world.calls] == [1, 2]
         assert world.row(timer.job).state is State.SUCCEEDED
 
 
@@ -224,7 +224,7 @@ class TestMoving:
 
         assert moved.job_id != job_id_of(timer.job)
         assert moved.due_at == moved.job_id.due_at == due_at
-        assert [(told.job_id, told.scheduled_at) for told in world.calls] == [(str(moved.job_id), due_at)]
+        assert [(call.job_id, call.scheduled_at) for call in world.calls] == [(str(moved.job_id), due_at)]
         assert world.targets.effects[0][0] >= due_at
         assert world.row(timer.job).state is State.MOVED
 
@@ -248,7 +248,7 @@ class TestMoving:
         assert len({job_id_of(timer.job), first.job_id, second.job_id}) == 3
         assert (found.job_id, found.state) == (second.job_id, State.SCHEDULED)
         pass_time(world, until=NOON + 4 * HOUR)
-        assert [told.job_id for told in world.calls] == [str(second.job_id)]
+        assert [call.job_id for call in world.calls] == [str(second.job_id)]
         assert world.finder().find(job_id_of(timer.job)).state is State.SUCCEEDED
 
     def test_it_follows_only_so_many_moves_in_one_request(self, world: World):
@@ -293,9 +293,9 @@ class TestMoving:
         timer = a_placed(world)
         moved = change(world, timer, delay=7_200)
 
-        with pytest.raises(errors.Moved) as told:
+        with pytest.raises(errors.Moved) as answer:
             world.canceller().cancel(job_id_of(timer.job))
-        assert told.value.moved_to == str(moved.job_id)
+        assert answer.value.moved_to == str(moved.job_id)
         assert world.canceller().cancel(moved.job_id)
         pass_time(world, until=NOON + 3 * HOUR)
 
@@ -351,7 +351,7 @@ class TestMoving:
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert last.job_id != others[0].job_id
-        assert [told.job_id for told in world.calls] == [str(last.job_id)]
+        assert [call.job_id for call in world.calls] == [str(last.job_id)]
         (row,) = [row for row in world.ledger.rows.values() if row.state is State.SUCCEEDED]
         assert row.job_id == str(last.job_id)
 
@@ -384,7 +384,7 @@ class TestMoving:
         moved = change(world, timer, run_at=run_at)
         pass_time(world, until=NOON + 3 * HOUR)
 
-        assert [(told.job_id, told.scheduled_at) for told in world.calls] == [(str(moved.job_id), NOON + 2 * HOUR)]
+        assert [(call.job_id, call.scheduled_at) for call in world.calls] == [(str(moved.job_id), NOON + 2 * HOUR)]
 
     def test_a_job_that_is_promoted_meanwhile_runs_once(self, world: World):
         timer = a_placed(world)
@@ -393,7 +393,7 @@ class TestMoving:
         moved = change(world, timer, delay=7_200)
         pass_time(world, until=NOON + 3 * HOUR)
 
-        assert [told.job_id for told in world.calls] == [str(moved.job_id)]
+        assert [call.job_id for call in world.calls] == [str(moved.job_id)]
 
     def test_a_job_that_is_claimed_meanwhile_is_not_moved(self, world: World):
         timer = a_placed(world)
@@ -596,7 +596,7 @@ class TestKinds:
         world.rows.put([timer])
         pass_time(world, until=NOON + 3 * HOUR)
 
-        assert [told.scheduled_at for told in world.calls] == [NOON + 2 * HOUR]
+        assert [call.scheduled_at for call in world.calls] == [NOON + 2 * HOUR]
 
 
 def test_a_job_that_changes_whenever_it_is_changed_is_busy(world: World):

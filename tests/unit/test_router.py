@@ -19,7 +19,7 @@ from testkit.events import Context, a_request
 routes = Routes("a parcel")
 
 
-def told(services: str, request: Request, *arguments: str) -> Response[str]:
+def answers(services: str, request: Request, *arguments: str) -> Response[str]:
     return answer(HTTPStatus.OK, {"services": services, "arguments": arguments, "names": list(request.arguments)})
 
 
@@ -35,7 +35,7 @@ for asked in (
 
     @routes.route(asked, access=OPEN, answers={200: ""})
     def answer_as(services: str, request: Request, *arguments: str, route: str = asked) -> Response[str]:
-        found = told(services, request, *arguments)
+        found = answers(services, request, *arguments)
         return answer(HTTPStatus.OK, {"route": route, **json.loads(found.body or "")})
 
 
@@ -124,7 +124,7 @@ def test_every_check_is_made_before_the_function_is_called_and_of_an_unknown_ver
 
 def test_a_point_in_a_path_is_a_point():
     dotted = Routes("a page")
-    dotted.route("GET /page.json", access=OPEN, answers={200: ""})(told)
+    dotted.route("GET /page.json", access=OPEN, answers={200: ""})(answers)
     app = APIGatewayHttpResolver()
     serve(app, dotted, "", checks=())
     context: Any = Context()

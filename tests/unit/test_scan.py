@@ -309,11 +309,11 @@ def test_the_end_of_an_unsendable_job_is_reported_before_its_row_is_passed(
 ):
     a_row(world)
     world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
-    told: list[int] = []
+    answer: list[int] = []
     checkpoint = world.shards.checkpoint
 
     def watched(*given: Any, **named: Any) -> bool:
-        told.append(world.trail.kept)
+        answer.append(world.trail.kept)
         return checkpoint(*given, **named)
 
     monkeypatch.setattr(world.shards, "checkpoint", watched)
@@ -321,7 +321,7 @@ def test_the_end_of_an_unsendable_job_is_reported_before_its_row_is_passed(
     world.scan()
 
     assert len(world.trail.endings) == 1
-    assert told == [1]
+    assert answer == [1]
 
 
 def test_an_unsendable_job_that_is_not_ledgered_is_a_dead_letter_without_a_row(world: World):
@@ -487,7 +487,7 @@ def test_a_tick_notes_what_it_promoted(world: World):
     world.scan()
 
     assert world.journal.counts["promoted"] == 1
-    assert world.events("shard_scanned") == [{"shard": 0, "sent": 1, "rung": 0, "buried": 0, "stopped_by": ""}]
+    assert world.events("shard_scanned") == [{"shard": 0, "sent": 1, "alarms_due": 0, "buried": 0, "stopped_by": ""}]
 
 
 def test_each_shard_is_scanned_apart(world: World):
@@ -515,7 +515,9 @@ class TestAlarms:
         state = world.state(schedule)
         assert state.link is not None
         assert (state.link.at, state.fire_count) == (NOON + timedelta(hours=1, seconds=80), 1)
-        assert world.events("shard_scanned") == [{"shard": 0, "sent": 2, "rung": 1, "buried": 0, "stopped_by": ""}]
+        assert world.events("shard_scanned") == [
+            {"shard": 0, "sent": 2, "alarms_due": 1, "buried": 0, "stopped_by": ""}
+        ]
 
     def test_an_alarm_that_came_due_does_not_ring_again(self, world: World):
         an_alarm_row(world)
@@ -530,7 +532,7 @@ class TestAlarms:
             an_alarm_row(world, schedule_id=f"s{number}")
 
         assert world.scan().handled == 5
-        assert world.journal.counts["alarms_rung"] == 5
+        assert world.journal.counts["alarms_due"] == 5
         assert len(world.ready.sent) == 5
 
     def test_an_alarm_of_a_stale_version_is_passed(self, world: World):
@@ -569,8 +571,8 @@ class TestAlarms:
         world.scan()
 
         assert [timer for timer in world.ready.sent if not timer.job.occurrence] == [before, after, low]
-        (told,) = world.events("alarms_failed")
-        assert str(told["error"]).startswith("CrashError at functions.")
+        (answer,) = world.events("alarms_failed")
+        assert str(answer["error"]).startswith("CrashError at functions.")
         world.timers.unwritten = lambda _: False
         assert world.scan().handled == 1
         assert world.state(schedule).fire_count == 1

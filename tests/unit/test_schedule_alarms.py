@@ -40,7 +40,7 @@ def test_an_alarm_that_comes_due_on_time_reads_nothing_but_the_definition_of_its
     assert [timer.due_at for timer in world.ready.sent] == [AHEAD]
     assert world.state(schedule).link == a_link(AHEAD + HOUR, index=1, previous_at=AHEAD)
     assert [placed.alarm_at for placed in world.timers.alarms] == [AHEAD + HOUR]
-    assert world.journal.counts["alarms_rung"] == 1
+    assert world.journal.counts["alarms_due"] == 1
 
 
 def test_no_alarms_ring_for_nothing(world: World):

@@ -62,14 +62,14 @@ class Api(World):
         return answer["statusCode"], json.loads(answer["body"])
 
     def put(self, schedule_id: str = "nightly", **definition: Any) -> dict[str, Any]:
-        status, told = self.call("PUT", f"/v1/schedules/{schedule_id}", {**HOURLY, **definition})
-        assert status in (200, 201), told
-        return told
+        status, answer = self.call("PUT", f"/v1/schedules/{schedule_id}", {**HOURLY, **definition})
+        assert status in (200, 201), answer
+        return answer
 
     def get(self, schedule_id: str = "nightly") -> dict[str, Any]:
-        status, told = self.call("GET", f"/v1/schedules/{schedule_id}")
-        assert status == 200, told
-        return told
+        status, answer = self.call("GET", f"/v1/schedules/{schedule_id}")
+        assert status == 200, answer
+        return answer
 
     def rules(self) -> Rules:
         return Rules(now=self.clock.now(), allow_plain_http=False, max_timeout=timedelta(seconds=50))
@@ -86,13 +86,13 @@ def _refuse(error: Exception) -> Response[str]:
 def test_a_new_schedule_is_created_and_reported_with_its_next_fire():
     api = Api()
 
-    status, told = api.call("PUT", "/v1/schedules/nightly", HOURLY)
+    status, answer = api.call("PUT", "/v1/schedules/nightly", HOURLY)
 
     assert status == 201
-    assert told == {
+    assert answer == {
         "id": "nightly",
         "tenant": "acme",
-        "version": told["version"],
+        "version": answer["version"],
         "status": "active",
         "note": "",
         "every": {"interval": "PT1H"},
@@ -120,10 +120,10 @@ def test_another_definition_is_a_new_version():
     api = Api()
     first = api.put()
 
-    status, told = api.call("PUT", "/v1/schedules/nightly", {**HOURLY, "every": 1_800})
+    status, answer = api.call("PUT", "/v1/schedules/nightly", {**HOURLY, "every": 1_800})
 
-    assert (status, told["version"], told["every"]) == (200, first["version"] + 1, {"interval": "PT30M"})
-    assert told["next_fire"]["at"] == "2027-03-01T12:30:00.000Z"
+    assert (status, answer["version"], answer["every"]) == (200, first["version"] + 1, {"interval": "PT30M"})
+    assert answer["next_fire"]["at"] == "2027-03-01T12:30:00.000Z"
 
 
 def with_a_stored(expression: str) -> Api:
@@ -154,8 +154,8 @@ def test_an_expression_that_is_taken_no_more_is_refused_unless_it_is_stored_alre
         old.call("POST", "/v1/schedules/nightly:resume"),
     ]
 
-    assert [(status, told["code"]) for status, told in refusals] == [(422, "invalid_schedule")] * 3
-    assert all(told["errors"][0]["field"] == "cron" and told["errors"][0]["instead"] for _, told in refusals)
+    assert [(status, answer["code"]) for status, answer in refusals] == [(422, "invalid_schedule")] * 3
+    assert all(answer["errors"][0]["field"] == "cron" and answer["errors"][0]["instead"] for _, answer in refusals)
     assert [status for status, _ in answers] == [200] * 7
     assert answers[1][1] == stored
     assert (answers[-1][1]["cron"], answers[-1][1]["history"]) == (expression, 4)
@@ -174,13 +174,13 @@ def test_a_dry_run_of_a_put_says_the_fires_before_and_after_and_writes_nothing()
     api = Api()
     before = api.put()
 
-    status, told = api.call(
+    status, answer = api.call(
         "PUT", "/v1/schedules/nightly", {**HOURLY, "every": 1_800}, query={"dry_run": "true", "count": 2}
     )
 
     assert status == 200
-    assert [fire["at"][11:16] for fire in told["before"]] == ["13:00", "14:00"]
-    assert [fire["at"][11:16] for fire in told["after"]] == ["12:30", "13:00"]
+    assert [fire["at"][11:16] for fire in answer["before"]] == ["13:00", "14:00"]
+    assert [fire["at"][11:16] for fire in answer["after"]] == ["12:30", "13:00"]
     assert api.get() == before
 
 
@@ -189,17 +189,17 @@ def test_a_dry_run_of_a_change_of_a_paused_schedule_says_what_it_does_once_it_is
     api.put()
     api.call("POST", "/v1/schedules/nightly:pause")
 
-    _, told = api.call("PATCH", "/v1/schedules/nightly", {"every": 1_800}, query={"dry_run": "true", "count": 1})
+    _, answer = api.call("PATCH", "/v1/schedules/nightly", {"every": 1_800}, query={"dry_run": "true", "count": 1})
 
-    assert [fire["at"][11:16] for fire in (*told["before"], *told["after"])] == ["13:00", "12:30"]
+    assert [fire["at"][11:16] for fire in (*answer["before"], *answer["after"])] == ["13:00", "12:30"]
 
 
 def test_a_dry_run_of_a_new_schedule_has_no_fires_before():
     api = Api()
 
-    status, told = api.call("PUT", "/v1/schedules/nightly", HOURLY, query={"dry_run": "true"})
+    status, answer = api.call("PUT", "/v1/schedules/nightly", HOURLY, query={"dry_run": "true"})
 
-    assert (status, told["before"], len(told["after"])) == (200, [], 10)
+    assert (status, answer["before"], len(answer["after"])) == (200, [], 10)
     assert api.call("GET", "/v1/schedules/nightly")[0] == 404
 
 
@@ -207,20 +207,20 @@ def test_a_patch_changes_what_it_names():
     api = Api()
     api.put(spread="PT5M", max_runs=9)
 
-    status, told = api.call("PATCH", "/v1/schedules/nightly", {"cron": "30 * * * *", "spread": None})
+    status, answer = api.call("PATCH", "/v1/schedules/nightly", {"cron": "30 * * * *", "spread": None})
 
-    assert (status, told["cron"], told["max_runs"]) == (200, "30 * * * *", 9)
-    assert "every" not in told
-    assert "spread" not in told
+    assert (status, answer["cron"], answer["max_runs"]) == (200, "30 * * * *", 9)
+    assert "every" not in answer
+    assert "spread" not in answer
 
 
 def test_a_dry_run_of_a_patch_says_the_fires_before_and_after_and_writes_nothing():
     api = Api()
     before = api.put()
 
-    status, told = api.call("PATCH", "/v1/schedules/nightly", {"every": 1_800}, query={"dry_run": "true", "count": 1})
+    status, answer = api.call("PATCH", "/v1/schedules/nightly", {"every": 1_800}, query={"dry_run": "true", "count": 1})
 
-    assert (status, told["before"][0]["at"], told["after"][0]["at"]) == (
+    assert (status, answer["before"][0]["at"], answer["after"][0]["at"]) == (
         200,
         "2027-03-01T13:00:00.000Z",
         "2027-03-01T12:30:00.000Z",
@@ -343,10 +343,10 @@ def test_a_paused_schedule_says_why_and_has_no_next_fire():
     api = Api()
     api.put()
 
-    status, told = api.call("POST", "/v1/schedules/nightly:pause", {"note": "the target moves"})
+    status, answer = api.call("POST", "/v1/schedules/nightly:pause", {"note": "the target moves"})
 
-    assert (status, told["status"], told["note"]) == (200, "paused", "the target moves")
-    assert "next_fire" not in told
+    assert (status, answer["status"], answer["note"]) == (200, "paused", "the target moves")
+    assert "next_fire" not in answer
 
 
 def test_a_resumed_schedule_goes_on_from_now():
@@ -355,10 +355,10 @@ def test_a_resumed_schedule_goes_on_from_now():
     api.call("POST", "/v1/schedules/nightly:pause", {"note": "the target moves"})
     api.clock.tick(timedelta(hours=3, minutes=1))
 
-    status, told = api.call("POST", "/v1/schedules/nightly:resume")
+    status, answer = api.call("POST", "/v1/schedules/nightly:resume")
 
-    assert (status, told["status"], told["note"]) == (200, "active", "")
-    assert told["next_fire"]["at"] == "2027-03-01T16:00:00.000Z"
+    assert (status, answer["status"], answer["note"]) == (200, "active", "")
+    assert answer["next_fire"]["at"] == "2027-03-01T16:00:00.000Z"
 
 
 @pytest.mark.parametrize("body", [None, {}])
@@ -424,11 +424,11 @@ def test_pages_of_a_preview_show_no_more_fires_than_a_schedule_has():
     api.put(every=60, max_runs=15)
     shown, query = [], {"count": 6}
     while True:
-        _, told = api.call("GET", "/v1/schedules/nightly:preview", query=query)
-        shown += [fire["at"] for fire in told["fires"]]
-        if told["next"] is None:
+        _, answer = api.call("GET", "/v1/schedules/nightly:preview", query=query)
+        shown += [fire["at"] for fire in answer["fires"]]
+        if answer["next"] is None:
             break
-        query = {"count": 6, "after": told["next"]}
+        query = {"count": 6, "after": answer["next"]}
         api.clock.tick(timedelta(seconds=100))  # what fires between two pages was shown on the first
 
     assert len(shown) == len(set(shown)) == 15
@@ -439,21 +439,21 @@ def test_a_preview_that_shows_the_last_fire_is_the_last_page():
     api = Api()
     api.put(every=60, max_runs=10)
 
-    _, told = api.call("GET", "/v1/schedules/nightly:preview", query={"count": 10})
+    _, answer = api.call("GET", "/v1/schedules/nightly:preview", query={"count": 10})
 
-    assert (len(told["fires"]), told["next"]) == (10, None)
+    assert (len(answer["fires"]), answer["next"]) == (10, None)
 
 
 def test_a_preview_says_both_clocks_and_why_a_fire_is_moved():
     api = Api()
     api.put(every=None, cron="30 2 * * *", timezone="Europe/Berlin")
 
-    status, told = api.call(
+    status, answer = api.call(
         "GET", "/v1/schedules/nightly:preview", query={"count": 2, "after": "2027-03-27T12:00:00+01:00"}
     )
 
     assert status == 200
-    assert told["fires"][0] == {
+    assert answer["fires"][0] == {
         "at": "2027-03-28T01:00:00.000Z",
         "local": "2027-03-28T03:00:00+02:00",
         "offset": "+02:00",
@@ -464,17 +464,17 @@ def test_a_preview_says_both_clocks_and_why_a_fire_is_moved():
             }
         ],
     }
-    assert told["fires"][1]["marks"] == []
+    assert answer["fires"][1]["marks"] == []
 
 
 def test_a_trigger_answers_with_the_job_that_runs_now():
     api = Api()
     api.put()
 
-    status, told = api.call("POST", "/v1/schedules/nightly:trigger")
+    status, answer = api.call("POST", "/v1/schedules/nightly:trigger")
 
     assert status == 202
-    assert parse_job_id(told["job"]).due_at == NOON
+    assert parse_job_id(answer["job"]).due_at == NOON
     assert [timer.job.identity for timer in api.ready.sent] == ["nightly:trigger:token-1"]
 
 
@@ -538,9 +538,9 @@ def test_a_fire_that_is_cancelled_while_its_backfill_is_repeated_does_not_run(mo
 
     monkeypatch.setattr(api.ledger, "register", register_and_cancel)
 
-    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body, headers={"idempotency-key": "k"})
+    status, reported = api.call("POST", "/v1/schedules/nightly:backfill", body, headers={"idempotency-key": "k"})
 
-    assert (status, told["jobs"]) == (202, jobs)
+    assert (status, reported["jobs"]) == (202, jobs)
     assert api.timers.stored(last) is None
     others = [parse_job_id(job_id) for job_id in jobs[1:-1]]
     assert all(api.timers.stored(job_id) is not None for job_id in others)
@@ -551,12 +551,12 @@ def test_a_backfill_runs_the_fires_of_its_range_so_many_a_minute():
     api.put()
     body = {"start": "2027-02-28T00:00:00Z", "end": "2027-02-28T03:00:00Z", "per_minute": 2, "overlap": "forbid"}
 
-    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body, headers={"idempotency-key": "again"})
+    status, answer = api.call("POST", "/v1/schedules/nightly:backfill", body, headers={"idempotency-key": "again"})
 
-    assert (status, told["count"], len(told["jobs"])) == (202, 3, 3)
-    assert (told["first"], told["last"]) == ("2027-02-28T00:00:00.000Z", "2027-02-28T02:00:00.000Z")
-    assert told["ends_at"] == "2027-03-01T12:01:00.000Z"
-    assert [parse_job_id(job_id).due_at - NOON for job_id in told["jobs"]] == [
+    assert (status, answer["count"], len(answer["jobs"])) == (202, 3, 3)
+    assert (answer["first"], answer["last"]) == ("2027-02-28T00:00:00.000Z", "2027-02-28T02:00:00.000Z")
+    assert answer["ends_at"] == "2027-03-01T12:01:00.000Z"
+    assert [parse_job_id(job_id).due_at - NOON for job_id in answer["jobs"]] == [
         timedelta(seconds=s) for s in (0, 30, 60)
     ]
 
@@ -647,14 +647,14 @@ class TestWhatATenantMayHandIn:
         api.plans.plans["acme"] = TenantPlan(submission_rate=1, submission_burst=4)
         parts, after = [], ""
         while after is not None:
-            status, told = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": after})
+            status, answer = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": after})
             if status == 429:
-                assert told["code"] == "rate_exceeded"
-                api.clock.tick(timedelta(seconds=told["retry_after"]))
+                assert answer["code"] == "rate_exceeded"
+                api.clock.tick(timedelta(seconds=answer["retry_after"]))
                 continue
-            assert status == 202, told
-            parts.append(told)
-            after = told.get("next")
+            assert status == 202, answer
+            parts.append(answer)
+            after = answer.get("next")
 
         assert sum(part["count"] for part in parts) == 10
         assert {part["backfill"] for part in parts} == {"token-1"}
@@ -666,16 +666,16 @@ class TestWhatATenantMayHandIn:
         api = Api()
         api.put(job={**JOB, "payload": "{{tickwheel.index}}"})
         api.plans.plans["acme"] = TenantPlan(max_pending=4)
-        _, told = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE)
+        _, answer = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE)
         api.plans.plans["acme"] = TenantPlan()
-        _, rest = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": told["next"]})
+        _, rest = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": answer["next"]})
 
-        assert (told["count"], rest["count"]) == (4, 6)
+        assert (answer["count"], rest["count"]) == (4, 6)
         occurrences = [timer.job.occurrence for timer in api.ready.sent]
         assert sorted(each.index for each in occurrences if each is not None) == list(range(10))
         # Of a release whose bookmarks had no index.
         _, again = api.call(
-            "POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": told["next"].rpartition("~")[0]}
+            "POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": answer["next"].rpartition("~")[0]}
         )
         assert again["count"] == 6
 
@@ -684,10 +684,10 @@ class TestWhatATenantMayHandIn:
         api.put()
         api.plans.plans["acme"] = TenantPlan(max_pending=3)
 
-        status, told = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE)
-        assert (status, told["count"], len(api.ready.sent)) == (202, 3, 3)
+        status, answer = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE)
+        assert (status, answer["count"], len(api.ready.sent)) == (202, 3, 3)
 
-        status, problem = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": told["next"]})
+        status, problem = api.call("POST", "/v1/schedules/nightly:backfill", self.RANGE | {"after": answer["next"]})
         assert (status, problem["code"]) == (429, "quota_exceeded")
         assert len(api.ready.sent) == 3
 
@@ -709,9 +709,9 @@ def test_a_dry_run_of_a_backfill_says_what_would_run_and_runs_nothing():
     api.put()
     body = {"start": "2027-02-28T00:00:00Z", "end": "2027-02-28T03:00:00Z", "dry_run": True}
 
-    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body)
+    status, answer = api.call("POST", "/v1/schedules/nightly:backfill", body)
 
-    assert (status, told["count"], told["jobs"]) == (200, 3, [])
+    assert (status, answer["count"], answer["jobs"]) == (200, 3, [])
     assert api.ready.sent == []
 
 
@@ -720,9 +720,9 @@ def test_a_backfill_of_an_empty_range_runs_nothing():
     api.put()
     body = {"start": "2027-02-28T00:10:00Z", "end": "2027-02-28T00:20:00Z"}
 
-    status, told = api.call("POST", "/v1/schedules/nightly:backfill", body)
+    status, answer = api.call("POST", "/v1/schedules/nightly:backfill", body)
 
-    assert (status, told) == (202, {"backfill": "token-1", "count": 0, "jobs": []})
+    assert (status, answer) == (202, {"backfill": "token-1", "count": 0, "jobs": []})
 
 
 @pytest.mark.parametrize(
@@ -751,15 +751,15 @@ def test_runs_are_reported_newest_first_with_their_outcome():
         api.receive_and_work()
         api.materialiser.revive("acme#nightly")
 
-    told = api.get()
+    answer = api.get()
 
-    assert told["fires"] >= 3
-    assert told["last_fire"] == format_instant(NOON + timedelta(minutes=3))
-    assert [run["fire_at"] for run in told["runs"]] == [
+    assert answer["fires"] >= 3
+    assert answer["last_fire"] == format_instant(NOON + timedelta(minutes=3))
+    assert [run["fire_at"] for run in answer["runs"]] == [
         format_instant(NOON + timedelta(minutes=minutes)) for minutes in (3, 2, 1)
     ]
-    newest = told["runs"][0]
-    assert told["last_outcome"] == newest["state"] == State.SUCCEEDED
+    newest = answer["runs"][0]
+    assert answer["last_outcome"] == newest["state"] == State.SUCCEEDED
     assert (newest["attempt"], newest["settled_at"]) == (1, format_instant(NOON + timedelta(minutes=3)))
 
 
@@ -767,10 +767,10 @@ def test_a_large_payload_is_reported_by_itself_and_pointed_at_in_a_list():
     api = Api()
     payload = {str(number): f"{number * 7919 % 104_729:x}" for number in range(3_000)}
 
-    told = api.put(job={**JOB, "payload": payload})
+    answer = api.put(job={**JOB, "payload": payload})
     _, listed = api.call("GET", "/v1/schedules")
 
-    assert told["job"] == api.get()["job"] == {**JOB, "payload": payload}
+    assert answer["job"] == api.get()["job"] == {**JOB, "payload": payload}
     assert set(listed["schedules"][0]["job"]) == {"target", "payload_pointer"}
 
 
@@ -797,7 +797,7 @@ def test_an_id_may_come_percent_encoded():
 
 class TestFireCounts:
     def test_definitions_are_counted_by_the_minute(self):
-        status, told = Api().call(
+        status, answer = Api().call(
             "POST",
             "/v1/schedules:fires",
             {
@@ -809,7 +809,7 @@ class TestFireCounts:
         )
 
         assert status == 200
-        assert told == {
+        assert answer == {
             "start": "2027-03-01T00:00:00.000Z",
             "results": [
                 {"tenant": "acme", "id": "a", "minutes": {"0": 1, "60": 1}},
@@ -821,24 +821,24 @@ class TestFireCounts:
     def test_an_expression_that_is_taken_no_more_has_a_problem_of_its_own(self):
         definition = {"tenant": "acme", "id": "a", "cron": "*/90 * * * *", "job": JOB}
 
-        _, told = Api().call("POST", "/v1/schedules:fires", {"schedules": [definition]}, tenant=None)
+        _, answer = Api().call("POST", "/v1/schedules:fires", {"schedules": [definition]}, tenant=None)
 
-        (found,) = told["results"]
+        (found,) = answer["results"]
         assert found["problem"]["errors"][0]["instead"] == [{"every": "PT1H30M"}, {"cron": "0 * * * *"}]
 
     def test_a_bad_definition_has_a_problem_of_its_own(self):
         good = {"tenant": "acme", "id": "a", **HOURLY}
         bad = [{**good, "every": 0}, {**good, "id": "a b"}, {"id": "a", **HOURLY}, {**good, "status": "paused"}]
 
-        _, told = Api().call("POST", "/v1/schedules:fires", {"schedules": [*bad, good]}, tenant=None)
+        _, answer = Api().call("POST", "/v1/schedules:fires", {"schedules": [*bad, good]}, tenant=None)
 
-        assert [result["problem"]["errors"][0]["field"] for result in told["results"][:-1]] == [
+        assert [result["problem"]["errors"][0]["field"] for result in answer["results"][:-1]] == [
             "every.interval",
             "id",
             "tenant",
             "status",
         ]
-        assert "minutes" in told["results"][-1]
+        assert "minutes" in answer["results"][-1]
 
     def test_the_schedules_of_a_tenant_are_counted_page_by_page_without_the_paused(self):
         api = Api()
@@ -885,9 +885,9 @@ class TestLimits:
         api.limits = LoadLimits(schedules=2)
         assert [self.put(api, name)[0] for name in ("a", "b")] == [201, 201]
 
-        status, told = self.put(api, "c")
-        assert (status, told["code"], told["count"], told["limit"]) == (409, "schedules_exceeded", 2, 2)
-        assert "retry_after" not in told
+        status, answer = self.put(api, "c")
+        assert (status, answer["code"], answer["count"], answer["limit"]) == (409, "schedules_exceeded", 2, 2)
+        assert "retry_after" not in answer
         assert self.put(api, "a", every=1_800)[0] == 200
 
         assert api.call("DELETE", "/v1/schedules/a")[0] == 200
@@ -901,10 +901,10 @@ class TestLimits:
         answers = [self.put(api, f"s{number}", every=1, job={**JOB, "priority": "critical"}) for number in range(60)]
 
         assert [status for status, _ in answers] == [201] * 10 + [409] * 50
-        told = answers[-1][1]
-        assert told["code"] == "fires_exceeded"
-        assert (told["fires_per_minute"], told["added"], told["limit"]) == (600, 60, 600)
-        assert "pause or delete some" in told["detail"]
+        answer = answers[-1][1]
+        assert answer["code"] == "fires_exceeded"
+        assert (answer["fires_per_minute"], answer["added"], answer["limit"]) == (600, 60, 600)
+        assert "pause or delete some" in answer["detail"]
         assert api.schedules.load("acme") == Load(10, 36_000)
 
     def test_what_lets_a_schedule_fire_more_often_is_refused_and_what_does_not_is_taken(self):
@@ -965,8 +965,8 @@ def test_a_rule_with_a_count_is_answered_alike_by_a_process_that_has_counted_it_
 
     answers: list[tuple[int, Any]] = []
     for number in range(3):
-        status, told = api.call("PUT", f"/v1/schedules/c{number}", {**COUNTED, "jitter": "PT10M"})
-        answers.append((status, told["code"]))
+        status, answer = api.call("PUT", f"/v1/schedules/c{number}", {**COUNTED, "jitter": "PT10M"})
+        answers.append((status, answer["code"]))
 
     assert set(answers) == {(422, "too_costly")}
 

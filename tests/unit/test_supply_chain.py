@@ -101,24 +101,24 @@ def test_pip_refuses_another_content_than_the_pinned_one(tmp_path: Path) -> None
 
 
 def test_the_licences_are_listed_and_allowed() -> None:
-    assert findings(licences.installed(), told=licences.PAGE.read_text()) == []
+    assert findings(licences.installed(), stored=licences.PAGE.read_text()) == []
 
 
 @pytest.mark.parametrize("licence", ["GPL-3.0-only", "MIT AND AGPL-3.0-or-later", "Proprietary", "MIT OR Proprietary"])
 def test_a_licence_that_is_not_allowed_is_found(licence: str) -> None:
     packages = [Package("it", "1.0", licence, "PyPI"), Package("other", "1.0", "MIT AND (BSD OR ISC)", "PyPI")]
-    (found,) = findings(packages, told=page(packages))
+    (found,) = findings(packages, stored=page(packages))
     assert re.fullmatch(r"it 1\.0: (GPL-3\.0-only|AGPL-3\.0-or-later|Proprietary) is not allowed", found)
 
 
 def test_a_package_without_a_licence_is_found() -> None:
     packages = [Package("it", "1.0", "", "PyPI")]
-    assert findings(packages, told=page(packages)) == ["it 1.0: none is not allowed"]
+    assert findings(packages, stored=page(packages)) == ["it 1.0: none is not allowed"]
 
 
 def test_a_list_of_other_pins_is_found() -> None:
     now, before = ([Package("it", version, "MIT", "PyPI")] for version in ("1.1", "1.0"))
-    assert findings(now, told=page(before)) == [
+    assert findings(now, stored=page(before)) == [
         "docs/licences.md is not of these pins: run `python scripts/licences.py`"
     ]
 
@@ -129,37 +129,37 @@ def test_a_known_vulnerability_is_found(pinned: Path) -> None:
         "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "1.1"}]}],
     }
     with database(lambda: {"vulns": [{"id": "PYSEC-1", "summary": "it is bad", "affected": [affected]}]}) as url:
-        told = vulnerabilities.audit(pinned, database=url, seconds=60)
+        answer = vulnerabilities.audit(pinned, database=url, seconds=60)
 
-    assert told.found == ("it 1.0: PYSEC-1, fixed in 1.1",)
-    assert told.line == "known vulnerabilities in pins.txt: 1 in 1 packages"
+    assert answer.found == ("it 1.0: PYSEC-1, fixed in 1.1",)
+    assert answer.line == "known vulnerabilities in pins.txt: 1 in 1 packages"
 
 
 def test_a_known_vulnerability_of_npm_is_found(locked: Path) -> None:
     advisory = {"id": 1, "url": "https://github.com/advisories/GHSA-1", "title": "it is bad", "severity": "high"}
     with database(lambda: {"it": [{**advisory, "vulnerable_versions": "<1.1.0"}]}) as url:
-        told = vulnerabilities.audit_npm(locked, registry=url, seconds=60)
+        answer = vulnerabilities.audit_npm(locked, registry=url, seconds=60)
 
-    assert told.found == ("it 1.0.0: it is bad, https://github.com/advisories/GHSA-1, in <1.1.0",)
-    assert told.line == "known vulnerabilities in package-lock.json: 1 in 1 packages"
+    assert answer.found == ("it 1.0.0: it is bad, https://github.com/advisories/GHSA-1, in <1.1.0",)
+    assert answer.line == "known vulnerabilities in package-lock.json: 1 in 1 packages"
 
 
 def test_who_knows_nothing_bad_is_reported(asked: Asked) -> None:
     with database(dict) as url:
-        told = asked.ask(url, seconds=60)
-    assert (told.found, told.line) == ((), f"known vulnerabilities in {asked.file}: 0 in 1 packages")
+        answer = asked.ask(url, seconds=60)
+    assert (answer.found, answer.line) == ((), f"known vulnerabilities in {asked.file}: 0 in 1 packages")
 
 
 def test_who_cannot_be_reached_is_reported_and_finds_nothing(asked: Asked) -> None:
-    told = asked.ask("http://127.0.0.1:1/", seconds=60)
-    assert told.found is None
-    assert told.line.startswith(f"known vulnerabilities in {asked.file}: NOT CHECKED: ")
+    answer = asked.ask("http://127.0.0.1:1/", seconds=60)
+    assert answer.found is None
+    assert answer.line.startswith(f"known vulnerabilities in {asked.file}: NOT CHECKED: ")
 
 
 def test_who_does_not_answer_in_time_is_reported(asked: Asked) -> None:
-    told = asked.ask("http://127.0.0.1:1/", seconds=0.01)
-    assert told.found is None
-    assert told.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
+    answer = asked.ask("http://127.0.0.1:1/", seconds=0.01)
+    assert answer.found is None
+    assert answer.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
 
 
 def test_every_file_of_pins_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:

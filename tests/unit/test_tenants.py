@@ -89,10 +89,10 @@ class Api:
         answer = app.resolve(a_request(method, path, body, query=query, caller=OPERATOR), context)
         return answer["statusCode"], json.loads(answer["body"])
 
-    def told(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        status, told = self.call(method, path, body)
-        assert status == 200, told
-        return told
+    def answer(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        status, answer = self.call(method, path, body)
+        assert status == 200, answer
+        return answer
 
     def audit(self) -> list[dict[str, Any]]:
         return [keys for name, keys in self.journal.events if name == "tenant_changed"]
@@ -106,15 +106,15 @@ class TestWhatACapCanNeverServe:
     @pytest.fixture
     def api(self) -> Api:
         api = Api(InMemoryTenantStore())
-        api.told("PUT", "/v1/tenants/acme", {"limits": {"execution_rate": 0.5}})
+        api.answer("PUT", "/v1/tenants/acme", {"limits": {"execution_rate": 0.5}})
         return api
 
     def test_usage_says_what_waits_for_it_and_for_how_long(self, api: Api):
         api.backlog = Backlog(count=108_000, rate=0.5)
 
-        told = api.told("GET", "/v1/tenants/acme/usage")
+        answer = api.answer("GET", "/v1/tenants/acme/usage")
 
-        assert told["cap"] == {
+        assert answer["cap"] == {
             "execution_rate": 0.5,
             "waiting": 108_000,
             "waiting_days": 2.5,
@@ -127,15 +127,15 @@ class TestWhatACapCanNeverServe:
     ):
         api.load_told = Load(schedules=1, fires=fires)
 
-        assert api.told("GET", "/v1/tenants/acme/usage")["cap"]["is_exceeded_by_schedules"] is is_exceeded
+        assert api.answer("GET", "/v1/tenants/acme/usage")["cap"]["is_exceeded_by_schedules"] is is_exceeded
 
     def test_what_cannot_be_known_just_now_is_said_so(self, api: Api):
-        cap = api.told("GET", "/v1/tenants/acme/usage")["cap"]
+        cap = api.answer("GET", "/v1/tenants/acme/usage")["cap"]
 
         assert (cap["waiting"], cap["waiting_days"]) == (None, None)
 
     def test_a_tenant_without_one_gets_nothing_of_it(self):
-        assert "cap" not in Api().told("GET", "/v1/tenants/acme/usage")
+        assert "cap" not in Api().answer("GET", "/v1/tenants/acme/usage")
 
 
 def test_a_tenant_without_a_row_is_reported_with_what_everybody_has():
@@ -159,7 +159,7 @@ def test_a_tenant_that_was_put_is_reported_with_its_limits_and_which_are_its_own
     api = Api()
     body = {"plan": "gold", "limits": {"max_concurrency": 10}, "principals": [ROLE], "note": "ü"}
 
-    put = api.told("PUT", "/v1/tenants/acme", body)
+    put = api.answer("PUT", "/v1/tenants/acme", body)
 
     assert put == {
         "tenant": "acme",
@@ -173,17 +173,22 @@ def test_a_tenant_that_was_put_is_reported_with_its_limits_and_which_are_its_own
         "changed_at": format_instant(NOON),
         "in_effect_by": format_instant(NOON + EFFECTIVE_AFTER),
     }
-    assert api.told("GET", "/v1/tenants/acme") == {**put, "schedules": NO_SCHEDULES}
+    assert api.answer("GET", "/v1/tenants/acme") == {**put, "schedules": NO_SCHEDULES}
 
 
 def test_a_patch_takes_a_limit_away_and_keeps_the_others():
     api = Api()
-    api.told("PUT", "/v1/tenants/acme", {"plan": "gold", "limits": {"weight": 7, "subshards": 8}, "note": "x"})
+    api.answer("PUT", "/v1/tenants/acme", {"plan": "gold", "limits": {"weight": 7, "subshards": 8}, "note": "x"})
 
-    told = api.told("PATCH", "/v1/tenants/acme", {"limits": {"weight": None}, "note": None})
+    answer = api.answer("PATCH", "/v1/tenants/acme", {"limits": {"weight": None}, "note": None})
 
-    assert (told["own_limits"], told["limits"]["weight"], told["note"], told["plan"]) == (["subshards"], 5, "", "gold")
-    assert api.told("PATCH", "/v1/tenants/acme", {"limits": None, "plan": None})["limits"] == BUILT_IN
+    assert (answer["own_limits"], answer["limits"]["weight"], answer["note"], answer["plan"]) == (
+        ["subshards"],
+        5,
+        "",
+        "gold",
+    )
+    assert api.answer("PATCH", "/v1/tenants/acme", {"limits": None, "plan": None})["limits"] == BUILT_IN
 
 
 @pytest.mark.parametrize(("verb", "status"), [("pause", "paused"), ("drain", "draining"), ("resume", "active")])
@@ -191,16 +196,16 @@ def test_a_verb_gives_a_tenant_its_status(verb: str, status: str):
     api = Api()
     api.store.change("acme", Tenant(limits={"weight": 2}, version=1), seen=0)
 
-    told = api.told("POST", f"/v1/tenants/acme:{verb}", {"note": "why"})
+    answer = api.answer("POST", f"/v1/tenants/acme:{verb}", {"note": "why"})
 
-    assert told["status"] == status
-    assert told["own_limits"] == ["weight"]
+    assert answer["status"] == status
+    assert answer["own_limits"] == ["weight"]
     if verb != "resume":
-        assert (told["note"], told["status_since"], told["version"]) == ("why", format_instant(NOON), 2)
+        assert (answer["note"], answer["status_since"], answer["version"]) == ("why", format_instant(NOON), 2)
 
 
 def test_a_verb_needs_no_body():
-    assert Api().told("POST", "/v1/tenants/acme:pause")["status"] == "paused"
+    assert Api().answer("POST", "/v1/tenants/acme:pause")["status"] == "paused"
 
 
 def test_a_verb_that_there_is_not_is_no_route():
@@ -213,19 +218,19 @@ def test_a_verb_that_there_is_not_is_no_route():
 def test_a_pause_of_the_stage_is_everybody_s_row_and_no_tenant_s():
     api = Api()
 
-    paused = api.told("POST", "/v1/pause", {"note": "a bad deploy"})
+    paused = api.answer("POST", "/v1/pause", {"note": "a bad deploy"})
 
     assert (paused["status"], paused["note"], paused["version"]) == ("paused", "a bad deploy", 1)
     assert list(api.store.rows) == [EVERYBODY]
-    assert api.told("GET", "/v1/tenants/acme")["status"] == "active"
-    assert api.told("POST", "/v1/resume")["status"] == "active"
+    assert api.answer("GET", "/v1/tenants/acme")["status"] == "active"
+    assert api.answer("POST", "/v1/resume")["status"] == "active"
     assert api.call("GET", "/v1/tenants", limit=10) == (200, {"tenants": [], "next": None})
 
 
 def test_tenants_with_a_row_are_reported_page_by_page():
     api = Api()
     for name in ("c", "a", "b"):
-        api.told("PUT", f"/v1/tenants/{name}", {})
+        api.answer("PUT", f"/v1/tenants/{name}", {})
 
     _, first = api.call("GET", "/v1/tenants", limit=2)
     _, second = api.call("GET", "/v1/tenants", limit=2, after=first["next"])
@@ -236,10 +241,10 @@ def test_tenants_with_a_row_are_reported_page_by_page():
 
 def test_every_change_leaves_one_line_of_who_what_before_and_after():
     api = Api()
-    api.told("PUT", "/v1/tenants/acme", {"limits": {"weight": 2}})
-    api.told("PUT", "/v1/tenants/acme", {"limits": {"weight": 2}})
-    api.told("POST", "/v1/tenants/acme:pause", {"note": "why"})
-    api.told("POST", "/v1/pause")
+    api.answer("PUT", "/v1/tenants/acme", {"limits": {"weight": 2}})
+    api.answer("PUT", "/v1/tenants/acme", {"limits": {"weight": 2}})
+    api.answer("POST", "/v1/tenants/acme:pause", {"note": "why"})
+    api.answer("POST", "/v1/pause")
 
     assert [(line["caller"], line["tenant"], line["what"]) for line in api.audit()] == [
         (OPERATOR, "acme", "put"),
@@ -254,21 +259,21 @@ def test_every_change_leaves_one_line_of_who_what_before_and_after():
 
 def test_a_change_of_a_version_that_is_there_no_more_is_refused():
     api = Api()
-    api.told("PUT", "/v1/tenants/acme", {"version": 0})
+    api.answer("PUT", "/v1/tenants/acme", {"version": 0})
 
     for method, path in (("PUT", ""), ("PATCH", ""), ("POST", ":pause")):
         status, problem = api.call(method, f"/v1/tenants/acme{path}", {"version": 0, "note": "x"})
         assert (status, problem["code"]) == (409, "tenant_changed")
         assert "has version 1, not 0" in problem["detail"]
-    assert api.told("PATCH", "/v1/tenants/acme", {"version": 1, "note": "x"})["version"] == 2
+    assert api.answer("PATCH", "/v1/tenants/acme", {"version": 1, "note": "x"})["version"] == 2
 
 
 def test_a_lost_race_is_run_again_on_what_is_there_then():
     api = Api(ContendedStore(losses=3))
 
-    told = api.told("PATCH", "/v1/tenants/acme", {"limits": {"max_concurrency": 4}})
+    answer = api.answer("PATCH", "/v1/tenants/acme", {"limits": {"max_concurrency": 4}})
 
-    assert (told["own_limits"], told["version"]) == (["weight", "max_concurrency"], 4)
+    assert (answer["own_limits"], answer["version"]) == (["weight", "max_concurrency"], 4)
     assert len(api.audit()) == 1
 
 
@@ -337,15 +342,15 @@ def test_a_list_that_cannot_be_answered_is_refused(query: dict[str, Any]):
 
 def test_what_learns_of_a_tenant_is_what_is_described():
     api = Api()
-    never_changed = api.told("GET", "/v1/tenants/globex")
-    api.told("PUT", "/v1/tenants/acme", {})
-    told = api.told("POST", "/v1/tenants/acme:pause")
+    never_changed = api.answer("GET", "/v1/tenants/globex")
+    api.answer("PUT", "/v1/tenants/acme", {})
+    answer = api.answer("POST", "/v1/tenants/acme:pause")
     schemas = document()["components"]["schemas"]
 
-    assert set(told) == set(schemas["Tenant"]["properties"]) - {"deletion", "schedules"}
+    assert set(answer) == set(schemas["Tenant"]["properties"]) - {"deletion", "schedules"}
     assert set(never_changed["schedules"]) == set(schemas["Load"]["properties"])
     _, deleting = api.call("DELETE", "/v1/tenants/umbrella", confirm="umbrella")
     assert set(deleting["deletion"]) == set(schemas["Deletion"]["properties"])
-    assert set(told["limits"]) == set(schemas["Tenant"]["properties"]["limits"]["properties"])
+    assert set(answer["limits"]) == set(schemas["Tenant"]["properties"]["limits"]["properties"])
     assert set(schemas["Tenant"]["required"]) | {"schedules"} == set(never_changed)
-    assert set(api.told("POST", "/v1/pause")) == set(schemas["StageStatus"]["properties"])
+    assert set(api.answer("POST", "/v1/pause")) == set(schemas["StageStatus"]["properties"])

@@ -80,16 +80,16 @@ def test_xray_has_the_same_trace_cut_in_two():
 
 
 def test_all_attempts_of_a_job_share_its_trace_and_each_is_a_span_of_its_own():
-    told = [
+    answer = [
         attempt_trace(None, key="acme#x", attempt=1, fence=1),
         attempt_trace(None, key="acme#x", attempt=2, fence=2),
         attempt_trace(None, key="acme#x", attempt=2, fence=3),
     ]
 
-    assert len({trace.trace_id for trace in told}) == 1
-    assert len({trace.span_id for trace in told}) == 3
-    assert all(parse_traceparent(str(trace)) == trace for trace in told)
-    assert {trace.flags for trace in told} == {SAMPLED}
+    assert len({trace.trace_id for trace in answer}) == 1
+    assert len({trace.span_id for trace in answer}) == 3
+    assert all(parse_traceparent(str(trace)) == trace for trace in answer)
+    assert {trace.flags for trace in answer} == {SAMPLED}
 
 
 def test_other_jobs_have_other_traces():
@@ -98,10 +98,10 @@ def test_other_jobs_have_other_traces():
 
 
 def test_a_trace_that_was_brought_goes_on_with_the_attempt_as_its_parent():
-    told = attempt_trace(replace(BROUGHT, flags=0), key="acme#x", attempt=1, fence=1)
+    answer = attempt_trace(replace(BROUGHT, flags=0), key="acme#x", attempt=1, fence=1)
 
-    assert (told.trace_id, told.flags) == (TRACE_ID, 0)
-    assert told.span_id != SPAN_ID
+    assert (answer.trace_id, answer.flags) == (TRACE_ID, 0)
+    assert answer.span_id != SPAN_ID
 
 
 def test_a_job_keeps_the_trace_that_its_submission_brought():
@@ -140,7 +140,7 @@ def test_a_target_is_reported_the_trace_in_each_attempt():
         world.clock.tick(timedelta(minutes=1))
         assert world.receive_and_work() == []
 
-    traces = [parse_traceparent(told.traceparent) for told in world.calls]
+    traces = [parse_traceparent(call.traceparent) for call in world.calls]
     ids = [trace.trace_id for trace in traces if trace]
     assert ids == [TRACE_ID, TRACE_ID, ids[2], ids[2]]
     assert ids[2] != TRACE_ID

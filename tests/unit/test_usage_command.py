@@ -80,11 +80,11 @@ def test_what_its_schedules_come_to_is_read_and_shown_beside_the_days() -> None:
         with Client(server.url, region="us-east-1") as client:
             found = client.tenants.usage("acme")
         shown = run("acme", server=server).stdout
-        told = json.loads(run("acme", "--json", server=server).stdout)
+        answer = json.loads(run("acme", "--json", server=server).stdout)
 
     assert found.schedules == ScheduleLoad(**LOAD)
     assert shown.splitlines()[-1] == "now: 1,234 schedules of 10,000, 20.57 fires a minute of unlimited"
-    assert told["schedules"] == LOAD
+    assert answer["schedules"] == LOAD
 
 
 def test_what_waits_for_a_cap_is_reported_and_what_it_can_never_serve() -> None:

@@ -240,7 +240,7 @@ class TestRescheduling:
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert operation.progress.done == 2
-        assert [told.scheduled_at for told in world.calls] == [LATER + by, LATER + MINUTE + by]
+        assert [call.scheduled_at for call in world.calls] == [LATER + by, LATER + MINUTE + by]
         assert [payload for _, _, payload, _ in world.targets.effects] == ['{"n":7}', LARGE]
         assert world.row(small.job).state is State.MOVED
         assert world.payloads.objects == {}
@@ -256,7 +256,7 @@ class TestRescheduling:
         pass_time(world, until=NOON + 5 * HOUR)
 
         assert standing(world, operation).progress.done == 1
-        assert [told.scheduled_at for told in world.calls] == [LATER + HOUR]
+        assert [call.scheduled_at for call in world.calls] == [LATER + HOUR]
 
     def test_what_it_has_moved_and_its_owner_has_changed_since_is_not_moved_again(self, world: World):
         timer = placed(world)
@@ -280,7 +280,7 @@ class TestRescheduling:
         carry_on(world, operation)
         pass_time(world, until=NOON + 5 * HOUR)
 
-        assert [told.scheduled_at for told in world.calls] == [LATER + HOUR]
+        assert [call.scheduled_at for call in world.calls] == [LATER + HOUR]
         assert [payload for _, _, payload, _ in world.targets.effects] == ['"changed"']
 
     def test_what_a_turn_that_died_has_moved_is_found_done_although_its_row_is_read_too_early(
@@ -359,7 +359,7 @@ class TestRescheduling:
         pass_time(world, until=NOON + 4 * HOUR)
 
         assert standing(world, operation).progress.refused == {"moved": 1}
-        assert [told.scheduled_at for told in world.calls] == [NOON + 2 * HOUR]
+        assert [call.scheduled_at for call in world.calls] == [NOON + 2 * HOUR]
 
 
 SLOW = TenantPlan(submission_rate=0.05, submission_burst=4)
@@ -498,7 +498,7 @@ class TestRunningNow:
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert (operation.progress.matched, operation.progress.done) == (1, 1)
-        assert [told.attempt for told in world.calls] == [1, 2]
+        assert [call.attempt for call in world.calls] == [1, 2]
         assert world.targets.effects[1][0] < NOON + 20 * MINUTE
         assert world.row(timer.job).state is State.SUCCEEDED
 
@@ -594,9 +594,9 @@ class TestExporting:
         operation = carried_on(world, OperationKind.EXPORT, due_until=NOON + 2 * HOUR)
 
         (lines,) = world.exports.parts.values()
-        (told,) = map(json.loads, lines)
-        assert (told["id"], told["state"], told["attempt"]) == (str(job_id_of(timer.job)), "retrying", 2)
-        assert told["due_at"] > "2027-03-01T13:10"
+        (answer,) = map(json.loads, lines)
+        assert (answer["id"], answer["state"], answer["attempt"]) == (str(job_id_of(timer.job)), "retrying", 2)
+        assert answer["due_at"] > "2027-03-01T13:10"
         assert operation.progress.matched == 1
 
     def test_a_job_that_is_parked_meanwhile_is_exported_with_the_time_that_it_has_now(self, world: World):
@@ -792,7 +792,7 @@ class TestTurns:
         pass_time(world, until=NOON + 3 * HOUR)
 
         assert standing(world, operation).state is OperationState.DONE
-        assert [told.scheduled_at for told in world.calls] == [LATER + HOUR + number * MINUTE for number in range(6)]
+        assert [call.scheduled_at for call in world.calls] == [LATER + HOUR + number * MINUTE for number in range(6)]
 
 
 class TestStopping:
@@ -962,7 +962,7 @@ class TestFailing:
         placed(world)
         operation = accepted(world, OperationKind.CANCEL)
 
-        failing(world, lambda call: call == "ledger.cancel", told="x" * 10_000).operate()
+        failing(world, lambda call: call == "ledger.cancel", text="x" * 10_000).operate()
 
         assert "xx" not in standing(world, operation).progress.error
         assert "xx" not in str(world.journal.events)
@@ -1137,15 +1137,15 @@ def exported(world: World, operation: Operation) -> list[str]:
 
 def ran(world: World) -> list[str]:
     """The identities of the jobs that have called their targets."""
-    return [parse_job_id(told.job_id).identity for told in world.calls]
+    return [parse_job_id(call.job_id).identity for call in world.calls]
 
 
-def failing(world: World, fails: Callable[[str], bool], *, told: str = "") -> World:
+def failing(world: World, fails: Callable[[str], bool], *, text: str = "") -> World:
     """A store fails at some calls."""
 
     def fail(call: str) -> None:
         if fails(call):
-            raise OSError(told or f"{call} has failed")
+            raise OSError(text or f"{call} has failed")
 
     return world.watched(before=fail)
 
