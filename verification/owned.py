@@ -1,4 +1,4 @@
-"""What owners, operators and targets that go on by themselves ask a stage for, and what is kept of it."""
+"""What owners, operators and targets that answered 202 ask a stage for, and what is kept of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners of jobs, operators, and targets that go on by themselves: what each of them does in an episode."""
+"""Owners of jobs, operators, and targets that answered 202: what each of them does in an episode."""
 
 from __future__ import annotations
 

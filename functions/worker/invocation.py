@@ -56,7 +56,9 @@ class Invoker:
         job = timer.job
         started_at = self.clock.now()
         if not timer.is_granted:
-            return Failed("its target went on by itself, and then fell silent", SILENT, is_permanent=True), claim
+            return Failed(
+                "its target answered 202, and then sent no heartbeat in time", SILENT, is_permanent=True
+            ), claim
         if job.expires_at is not None and started_at >= job.expires_at:
             self.settler.end(timer, claim, Event.EXPIRE)
             return None, claim

@@ -1,4 +1,4 @@
-"""What targets that go on by themselves say later, and what the owners of jobs change: each request is a process."""
+"""What targets that answered 202 report later, and what the owners of jobs change: each request is a process."""
 
 from __future__ import annotations
 

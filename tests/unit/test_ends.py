@@ -371,7 +371,7 @@ CALLERS: Mapping[str, Caller] = {
     "the worker, of a run that is at_most_once": Caller(
         State.SUCCEEDED, a_run(delivery=Delivery.AT_MOST_ONCE), work, work
     ),
-    "a target that went on by itself": Caller(State.SUCCEEDED, a_plain(), held_and_completed, completed),
+    "a target that answered 202": Caller(State.SUCCEEDED, a_plain(), held_and_completed, completed),
     "a target that was done before its worker had noted that it goes on": Caller(
         State.SUCCEEDED, a_plain(), completed_before_it_was_held, completed
     ),

@@ -32,7 +32,7 @@ from testkit.builders import (
 )
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
-from tests.unit.test_rescheduling import a_placed, change, run_now
+from tests.unit.test_rescheduler import a_placed, change, run_now
 
 LATER = NOON + HOUR
 

@@ -12,7 +12,7 @@ from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed
 from testkit.builders import NOON, a_schedule, a_submission, a_timer, every
 from testkit.scheduler import World
-from tests.unit.test_materialising import begun, revive
+from tests.unit.test_materialiser import begun, revive
 
 SECRETS = Payload(text='{"card":"4111"}')
 

@@ -25,7 +25,7 @@ from testkit.fakes.ready_queue import QueuedMessage
 from testkit.observed import ObservedReadyQueue
 from testkit.scheduler import pass_time
 from tests.unit.test_replay import Operator
-from tests.unit.test_rescheduling import editing
+from tests.unit.test_rescheduler import editing
 
 COARSE = a_wheel(bucket=timedelta(minutes=12), guard=timedelta(minutes=15), write_shards=1, scan_shards=1)
 """As wide as buckets may be: a scanner that passes over months has fewer of them to read."""

@@ -23,7 +23,7 @@ from testkit.builders import (
     an_occurrence_timer,
     every,
 )
-from tests.unit.test_rescheduling import a_placed, change
+from tests.unit.test_rescheduler import a_placed, change
 from tests.unit.test_schedule_routes import Api
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

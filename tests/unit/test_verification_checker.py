@@ -130,7 +130,7 @@ GOOD = {
         cancels=[STOPPED],
         disturbed=frozenset({KEY}),
     ),
-    "has a target that goes on by itself and falls silent": a_history(
+    "has a target that answers 202 and falls silent": a_history(
         a_job(), [a_call(1, Answer.PENDING), a_call(2)], a_row(number=2)
     ),
     "is a fire": a_history(fires(), [a_call(**OF_FIRE)], a_row(**OF_FIRE)),

@@ -57,7 +57,7 @@ TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     errors.AlreadySettled: (HTTPStatus.CONFLICT, "already_settled", "The job has come to its end"),
     errors.Moved: (HTTPStatus.CONFLICT, "moved", "The job goes on under another id"),
     errors.StaleFence: (HTTPStatus.CONFLICT, "stale_fence", "The attempt is over"),
-    errors.NotHeld: (HTTPStatus.CONFLICT, "not_held", "The attempt is not known to go on by itself"),
+    errors.NotHeld: (HTTPStatus.CONFLICT, "not_held", "The attempt is not held"),
     errors.NotChangeable: (HTTPStatus.CONFLICT, "not_changeable", "The job cannot be changed"),
     errors.TooLate: (HTTPStatus.CONFLICT, "too_late", "The job may be on its way"),
     errors.NotPlaced: (HTTPStatus.SERVICE_UNAVAILABLE, "not_placed", "It could not be stored; ask for it again"),

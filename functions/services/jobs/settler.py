@@ -1,4 +1,4 @@
-"""How an attempt ends, whoever says so: the worker that made it, or the target that went on by itself.
+"""How an attempt ends, whoever reports it: the worker that made it, or the target that answered 202.
 
 What follows is placed before the end is settled: a crash between the two costs a duplicate message, never a job.
 """

@@ -18,7 +18,7 @@ from functions.ports.targets import Failed
 from testkit.builders import NOON, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from testkit.scheduler import World
 from tests.unit.test_execute import a_message
-from tests.unit.test_materialising import begun, revive
+from tests.unit.test_materialiser import begun, revive
 from tests.unit.test_publish import a_publisher
 
 FROM_TWO_ON = Window(start=time(14), end=time(15), days=frozenset(Weekday))
