@@ -14,7 +14,7 @@ from functions.services.telemetry.usage import Tally
 from tests.integration.stage import Stage
 
 LAMBDAS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
-HEARS = {"UsageCounter": Tally, "PendingCounter": Tally, "PulseCounter": PulseTally, "Audit": Trail}
+HEARS = {"UsageCounter": Tally, "PendingCounter": Tally, "PulseCounter": PulseTally, "AuditTrail": Trail}
 """Who hears in a Lambda what is given to a port."""
 
 SHARED = ("clock", "journal", "ledger", "materialiser", "ends", "settler", "placer", "stops")
@@ -31,6 +31,12 @@ def test_whatever_hears_of_something_is_there_in_every_lambda(stage: Stage, name
         for part, field, value in parts
         if not isinstance(value, HEARS.get(kind_of(part, field), object))
     ] == []
+
+
+def test_every_port_that_hears_is_a_field_of_some_part(stage: Stage):
+    kinds = {kind_of(part, field) for name in LAMBDAS for part, field, _ in parts_of(stage, name)}
+
+    assert set(HEARS) <= kinds
 
 
 @pytest.mark.parametrize("name", LAMBDAS)

@@ -131,14 +131,14 @@ class Purger:
     ) -> None:
         """One line for the audit. letter: the one that was asked for, where it was one."""
         self.journal.count("dead_letters_purged", len(purged))
-        told = {
+        counts = {
             **asked,
             "matched": len(purged) + len(failed),
             "purged": len(purged),
             "failed": len(failed),
             "letters": [str(letter.letter_id) for letter in purged],
         }
-        self.journal.event("dead_letters_purged", caller=caller, tenant=tenant, **told)
+        self.journal.event("dead_letters_purged", caller=caller, tenant=tenant, **counts)
         self.audit.note(
-            Action(action=ActionName.DEAD_LETTERS_PURGE, caller=caller, tenant=tenant, subject=letter, after=told)
+            Action(action=ActionName.DEAD_LETTERS_PURGE, caller=caller, tenant=tenant, subject=letter, after=counts)
         )

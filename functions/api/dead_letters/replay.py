@@ -299,7 +299,7 @@ class Replayer:
         """One line for the audit. letter: the one that was asked for, where it was one."""
         replayed = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, Replayed)]
         already = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, AlreadyReplayed)]
-        told = {
+        counts = {
             **asked,
             "matched": len(outcomes),
             "replayed": len(replayed),
@@ -308,14 +308,14 @@ class Replayer:
             "letters": replayed,
         }
         self.journal.count("dead_letters_replayed", len(replayed))
-        self.journal.event("dead_letters_replayed", caller=caller, tenant=tenant, **told)
+        self.journal.event("dead_letters_replayed", caller=caller, tenant=tenant, **counts)
         self.audit.note(
             Action(
                 action=ActionName.DEAD_LETTERS_REPLAY,
                 caller=caller,
                 tenant=tenant,
                 subject=letter,
-                after={**told, "already": already},
+                after={**counts, "already": already},
             )
         )
 
