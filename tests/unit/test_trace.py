@@ -80,16 +80,16 @@ def test_xray_has_the_same_trace_cut_in_two():
 
 
 def test_all_attempts_of_a_job_share_its_trace_and_each_is_a_span_of_its_own():
-    answer = [
+    traces = [
         attempt_trace(None, key="acme#x", attempt=1, fence=1),
         attempt_trace(None, key="acme#x", attempt=2, fence=2),
         attempt_trace(None, key="acme#x", attempt=2, fence=3),
     ]
 
-    assert len({trace.trace_id for trace in answer}) == 1
-    assert len({trace.span_id for trace in answer}) == 3
-    assert all(parse_traceparent(str(trace)) == trace for trace in answer)
-    assert {trace.flags for trace in answer} == {SAMPLED}
+    assert len({trace.trace_id for trace in traces}) == 1
+    assert len({trace.span_id for trace in traces}) == 3
+    assert all(parse_traceparent(str(trace)) == trace for trace in traces)
+    assert {trace.flags for trace in traces} == {SAMPLED}
 
 
 def test_other_jobs_have_other_traces():
@@ -98,10 +98,10 @@ def test_other_jobs_have_other_traces():
 
 
 def test_a_trace_that_was_brought_goes_on_with_the_attempt_as_its_parent():
-    answer = attempt_trace(replace(BROUGHT, flags=0), key="acme#x", attempt=1, fence=1)
+    trace = attempt_trace(replace(BROUGHT, flags=0), key="acme#x", attempt=1, fence=1)
 
-    assert (answer.trace_id, answer.flags) == (TRACE_ID, 0)
-    assert answer.span_id != SPAN_ID
+    assert (trace.trace_id, trace.flags) == (TRACE_ID, 0)
+    assert trace.span_id != SPAN_ID
 
 
 def test_a_job_keeps_the_trace_that_its_submission_brought():
@@ -114,8 +114,10 @@ def test_a_job_keeps_the_trace_that_its_submission_brought():
 
 
 def test_a_job_without_a_trace_is_written_as_before_there_were_any():
-    assert '"t"' not in encode_timer(a_timer())
-    assert len(encode_timer(a_timer(trace=BROUGHT))) - len(encode_timer(a_timer())) == 62
+    plain, traced = (encode_timer(a_timer(identity="x", trace=trace)) for trace in (None, BROUGHT))
+
+    assert '"t"' not in plain
+    assert len(traced) - len(plain) == 62
 
 
 def test_a_record_with_a_forged_trace_is_refused():
