@@ -136,7 +136,7 @@ def emitted(
     if name not in EMITTED.get(service, ()):
         raise UnknownMetric(f"{service} emits no metric {name!r}: add it to EMITTED, and to the code that emits it")
     if by is not None and (by[0] not in DIMENSIONS.get(name, ()) or by[1] not in VALUES[by[0]]):
-        raise UnknownMetric(f"{name!r} has no dimension {by[0]} {by[1]!r}: see DIMENSIONS")
+        raise UnknownMetric(f"{name!r} is not counted by {by[0]} {by[1]!r}: see DIMENSIONS")
     return cloudwatch.Metric(
         namespace=stage.metrics_namespace,
         metric_name=name,

@@ -272,7 +272,7 @@ class Promises:
         for key in self._completed:
             row = stores.ledger.rows.get(key)
             is_kept = row is not None and row.state is State.SUCCEEDED
-            self.expect(is_kept, f"its target was answered that it is done: {key} is {row}")
+            self.expect(is_kept, f"its target got the answer that it is done: {key} is {row}")
 
     def _has_ended(self, expected: Expected, row: LedgerRow | None, *, is_buried: bool) -> bool:
         if expected.is_cancelled:

@@ -12,11 +12,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
 
 def test_an_unchanged_checkout_has_no_difference_to_what_is_deployed_from_it(deployment: Deployment) -> None:
-    answer: list[str] = []
+    lines: list[str] = []
 
-    deployment.stack.diff(progress=answer.append)
+    deployment.stack.diff(progress=lines.append)
 
-    assert [line for line in answer if "Number of stacks with differences: 0" in line]
+    assert [line for line in lines if "Number of stacks with differences: 0" in line]
 
 
 def test_another_release_has(deployment: Deployment, releases: Releases) -> None:

@@ -26,14 +26,14 @@ def test_a_near_job_arrives_once_and_not_early_and_says_what_it_is(client: Clien
 
     assert arrival.at >= sent.job.due_at
     assert arrival.json == {"päckchen": [1, None, "zwei"]}
-    answer = {name: value for name, value in arrival.headers.items() if name.startswith("tickwheel-")}
-    assert answer == {
+    headers = {name: value for name, value in arrival.headers.items() if name.startswith("tickwheel-")}
+    assert headers == {
         "tickwheel-job-id": sent.job.id,
         "tickwheel-tenant": "globex",
         "tickwheel-attempt": "1",
         "tickwheel-fence": "1",
         "tickwheel-key-ids": "k1",
-        "tickwheel-scheduled-at": answer["tickwheel-scheduled-at"],
+        "tickwheel-scheduled-at": headers["tickwheel-scheduled-at"],
     }
     assert arrival.scheduled_at == sent.job.due_at
     assert arrival.headers["idempotency-key"] == parse_job_id(sent.job.id).key

@@ -114,17 +114,17 @@ def test_a_job_for_a_queue_arrives_there_once(client: Client, resources: Resourc
 
     [message] = resources.messages(url)
     assert json.loads(message["Body"]) == {"n": 1}
-    answer = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
-    assert answer == {
+    attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+    assert attributes == {
         "tickwheel-job-id": job.id,
         "tickwheel-tenant": "acme",
         "tickwheel-idempotency-key": parse_job_id(job.id).key,
         "tickwheel-attempt": "1",
         "tickwheel-fence": "1",
-        "tickwheel-scheduled-at": answer["tickwheel-scheduled-at"],
+        "tickwheel-scheduled-at": attributes["tickwheel-scheduled-at"],
         "traceparent": str(attempt_trace(None, key=parse_job_id(job.id).key, attempt=1, fence=1)),
     }
-    assert datetime.fromisoformat(answer["tickwheel-scheduled-at"]) == job.due_at
+    assert datetime.fromisoformat(attributes["tickwheel-scheduled-at"]) == job.due_at
     assert resources.messages(url) == []
 
 

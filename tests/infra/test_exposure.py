@@ -143,18 +143,18 @@ def test_functions_are_reported_where_a_secret_is_and_never_what_it_is(all_of_it
 
 def test_powertools_writes_no_event_answer_or_exception_of_its_own_accord(all_of_it: Templates) -> None:
     for function in all_of_it.functions().values():
-        answer = function["Properties"]["Environment"]["Variables"]
+        variables = function["Properties"]["Environment"]["Variables"]
         for name in ("LOGGER_LOG_EVENT", "TRACER_CAPTURE_RESPONSE", "TRACER_CAPTURE_ERROR"):
-            assert answer[f"POWERTOOLS_{name}"] == "false"
-        assert "POWERTOOLS_DEV" not in answer
-        assert answer["LOG_LEVEL"] == "INFO"
+            assert variables[f"POWERTOOLS_{name}"] == "false"
+        assert "POWERTOOLS_DEV" not in variables
+        assert variables["LOG_LEVEL"] == "INFO"
 
 
 def test_an_access_log_says_who_asked_for_which_route_and_nothing_of_what_was_sent(all_of_it: Templates) -> None:
     for stage in all_of_it.of_type("AWS::ApiGatewayV2::Stage").values():
-        answer = json.loads(stage["Properties"]["AccessLogSettings"]["Format"]).values()
-        assert answer
-        for each in answer:
+        fields = json.loads(stage["Properties"]["AccessLogSettings"]["Format"]).values()
+        assert fields
+        for each in fields:
             assert each.startswith("$context.")
             # A path, a query, an Authorization header or a claim beside the subject may hold a secret.
             assert not any(word in each for word in ("path", "query", "header", "body", "email", "input"))

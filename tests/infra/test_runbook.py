@@ -88,11 +88,11 @@ def test_every_dimension_is_explained_with_all_that_it_says() -> None:
 def test_the_page_says_what_all_metrics_cost() -> None:
     apart = sum(len(VALUES[dimension]) for dimensions in DIMENSIONS.values() for dimension in dimensions)
     count = sum(len(names) for names in EMITTED.values()) + apart
-    answer = " ".join(METRICS_PAGE.split())
-    assert f"{count} metrics: {0.3 * count:.2f} USD, and {0.3 * apart:.2f} USD of it for the dimensions" in answer
+    text = " ".join(METRICS_PAGE.split())
+    assert f"{count} metrics: {0.3 * count:.2f} USD, and {0.3 * apart:.2f} USD of it for the dimensions" in text
 
 
 def test_the_runbook_says_the_patience_of_each_class() -> None:
-    answer = "1 minute for `critical`, 2 for `high`, 5 for `normal`, 15 for `low`"
-    assert answer in PAGE
+    sentence = "1 minute for `critical`, 2 for `high`, 5 for `normal`, 15 for `low`"
+    assert sentence in PAGE
     assert [PATIENCE_S[priority] // 60 for priority in PRIORITIES] == [1, 2, 5, 15]

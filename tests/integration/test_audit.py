@@ -123,8 +123,8 @@ def test_an_action_is_not_acknowledged_before_its_line_is_sent_or_logged(
 def test_every_action_is_reported_with_who_what_before_and_after(stage: Stage):
     every_action(stage)
 
-    answer = actions(stage)
-    assert [line["action"] for line in answer] == [
+    lines = actions(stage)
+    assert [line["action"] for line in lines] == [
         "schedule.put",
         "schedule.patch",
         "schedule.pause",
@@ -149,9 +149,9 @@ def test_every_action_is_reported_with_who_what_before_and_after(stage: Stage):
         "dead_letters.purge",
         "tenant.delete",
     ]
-    assert {line["caller"] for line in answer} == {ANN}
-    assert "secret" not in json.dumps(answer)
-    by_action = {line["action"]: line for line in answer}
+    assert {line["caller"] for line in lines} == {ANN}
+    assert "secret" not in json.dumps(lines)
+    by_action = {line["action"]: line for line in lines}
     put, paused = by_action["schedule.put"], by_action["schedule.pause"]
     assert "before" not in put
     assert json.loads(put["after"])["cron"] == "0 3 * * *"

@@ -63,8 +63,8 @@ def quiet(stage: Stage, lines: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert lines
     keys = stage.call("GET", "/v1/tenants/acme/webhook-keys")[1].get("keys", ())
     for secret in (MARK, *(key["secret"] for key in keys)):
-        answer = [line for line in (*lines, printed.out, printed.err) if secret in line]
-        assert not answer, answer[0][:2_000]
+        leaks = [line for line in (*lines, printed.out, printed.err) if secret in line]
+        assert not leaks, leaks[0][:2_000]
 
 
 def reset(request: BaseHTTPRequestHandler) -> None:
@@ -206,8 +206,8 @@ def test_of_a_target_that_settles_by_itself(stage: Stage, sink: HttpSink) -> Non
     sink.respond = answering(202)
     job = stage.submit(**a_job(sink.url))["id"]
     stage.work()
-    answer = {"fence": 1, "error": f"{MARK}-error", "permanent": True}
-    assert stage.call("POST", f"/v1/jobs/{job}/fail", answer)[0] == 200
+    failure = {"fence": 1, "error": f"{MARK}-error", "permanent": True}
+    assert stage.call("POST", f"/v1/jobs/{job}/fail", failure)[0] == 200
 
 
 def bury(stage: Stage) -> None:

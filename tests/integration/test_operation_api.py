@@ -59,7 +59,7 @@ def test_the_large_payload_of_a_job_is_kept_when_it_is_rescheduled_and_exported(
     done = carried_out(stage, {**CANCEL, "action": "export"})
 
     assert stage.get(job["id"])["id"] != job["id"]
-    assert [answer["payload"] for answer in exported(stage, done)] == [LARGE]
+    assert [line["payload"] for line in exported(stage, done)] == [LARGE]
 
 
 def test_the_large_payload_of_a_schedule_is_exported_with_a_fire_that_waits(stage: Stage):
@@ -70,7 +70,7 @@ def test_the_large_payload_of_a_schedule_is_exported_with_a_fire_that_waits(stag
 
     done = carried_out(stage, {"tenant": "acme", "action": "export", "schedule": "often"})
 
-    assert LARGE in [answer["payload"] for answer in exported(stage, done)]
+    assert LARGE in [line["payload"] for line in exported(stage, done)]
 
 
 def test_jobs_are_run_now(stage: Stage):
@@ -90,8 +90,8 @@ def test_an_export_s_files_hold_the_jobs_and_may_be_downloaded_for_15_minutes(st
 
     [url] = done["parts"]
     signed = parse_qs(urlsplit(url).query)
-    [answer] = exported(stage, done)
-    assert (answer["id"], answer["payload"], answer["tags"]) == (job["id"], {"invoice": 7}, ["eu"])
+    [line] = exported(stage, done)
+    assert (line["id"], line["payload"], line["tags"]) == (job["id"], {"invoice": 7}, ["eu"])
     assert "Expires" in signed or signed["X-Amz-Expires"] == ["900"]
 
 

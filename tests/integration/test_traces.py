@@ -21,9 +21,9 @@ def test_a_target_is_called_in_the_trace_of_the_submission(stage: Stage, sink: H
     travel_and_work(stage, delay)
 
     assert stage.get(job_id)["state"] == "succeeded"
-    answer = told_to(sink)
-    assert (answer.trace_id, answer.flags) == (TRACE_ID, 1)
-    assert answer.span_id != SPAN_ID
+    trace = trace_sent_to(sink)
+    assert (trace.trace_id, trace.flags) == (TRACE_ID, 1)
+    assert trace.span_id != SPAN_ID
 
 
 def test_every_job_of_a_batch_is_called_in_its_trace(stage: Stage, sink: HttpSink):
@@ -33,7 +33,7 @@ def test_every_job_of_a_batch_is_called_in_its_trace(stage: Stage, sink: HttpSin
     stage.work()
 
     assert status == 200
-    assert [told_to(sink, number).trace_id for number in range(2)] == [TRACE_ID, TRACE_ID]
+    assert [trace_sent_to(sink, number).trace_id for number in range(2)] == [TRACE_ID, TRACE_ID]
 
 
 def test_a_promoted_message_carries_the_trace_for_xray(stage: Stage, sink: HttpSink):
@@ -75,7 +75,7 @@ def test_a_traceparent_that_is_not_valid_is_ignored(stage: Stage, sink: HttpSink
     stage.work()
     stage.work(within_seconds=5)
 
-    first, second = told_to(sink, 0), told_to(sink, 1)
+    first, second = trace_sent_to(sink, 0), trace_sent_to(sink, 1)
     # One of its own, which both attempts share.
     assert first.trace_id == second.trace_id not in (TRACE_ID, "0" * 32)
     assert first.span_id != second.span_id
@@ -88,7 +88,7 @@ def test_a_job_that_is_moved_stays_in_its_trace(stage: Stage, sink: HttpSink):
     travel_and_work(stage, 7_200)
 
     assert status == 200
-    assert told_to(sink).trace_id == TRACE_ID
+    assert trace_sent_to(sink).trace_id == TRACE_ID
 
 
 def submit(stage: Stage, sink: HttpSink, *, delay: int = 0, headers: dict[str, str] | None = None, **job: Any) -> str:
@@ -114,7 +114,7 @@ def travel_and_work(stage: Stage, seconds: int) -> None:
     stage.work()
 
 
-def told_to(sink: HttpSink, number: int = 0) -> Any:
+def trace_sent_to(sink: HttpSink, number: int = 0) -> Any:
     trace = parse_traceparent(sink.requests[number].headers["traceparent"])
     assert trace is not None
     return trace

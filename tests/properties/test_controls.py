@@ -28,7 +28,7 @@ BROKEN = [
     (
         histories.a_target_is_done_before_its_worker_knows,
         mutations.completes_whoever_asks,
-        "was answered that it is done",
+        "got the answer that it is done",
     ),
     (
         histories.a_turn_with_a_slow_clock_moves_a_job_ahead_of_itself,

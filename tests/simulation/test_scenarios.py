@@ -28,16 +28,16 @@ def test_full_size_is_described_like_reduced_size(name: str) -> None:
 
 
 def test_processes_give_the_same_results_in_the_order_that_was_asked_for() -> None:
-    answer: dict[str, float] = {}
+    shares: dict[str, float] = {}
 
     found = run_all(
-        ["herd_smear", "herd_spread"], is_full=False, seed=1, advance=lambda name, share: answer.update({name: share})
+        ["herd_smear", "herd_spread"], is_full=False, seed=1, advance=lambda name, share: shares.update({name: share})
     )
 
     assert [result.name for result in found] == ["herd_smear", "herd_spread"]
     assert found[1].facts == run_one("herd_spread", is_full=False, seed=1).facts
-    assert answer.keys() == {"herd_smear", "herd_spread"}
-    assert all(0.8 < share <= 1 for share in answer.values())
+    assert shares.keys() == {"herd_smear", "herd_spread"}
+    assert all(0.8 < share <= 1 for share in shares.values())
 
 
 def test_what_is_begun_first_exists() -> None:

@@ -109,13 +109,13 @@ def test_what_is_not_known_is_left_out():
 
 
 def test_every_field_of_a_line_is_a_column():
-    answer = [
+    lines = [
         encode_ending(an_ending(error_class="e", reason="r", job_id=job_id_of(an_occurrence_timer().job))),
         encode_action(an_action(), line_id="l-1", happened_at=NOON),
         encode_action(an_action(after={"note": "x" * LINE_LIMIT}), line_id="l-1", happened_at=NOON),
     ]
 
-    assert {name for line in answer for name in json.loads(line)} == set(COLUMNS)
+    assert {name for line in lines for name in json.loads(line)} == set(COLUMNS)
 
 
 def test_a_line_holds_no_payload_no_header_and_no_path_of_a_target():
@@ -132,14 +132,14 @@ def test_a_line_holds_no_payload_no_header_and_no_path_of_a_target():
 def test_an_action_that_says_too_much_is_reported_without_it():
     line = encode_action(an_action(after={"note": "x" * LINE_LIMIT}), line_id="l-1", happened_at=NOON)
 
-    answer = json.loads(line)
-    assert answer["cut"] > LINE_LIMIT
-    assert (answer["action"], answer["caller"], answer["subject"]) == (
+    fields = json.loads(line)
+    assert fields["cut"] > LINE_LIMIT
+    assert (fields["action"], fields["caller"], fields["subject"]) == (
         "schedule.pause",
         "arn:aws:iam::1:role/ann",
         "nightly",
     )
-    assert not {"before", "after"} & set(answer)
+    assert not {"before", "after"} & set(fields)
     assert len(line) < 1_000
 
 

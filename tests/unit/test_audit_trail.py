@@ -73,8 +73,8 @@ def test_an_action_is_stamped_and_named_when_it_is_noted(trail: Trail, stream: I
     trail.note(an_action())
     trail.flush()
 
-    answer = [json.loads(line) for line in stream.lines]
-    assert [(line["line_id"], line["happened_at"]) for line in answer] == [
+    lines = [json.loads(line) for line in stream.lines]
+    assert [(line["line_id"], line["happened_at"]) for line in lines] == [
         ("line-1", "2027-03-01T12:00:00.000Z"),
         ("line-2", "2027-03-01T12:00:05.000Z"),
     ]

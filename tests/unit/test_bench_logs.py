@@ -18,8 +18,8 @@ def test_a_longer_line_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = logs.measure()["near"]
     noted = Ends.succeeded
 
-    def noting_twice(self: Ends, *answer, **named) -> None:
-        noted(self, *answer, **named)
+    def noting_twice(self: Ends, *arguments, **named) -> None:
+        noted(self, *arguments, **named)
         self.journal.event("parked", job_id="x" * 100, until="", reason="")
 
     monkeypatch.setattr(Ends, "succeeded", noting_twice)

@@ -41,8 +41,8 @@ def test_dead_letters_are_listed_with_every_option_of_the_filter() -> None:
         "/v1/dead-letters?tenant=acme&since=2027-03-01T00%3A00%3A00Z&until=2027-03-01T23%3A00%3A00Z"
         "&target=https%3A%2F%2Fexample.com&error_class=timeout&schedule=nightly&tag=eu&limit=7"
     )
-    for answer in ("2027-03-01 12:00:00", "http_500", "HTTP 500", "https://example.com/hook", "nightly", ID):
-        assert answer in result.stdout
+    for text in ("2027-03-01 12:00:00", "http_500", "HTTP 500", "https://example.com/hook", "nightly", ID):
+        assert text in result.stdout
 
 
 def test_no_more_are_listed_than_are_asked_for() -> None:
@@ -80,8 +80,8 @@ def test_a_dead_letter_is_shown_with_its_payload() -> None:
 
     assert result.exit_code == 0, result.output
     assert server.requests[0].path == PATH
-    for answer in (ID, "HTTP 500", '{"attempts": 3}', '"invoice": [', "j1~x"):
-        assert answer in result.stdout
+    for text in (ID, "HTTP 500", '{"attempts": 3}', '"invoice": [', "j1~x"):
+        assert text in result.stdout
 
 
 def test_what_tickwheel_did_not_write_is_shown_as_it_was_received() -> None:

@@ -55,13 +55,13 @@ def test_a_command_asks_for_what_was_said(
     arguments: list[str], method: str, path: str, body: Any, answer: dict[str, Any]
 ) -> None:
     with ApiServer(Answer(200, answer), Answer(200, answer)) as server:
-        reported = run(*arguments, server=server)
+        result = run(*arguments, server=server)
         as_json = run(*arguments, "--json", server=server)
 
-    assert (reported.exit_code, as_json.exit_code) == (0, 0)
+    assert (result.exit_code, as_json.exit_code) == (0, 0)
     assert [(request.method, request.path) for request in server.requests] == [(method, path)] * 2
     assert (server.requests[0].json if server.requests[0].body else None) == body
-    assert answer["state"] in reported.stdout
+    assert answer["state"] in result.stdout
     assert {name: value for name, value in json.loads(as_json.stdout).items() if value is not None} == answer
 
 

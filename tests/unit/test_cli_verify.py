@@ -53,12 +53,12 @@ def test_the_same_episode_is_the_same_run() -> None:
 
 def test_an_episode_does_not_depend_on_the_process_that_it_runs_in() -> None:
     command = [sys.executable, "-m", "tickwheel.cli", "verify", "--episode", "77", "--json"]
-    answer = [
+    reports = [
         subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
         for seed in ("1", "2")
     ]
 
-    assert answer[0].stdout == answer[1].stdout == run("--episode", "77", "--json").stdout
+    assert reports[0].stdout == reports[1].stdout == run("--episode", "77", "--json").stdout
 
 
 def test_only_the_faults_that_are_named_strike() -> None:

@@ -143,10 +143,10 @@ def test_what_is_to_be_reported_again_soon_is_reported_again_after_the_time_that
 
 def test_any_other_conflict_is_reported_at_once() -> None:
     stale = Answer(409, {"status": 409, "code": "stale_fence", "title": "The attempt is over"})
-    with ApiServer(stale) as server, a_client(server) as client, pytest.raises(ApiProblem) as answer:
+    with ApiServer(stale) as server, a_client(server) as client, pytest.raises(ApiProblem) as problem:
         client.heartbeat(JOB, fence=1)
 
-    assert answer.value.code == "stale_fence"
+    assert problem.value.code == "stale_fence"
     assert len(server.requests) == 1
 
 

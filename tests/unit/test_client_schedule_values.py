@@ -214,9 +214,9 @@ def test_what_the_scheduler_reports_a_schedule_can_be_put_again() -> None:
 
 
 def test_the_client_knows_all_that_the_scheduler_says_beside_the_definition() -> None:
-    answer = set(document()["components"]["schemas"]["Schedule"]["properties"])
+    described = set(document()["components"]["schemas"]["Schedule"]["properties"])
 
-    assert answer - set(ScheduleBody.model_fields) - {"id", "tenant"} == STANDING
+    assert described - set(ScheduleBody.model_fields) - {"id", "tenant"} == STANDING
 
 
 @pytest.mark.parametrize(

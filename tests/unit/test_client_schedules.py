@@ -307,13 +307,13 @@ def test_an_answer_that_makes_no_sense_is_not_believed() -> None:
 
 class TestManySchedules:
     def test_they_come_back_in_order_and_are_reported_as_they_are_stored(self) -> None:
-        answer: list[Put] = []
+        puts: list[Put] = []
         asked = [a_schedule(f"s{number}") for number in range(40)]
         with ApiServer(otherwise=take) as server, a_client(server) as client:
-            results = client.schedules.put_many(asked, on_progress=answer.append)
+            results = client.schedules.put_many(asked, on_progress=puts.append)
 
         assert [result.schedule.id for result in results if isinstance(result, Stored)] == [s.id for s in asked]
-        assert sorted(result.asked.id for result in answer) == sorted(s.id for s in asked)
+        assert sorted(result.asked.id for result in puts) == sorted(s.id for s in asked)
 
     def test_some_are_put_at_the_same_time(self) -> None:
         both_are_here = threading.Barrier(2, timeout=10)

@@ -102,9 +102,9 @@ def test_two_processes_that_see_the_same_free_permit_do_not_both_get_it():
     office = Office(0.0, 0.0, 0.0, 0.0)
     other = office.another()
     office.take(limit=2)
-    answer = office.store.leases("acme", limit=2)
+    leases = office.store.leases("acme", limit=2)
     assert office.take(limit=2, limiter=other) is not None
-    office.store.leases = lambda *_, **__: answer  # pyright: ignore[reportAttributeAccessIssue]
+    office.store.leases = lambda *_, **__: leases  # pyright: ignore[reportAttributeAccessIssue]
 
     assert office.take(limit=2) is None
 

@@ -48,14 +48,14 @@ def test_every_part_of_a_filter_is_explained():
 
 
 def test_every_code_of_a_replay_is_one_that_the_api_answers():
-    body = set(re.findall(r"\| (?:404|409|503) `([a-z_]+)` \|", PAGE))
+    codes = set(re.findall(r"\| (?:404|409|503) `([a-z_]+)` \|", PAGE))
 
-    assert len(body) == 5
-    assert body <= {code for _, code, _ in TABLE.values()}
+    assert len(codes) == 5
+    assert codes <= {code for _, code, _ in TABLE.values()}
 
 
 def test_its_numbers_are_those_of_the_code():
-    body = (
+    sentences = (
         f"for {DEAD_LETTER_LIFE.days} days",
         f"makes at most {dead_letters.MOST_QUERIES} queries",
         f"the last {dead_letters.USUAL_REACH.total_seconds() / 3_600:g} hours",
@@ -68,5 +68,5 @@ def test_its_numbers_are_those_of_the_code():
         f"{ListQuery(tenant='acme').limit} a page",
     )
 
-    assert [text for text in body if text not in WORDS] == []
+    assert [text for text in sentences if text not in WORDS] == []
     assert dead_letter_answers.MOST_SHOWN == 10

@@ -79,7 +79,7 @@ def test_a_submission_that_read_the_old_plan_and_is_slow_leaves_a_message_that_i
     assert world.targets.effects == []
     assert world.ledger.rows == {}
     assert world.ready.receive() == []
-    assert [answer["tenant"] for answer in world.events("job_forgotten")] == ["acme"]
+    assert [event["tenant"] for event in world.events("job_forgotten")] == ["acme"]
 
 
 def test_a_process_takes_something_in_until_it_knows_and_none_does_from_the_instant_that_the_answer_says():

@@ -51,10 +51,14 @@ def test_a_target_gets_all_it_needs_to_deduplicate_and_to_refuse_a_stale_attempt
 
     world.work(a_message(timer))
 
-    answer = world.calls[0]
-    assert (answer.job_id, answer.tenant, answer.idempotency_key) == (str(job_id_of(timer.job)), "acme", timer.job.key)
-    assert (answer.attempt, answer.fence, answer.scheduled_at) == (2, 1, NOON)
-    assert answer.deadline == NOON + timedelta(seconds=10)
+    invocation = world.calls[0]
+    assert (invocation.job_id, invocation.tenant, invocation.idempotency_key) == (
+        str(job_id_of(timer.job)),
+        "acme",
+        timer.job.key,
+    )
+    assert (invocation.attempt, invocation.fence, invocation.scheduled_at) == (2, 1, NOON)
+    assert invocation.deadline == NOON + timedelta(seconds=10)
 
 
 def test_a_job_is_noted_with_its_lag_and_its_outcome(world: World):
@@ -70,7 +74,7 @@ def test_a_job_is_noted_with_its_lag_and_its_outcome(world: World):
 
 def test_one_bad_job_does_not_return_the_others_of_its_batch(world: World):
     good, bad, after = a_timer(), a_timer(), a_timer()
-    world.targets.answer = lambda _, answer: _raise() if answer.idempotency_key == bad.job.key else Succeeded()
+    world.targets.answer = lambda _, invocation: _raise() if invocation.idempotency_key == bad.job.key else Succeeded()
 
     returned = world.work(a_message(good, "m1"), a_message(bad, "m2"), a_message(after, "m3"))
 
@@ -604,7 +608,7 @@ class TestRetries:
     def test_a_zombie_s_settle_is_refused_and_noted(self, world: World):
         timer = a_timer()
 
-        def slowly(_: str, answer: object) -> Succeeded:
+        def slowly(_: str, invocation: object) -> Succeeded:
             rescued(world, timer)
             return Succeeded()
 
@@ -618,7 +622,7 @@ class TestRetries:
     def test_a_zombie_s_failure_costs_a_duplicate_message_and_no_state(self, world: World):
         timer = a_timer()
 
-        def slowly(_: str, answer: object) -> Failed:
+        def slowly(_: str, invocation: object) -> Failed:
             rescued(world, timer)
             return Failed("HTTP 500")
 
@@ -633,7 +637,7 @@ class TestCancelsAndExpiry:
     def test_a_running_job_that_was_asked_to_cancel_is_not_tried_again(self, world: World):
         timer = a_timer()
 
-        def fail_while_cancelled(_: str, answer: Any) -> Failed:
+        def fail_while_cancelled(_: str, invocation: Any) -> Failed:
             world.ledger.request_cancel(job_id_of(timer.job), row=world.row(timer.job), now=NOON)
             return Failed("HTTP 500")
 
@@ -650,7 +654,7 @@ class TestCancelsAndExpiry:
     def test_a_running_job_that_was_asked_to_cancel_may_still_succeed(self, world: World):
         timer = a_timer()
 
-        def succeed_while_cancelled(_: str, answer: Any) -> Succeeded:
+        def succeed_while_cancelled(_: str, invocation: Any) -> Succeeded:
             world.ledger.request_cancel(job_id_of(timer.job), row=world.row(timer.job), now=NOON)
             return Succeeded()
 
@@ -1156,7 +1160,7 @@ class TestOccurrences:
         world.store(schedule)
         first, second, third = (an_occurrence_timer(schedule, fire_at=NOON - n * SECOND) for n in (3, 2, 1))
 
-        def meet_the_second(_: str, answer: object) -> Succeeded:
+        def meet_the_second(_: str, invocation: object) -> Succeeded:
             if len(world.calls) == 1:
                 world.work(a_message(second, "m2"))
             return Succeeded()

@@ -90,8 +90,8 @@ def test_a_job_that_fails_for_good_is_followed_to_its_dead_letter(world: World):
     world.receive_and_work()
 
     job_id = accepted.job_id  # pyright: ignore[reportAttributeAccessIssue]
-    answer = [name for name, keys in world.journal.events if job_id in str(keys)]
-    assert answer == ["jobs_accepted", "dead_lettered", "job_settled"]
+    names = [name for name, keys in world.journal.events if job_id in str(keys)]
+    assert names == ["jobs_accepted", "dead_lettered", "job_settled"]
     assert world.events("dead_lettered") == [{"job_id": job_id, "tenant": "acme", "error": "http_402"}]
     assert "4111" not in str(world.journal.events)
 

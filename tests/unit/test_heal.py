@@ -237,8 +237,8 @@ class TestPasses:
 
         assert (report.seen, report.healed) == (3, 3)
         assert [bool(world.state(schedule).fire_count) for schedule in schedules] == [*[True] * 4, False, *[True] * 3]
-        (answer,) = world.events("chain_set_aside")
-        assert (answer["schedule"], answer["count"]) == ("acme#s4", 1)
+        (event,) = world.events("chain_set_aside")
+        assert (event["schedule"], event["count"]) == ("acme#s4", 1)
         world.clock.tick(PASS_INTERVAL)
         world.heal()
         assert world.state(schedules[4]).fire_count > 0
@@ -354,6 +354,6 @@ class TestSums:
         report = world.heal()
 
         assert (report.seen, report.healed, report.counted) == (2, 1, 0)
-        (answer,) = world.events("schedule_not_counted")
-        assert answer["schedule"] == "acme#a"
-        assert str(answer["error"]).startswith("OSError at ")
+        (event,) = world.events("schedule_not_counted")
+        assert event["schedule"] == "acme#a"
+        assert str(event["error"]).startswith("OSError at ")

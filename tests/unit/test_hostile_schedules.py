@@ -122,8 +122,8 @@ class TestThoseThatBurn:
             "paused after its next fire could not be found 3 times: takes too many steps to find what it fires next: "
             "name more days or times, use wider windows, or split it into schedules that are simpler"
         )
-        answer = world.events("chain_set_aside")
-        assert [(line["schedule"], line["count"]) for line in answer] == [
+        events = world.events("chain_set_aside")
+        assert [(line["schedule"], line["count"]) for line in events] == [
             ("mallory#hostile-0", count) for count in (1, 2, 3)
         ]
         assert world.journal.counts["chains_set_aside"] == 3
@@ -158,8 +158,8 @@ class TestThoseThatBurn:
         pass_by(world)
 
         assert world.state(fine).is_counted_right
-        (answer,) = world.events("schedule_not_counted")
-        assert answer["schedule"] == broken.uid
+        (event,) = world.events("schedule_not_counted")
+        assert event["schedule"] == broken.uid
 
     def test_all_of_many_are_paused_in_the_end_while_the_sweep_heals_the_others(self, world: World):
         stage = a_shard(world, hostile=12)
@@ -251,8 +251,8 @@ class TestThoseThatKill:
 
         assert report is not None
         assert report.stopped_by == ""
-        (answer,) = world.events("chain_set_aside")
-        assert (answer["schedule"], answer["count"]) == ("mallory#hostile-0", 1)
+        (event,) = world.events("chain_set_aside")
+        assert (event["schedule"], event["count"]) == ("mallory#hostile-0", 1)
         assert stage.fire_counts() == [1] * len(stage.others)
 
     def test_jobs_that_come_due_meanwhile_go_out_in_each_tick(self, world: World):

@@ -26,10 +26,10 @@ def test_a_target_gets_the_payload_and_all_it_needs_to_deduplicate(sink: HttpSin
 
     request = sink.requests[0]
     assert (request.method, request.path, request.body) == ("POST", "/hook?a=b", '{"n":"é"}')
-    answer = {
+    headers = {
         name: value for name, value in request.headers.items() if name.startswith(("tickwheel", "idempotency", "trace"))
     }
-    assert answer == {
+    assert headers == {
         "idempotency-key": "acme#x",
         "tickwheel-job-id": "j1~acme~2e~a0~1~b0~x",
         "tickwheel-tenant": "acme",
@@ -331,9 +331,9 @@ def test_a_body_that_drips_is_cut_off_after_a_moment_and_changes_nothing(
 
     outcome = call(sink.url, caller=caller, timeout=timedelta(seconds=60))
 
-    answer = result_of(outcome)
-    assert (answer["status"], answer["truncated"]) == (200, True)
-    assert set(answer["body"]) == {"."}
+    result = result_of(outcome)
+    assert (result["status"], result["truncated"]) == (200, True)
+    assert set(result["body"]) == {"."}
     assert cut_off.wait(50)
     wait_for_calls(since=before)
 

@@ -37,14 +37,14 @@ def exact(found: list[timedelta], thousandths: int) -> timedelta:
 
 @given(st.lists(lags, min_size=1, max_size=200), st.sampled_from(sorted(PERCENTILES.values())))
 def test_a_percentile_is_within_its_relative_error_of_the_exact_one(found: list[timedelta], thousandths: int):
-    answer = percentile(counted(found), thousandths)
+    estimate = percentile(counted(found), thousandths)
 
-    assert answer is not None
+    assert estimate is not None
     true = exact(found, thousandths)
     if true <= SMALLEST:
-        assert answer == SMALLEST
+        assert estimate == SMALLEST
     else:
-        assert abs(answer - true) <= RELATIVE_ERROR * true + MICROSECOND
+        assert abs(estimate - true) <= RELATIVE_ERROR * true + MICROSECOND
 
 
 @given(lags)

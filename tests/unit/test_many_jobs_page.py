@@ -72,13 +72,13 @@ def test_every_state_and_every_field_of_progress_is_explained():
 
 
 def test_every_code_of_the_api_is_one_that_it_answers():
-    answer = set(re.findall(r"(?:409|429) `([a-z_]+)`", PAGE))
+    codes = set(re.findall(r"(?:409|429) `([a-z_]+)`", PAGE))
 
-    assert answer == {"key_reused", "too_many_operations"} <= {code for _, code, _ in TABLE.values()}
+    assert codes == {"key_reused", "too_many_operations"} <= {code for _, code, _ in TABLE.values()}
 
 
 def test_its_numbers_are_those_of_the_code():
-    answer = (
+    sentences = (
         f"at most {MOST_REACH.days} days back",
         "is an hour ago",
         f"{MIN_RATE:g} to {MAX_RATE:,.0f}, else {USUAL_RATE:g}",
@@ -92,7 +92,7 @@ def test_its_numbers_are_those_of_the_code():
         "1,440 queries a day",
     )
 
-    assert [text for text in answer if text not in WORDS] == []
+    assert [text for text in sentences if text not in WORDS] == []
     assert USUAL_REACH.total_seconds() == 3_600
     assert work.MOST_FAILURES == 10
     assert work.ENOUGH_FAILURES == 3

@@ -595,9 +595,9 @@ class TestEndToStart:
         world.materialiser.materialise([chain])
 
         assert len({timer.job.identity for timer in world.ready.sent}) == 1
-        answer = [(ending.job_id, ending.attempt, ending.reason) for ending in world.trail.endings]
-        assert set(answer) == {(job_id_of(run.job), 1, "abandoned")}
-        assert len(answer) == 1 + is_seen_settled
+        endings = [(ending.job_id, ending.attempt, ending.reason) for ending in world.trail.endings]
+        assert set(endings) == {(job_id_of(run.job), 1, "abandoned")}
+        assert len(endings) == 1 + is_seen_settled
 
     def test_a_row_that_nobody_can_make_sense_of_holds_up_no_other_chain(self, world: World):
         schedules = [replace(WAITING, schedule_id=f"s{number}") for number in range(3)]
@@ -610,9 +610,9 @@ class TestEndToStart:
         world.clock.tick(2 * MESSAGE_LIFE)
 
         assert world.materialiser.materialise(chains) == [Carried.ON, Carried.REFUSED, Carried.ON]
-        [answer] = world.events("run_not_given_up")
-        assert answer["schedule"] == schedules[1].uid
-        assert str(answer["error"]).startswith("InvalidJobId at ")
+        [event] = world.events("run_not_given_up")
+        assert event["schedule"] == schedules[1].uid
+        assert str(event["error"]).startswith("InvalidJobId at ")
 
     def test_a_run_that_is_heard_of_just_then_is_awaited_on(self, world: World):
         chain = begun(world, WAITING, link=a_link(is_awaited=True), fire_count=1)

@@ -42,10 +42,10 @@ def world() -> World:
 def test_an_attempt_is_reported_by_its_ring_its_priority_and_its_kind(
     timer: Timer, ring: Ring, expected: tuple[str, str, str]
 ):
-    answer = dimensions_of(timer, ring=ring)
+    dimensions = dimensions_of(timer, ring=ring)
 
-    assert tuple(answer) == DIMENSIONS["lag_ms"]
-    assert tuple(answer.values()) == expected
+    assert tuple(dimensions) == DIMENSIONS["lag_ms"]
+    assert tuple(dimensions.values()) == expected
 
 
 def test_no_dimension_can_hold_a_tenant():

@@ -35,9 +35,9 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_the_tables_without_a_time_to_live_are_reported_to_whoever_restores_them() -> None:
-    answer = re.search(r"time to live on `x` \(all but ([^)]+)\)", read_page("restore.md"))
-    assert answer is not None
-    assert set(re.findall(r"`(\w+)`", answer[1])) == {schema.name for schema in ALL_TABLES if not schema.ttl_attribute}
+    found = re.search(r"time to live on `x` \(all but ([^)]+)\)", read_page("restore.md"))
+    assert found is not None
+    assert set(re.findall(r"`(\w+)`", found[1])) == {schema.name for schema in ALL_TABLES if not schema.ttl_attribute}
 
 
 def test_whoever_takes_the_scheduler_down_learns_of_all_that_goes() -> None:
@@ -54,6 +54,6 @@ def test_whoever_takes_the_scheduler_down_learns_of_all_that_goes() -> None:
 
 def test_whoever_takes_the_scheduler_down_learns_what_to_do_with_its_outputs() -> None:
     outputs = json.loads((TEMPLATES / "dev-scheduler.json").read_text())["Outputs"]
-    answer = read_page("upgrading.md").partition("## Taking the scheduler down")[2]
+    section = read_page("upgrading.md").partition("## Taking the scheduler down")[2]
 
-    assert [name for name in outputs if f"`{name}`" not in answer] == []
+    assert [name for name in outputs if f"`{name}`" not in section] == []

@@ -318,9 +318,9 @@ def test_a_stop_of_what_is_over_changes_nothing():
     operation = office.accept()
     ended = office.ended(operation, OperationState.DONE)
 
-    answer = office.manager.stop("acme", operation.operation_id, caller=ANN)
+    stopped = office.manager.stop("acme", operation.operation_id, caller=ANN)
 
-    assert (answer.state, answer.stop_requested, answer.ended_at) == (ended.state, False, ended.ended_at)
+    assert (stopped.state, stopped.stop_requested, stopped.ended_at) == (ended.state, False, ended.ended_at)
     assert office.event_names == ["operation_accepted"]
     assert office.waker.calls == 1
 

@@ -106,9 +106,9 @@ def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails(pro
 
     assert process.written().of(Figure.STARTED) == 5
     assert sum(process.written().all_lags.values()) == 5
-    ((name, answer),) = process.journal.events
-    assert (name, list(answer)) == ("pulse_not_written", ["error"])
-    assert str(answer["error"]).startswith("TimeoutError at functions.services.telemetry.pulse:")
+    ((name, keys),) = process.journal.events
+    assert (name, list(keys)) == ("pulse_not_written", ["error"])
+    assert str(keys["error"]).startswith("TimeoutError at functions.services.telemetry.pulse:")
 
 
 def test_a_store_that_fails_is_not_asked_by_every_invocation(process: Process):

@@ -319,10 +319,10 @@ def test_a_dead_letter_that_outlives_the_row_of_its_replay_stays_and_runs_nothin
     parts = world.replay_all(replace(ACME, since=NOON - SECOND))
     world.run()
 
-    [answer] = [outcome for part in parts for outcome in part.outcomes]
-    assert isinstance(answer, NotReplayed)
-    assert isinstance(answer.error, NotReplayable)
-    assert "a replay of it began at 2027-03-01T12:00:00.000Z, and nothing says any more" in str(answer.error)
+    [not_replayed] = [outcome for part in parts for outcome in part.outcomes]
+    assert isinstance(not_replayed, NotReplayed)
+    assert isinstance(not_replayed.error, NotReplayable)
+    assert "a replay of it began at 2027-03-01T12:00:00.000Z, and nothing says any more" in str(not_replayed.error)
     assert (len(world.calls), world.buried, world.ledger.rows) == (calls, marked, {})
 
 

@@ -60,16 +60,16 @@ class TestHeartbeats:
         assert row.lease_until == NOON + TIMEOUT + LEASE_MARGIN
 
     def test_a_heartbeat_before_the_worker_has_noted_the_attempt_keeps_the_lease_that_it_was_given(self, world: World):
-        timer, body = a_timer(timeout=TIMEOUT), []
+        timer, leases = a_timer(timeout=TIMEOUT), []
 
         def answer(_: str, invocation: Invocation) -> Outcome:
-            body.append(world.finisher().heartbeat(job_id_of(timer.job), fence=invocation.fence).lease_until)
+            leases.append(world.finisher().heartbeat(job_id_of(timer.job), fence=invocation.fence).lease_until)
             return Pending()
 
         world.targets.answer = answer
         world.work(a_message(timer))
 
-        assert body == [NOON + USUAL_LEASE]
+        assert leases == [NOON + USUAL_LEASE]
         row = world.row(timer.job)
         assert (row.lease_until, bool(row.held)) == (NOON + USUAL_LEASE, True)
 

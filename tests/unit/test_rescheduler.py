@@ -293,9 +293,9 @@ class TestMoving:
         timer = a_placed(world)
         moved = change(world, timer, delay=7_200)
 
-        with pytest.raises(errors.Moved) as answer:
+        with pytest.raises(errors.Moved) as moved_error:
             world.canceller().cancel(job_id_of(timer.job))
-        assert answer.value.moved_to == str(moved.job_id)
+        assert moved_error.value.moved_to == str(moved.job_id)
         assert world.canceller().cancel(moved.job_id)
         pass_time(world, until=NOON + 3 * HOUR)
 

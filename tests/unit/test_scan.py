@@ -309,11 +309,11 @@ def test_the_end_of_an_unsendable_job_is_reported_before_its_row_is_passed(
 ):
     a_row(world)
     world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
-    answer: list[int] = []
+    kept: list[int] = []
     checkpoint = world.shards.checkpoint
 
     def watched(*given: Any, **named: Any) -> bool:
-        answer.append(world.trail.kept)
+        kept.append(world.trail.kept)
         return checkpoint(*given, **named)
 
     monkeypatch.setattr(world.shards, "checkpoint", watched)
@@ -321,7 +321,7 @@ def test_the_end_of_an_unsendable_job_is_reported_before_its_row_is_passed(
     world.scan()
 
     assert len(world.trail.endings) == 1
-    assert answer == [1]
+    assert kept == [1]
 
 
 def test_an_unsendable_job_that_is_not_ledgered_is_a_dead_letter_without_a_row(world: World):
@@ -571,8 +571,8 @@ class TestAlarms:
         world.scan()
 
         assert [timer for timer in world.ready.sent if not timer.job.occurrence] == [before, after, low]
-        (answer,) = world.events("alarms_failed")
-        assert str(answer["error"]).startswith("CrashError at functions.")
+        (event,) = world.events("alarms_failed")
+        assert str(event["error"]).startswith("CrashError at functions.")
         world.timers.unwritten = lambda _: False
         assert world.scan().handled == 1
         assert world.state(schedule).fire_count == 1

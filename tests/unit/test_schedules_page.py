@@ -55,7 +55,7 @@ def test_every_kind_of_rule_is_shown_with_a_good_example():
 @pytest.mark.parametrize("policy", ["gap", "fold"])
 def test_the_fires_of_a_clock_change_are_what_is_computed(policy: str):
     start, end = BERLIN[policy]
-    for cron, chosen, answer in values(PAGE, f"| cron | `{policy}` | fires |"):
+    for cron, chosen, on_page in values(PAGE, f"| cron | `{policy}` | fires |"):
         definition = {"cron": cron, "timezone": "Europe/Berlin", "job": {"target": "handler:echo"}}
         if chosen:
             definition[policy] = chosen
@@ -64,11 +64,11 @@ def test_the_fires_of_a_clock_change_are_what_is_computed(policy: str):
         local = [fire.at.astimezone(zone_of("Europe/Berlin")) for fire in found]
         clock = [f"{at:%H:%M}" + (at.isoformat()[-6:] if policy == "fold" else "") for at in local]
 
-        assert (", ".join(clock) or "none") == answer, (cron, chosen)
+        assert (", ".join(clock) or "none") == on_page, (cron, chosen)
 
 
 def test_the_fires_of_recurrence_rules_at_a_clock_change_are_what_is_computed():
-    for rule, chosen, *answer in values(PAGE, "| rule, from midnight |"):
+    for rule, chosen, *on_page in values(PAGE, "| rule, from midnight |"):
         policies = [policy.strip("` ") for policy in chosen.split(",") if policy]
         definition = {
             "rrule": {"rule": rule, "starts_at": "2027-01-01T00:00:00"},
@@ -81,7 +81,7 @@ def test_the_fires_of_recurrence_rules_at_a_clock_change_are_what_is_computed():
             (datetime(2027, 3, 28, 0, tzinfo=UTC), datetime(2027, 3, 28, 2, tzinfo=UTC)),
             (datetime(2027, 10, 30, 23, tzinfo=UTC), datetime(2027, 10, 31, 2, 30, tzinfo=UTC)),
         )
-        for (start, end), expected in zip(spans, answer, strict=True):
+        for (start, end), expected in zip(spans, on_page, strict=True):
             found = takewhile(lambda fire: fire.at < end, fires(schedule, after=start - timedelta(milliseconds=1)))  # noqa: B023
             local = [fire.at.astimezone(zone_of("Europe/Berlin")) for fire in found]
             with_offset = "+" in expected
@@ -130,13 +130,13 @@ def test_the_python_examples_run(monkeypatch: pytest.MonkeyPatch):
 def answer_anything(request: Request) -> Answer:
     """As the API would, about a schedule of its own."""
     counts = {"results": [{"tenant": "acme", "id": "a", "minutes": {"0": 1}}], "next": None}
-    answer: dict[str, Any] = {
+    answers: dict[str, Any] = {
         "/v1/schedules:fires": counts,
         "/v1/schedules": {"schedules": [schedule_json()], "next": None},
     }
     path, _, query = request.path.partition("?")
-    if path in answer:
-        return Answer(200, answer[path])
+    if path in answers:
+        return Answer(200, answers[path])
     verbs = {"preview": {"fires": []}, "trigger": {"job": "j1~x"}, "backfill": {"backfill": "x", "count": 0}}
     if "dry_run" in query:
         return Answer(200, {"before": [], "after": []})

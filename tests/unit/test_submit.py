@@ -132,9 +132,9 @@ def test_a_store_that_fails_for_one_job_of_a_batch_refuses_that_one_only(world: 
     assert isinstance(answers[1], NotPlaced)
     # Where its stores are is not a tenant's business; the log has it.
     assert answers[1].reasons == ["a store failed: ConnectionError"]
-    (body,) = world.events("submission_failed")
-    assert body["tenant"] == "unlucky"
-    assert str(body["error"]).startswith("ConnectionError at functions.api.jobs.submit:")
+    (event,) = world.events("submission_failed")
+    assert event["tenant"] == "unlucky"
+    assert str(event["error"]).startswith("ConnectionError at functions.api.jobs.submit:")
     assert world.journal.counts == {"jobs_submitted": 2}
 
 

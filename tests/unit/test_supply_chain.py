@@ -129,37 +129,37 @@ def test_a_known_vulnerability_is_found(pinned: Path) -> None:
         "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "1.1"}]}],
     }
     with database(lambda: {"vulns": [{"id": "PYSEC-1", "summary": "it is bad", "affected": [affected]}]}) as url:
-        answer = vulnerabilities.audit(pinned, database=url, seconds=60)
+        report = vulnerabilities.audit(pinned, database=url, seconds=60)
 
-    assert answer.found == ("it 1.0: PYSEC-1, fixed in 1.1",)
-    assert answer.line == "known vulnerabilities in pins.txt: 1 in 1 packages"
+    assert report.found == ("it 1.0: PYSEC-1, fixed in 1.1",)
+    assert report.line == "known vulnerabilities in pins.txt: 1 in 1 packages"
 
 
 def test_a_known_vulnerability_of_npm_is_found(locked: Path) -> None:
     advisory = {"id": 1, "url": "https://github.com/advisories/GHSA-1", "title": "it is bad", "severity": "high"}
     with database(lambda: {"it": [{**advisory, "vulnerable_versions": "<1.1.0"}]}) as url:
-        answer = vulnerabilities.audit_npm(locked, registry=url, seconds=60)
+        report = vulnerabilities.audit_npm(locked, registry=url, seconds=60)
 
-    assert answer.found == ("it 1.0.0: it is bad, https://github.com/advisories/GHSA-1, in <1.1.0",)
-    assert answer.line == "known vulnerabilities in package-lock.json: 1 in 1 packages"
+    assert report.found == ("it 1.0.0: it is bad, https://github.com/advisories/GHSA-1, in <1.1.0",)
+    assert report.line == "known vulnerabilities in package-lock.json: 1 in 1 packages"
 
 
 def test_who_knows_nothing_bad_is_reported(asked: Asked) -> None:
     with database(dict) as url:
-        answer = asked.ask(url, seconds=60)
-    assert (answer.found, answer.line) == ((), f"known vulnerabilities in {asked.file}: 0 in 1 packages")
+        report = asked.ask(url, seconds=60)
+    assert (report.found, report.line) == ((), f"known vulnerabilities in {asked.file}: 0 in 1 packages")
 
 
 def test_who_cannot_be_reached_is_reported_and_finds_nothing(asked: Asked) -> None:
-    answer = asked.ask("http://127.0.0.1:1/", seconds=60)
-    assert answer.found is None
-    assert answer.line.startswith(f"known vulnerabilities in {asked.file}: NOT CHECKED: ")
+    report = asked.ask("http://127.0.0.1:1/", seconds=60)
+    assert report.found is None
+    assert report.line.startswith(f"known vulnerabilities in {asked.file}: NOT CHECKED: ")
 
 
 def test_who_does_not_answer_in_time_is_reported(asked: Asked) -> None:
-    answer = asked.ask("http://127.0.0.1:1/", seconds=0.01)
-    assert answer.found is None
-    assert answer.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
+    report = asked.ask("http://127.0.0.1:1/", seconds=0.01)
+    assert report.found is None
+    assert report.line.endswith("NOT CHECKED: no answer for all of it within 0 s")
 
 
 def test_every_file_of_pins_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,9 +114,9 @@ def test_what_could_not_be_written_is_written_with_the_next_and_nobody_fails():
     process.tally.flush()
 
     assert (process.written(), process.written("umbrella")) == (5, 2)
-    ((name, answer),) = process.journal.events
-    assert (name, answer["tenant"]) == ("usage_not_written", "acme")
-    assert str(answer["error"]).startswith("TimeoutError at functions.services.telemetry.usage:")
+    ((name, keys),) = process.journal.events
+    assert (name, keys["tenant"]) == ("usage_not_written", "acme")
+    assert str(keys["error"]).startswith("TimeoutError at functions.services.telemetry.usage:")
 
 
 def test_a_flush_makes_a_bounded_number_of_writes_and_the_oldest_go_first():

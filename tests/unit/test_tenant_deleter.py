@@ -181,10 +181,10 @@ def test_progress_is_reported_while_it_goes_on(scene: Scene):
     scene.remains.before = lambda: scene.clock.tick(STEP)
     scene.work(seconds=STEP.total_seconds() * 3)
 
-    answer = scene.manager.get("acme").deletion
+    deletion = scene.manager.get("acme").deletion
 
-    assert answer is not None
-    assert (answer.part, answer.deleted) == (DeletionStage.TIMERS, {"operations": 3, "timers": 2})
+    assert deletion is not None
+    assert (deletion.part, deletion.deleted) == (DeletionStage.TIMERS, {"operations": 3, "timers": 2})
 
 
 def calls_of_a_deletion() -> list[str]:

@@ -77,12 +77,12 @@ def test_a_limit_out_of_range_is_refused_by_name(name: str, value: Any, said: st
 def test_limits_are_read_as_they_are_reported():
     plan = Tenant(limits={"weight": 3, "submission_rate": 2.5, "max_pending": UNLIMITED}).plan_among({})
 
-    answer = write_limits(plan)
+    limits = write_limits(plan)
 
-    assert tuple(answer) == LIMIT_NAMES
-    assert answer["max_pending"] == answer["execution_rate"] == UNLIMITED
-    assert (answer["weight"], answer["submission_rate"], answer["submission_burst"]) == (3, 2.5, 25)
-    assert (plan.top_priority, answer["top_priority"]) == (Priority.CRITICAL, "critical")
+    assert tuple(limits) == LIMIT_NAMES
+    assert limits["max_pending"] == limits["execution_rate"] == UNLIMITED
+    assert (limits["weight"], limits["submission_rate"], limits["submission_burst"]) == (3, 2.5, 25)
+    assert (plan.top_priority, limits["top_priority"]) == (Priority.CRITICAL, "critical")
 
 
 def test_a_burst_that_is_not_said_is_ten_seconds_of_the_rate_and_at_least_one():

@@ -28,5 +28,5 @@ def test_people_are_reported_a_line_a_field_but_nothing_of_what_is_none(capsys: 
 def test_a_script_lists_every_field(capsys: pytest.CaptureFixture[str]):
     Output(as_json=True).print_fields(Answer("[j1]"))
 
-    answer = {"id": "[j1]", "due_at": "2027-03-01T12:00:00Z", "moved_from": None, "fires": 0}
-    assert json.loads(capsys.readouterr().out) == answer
+    fields = {"id": "[j1]", "due_at": "2027-03-01T12:00:00Z", "moved_from": None, "fires": 0}
+    assert json.loads(capsys.readouterr().out) == fields

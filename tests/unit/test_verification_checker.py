@@ -174,7 +174,7 @@ BAD = {
             cancels=[STOPPED],
         ),
     ),
-    "has succeeded and its target was not answered so": (
+    "has succeeded and its target got another answer": (
         Invariant.ENDS_AGREE,
         a_history(a_job(), [a_call(1, Answer.PENDING)], a_row()),
     ),

@@ -36,30 +36,30 @@ class Connection(OptionSet):
 
 
 def test_shared_options_stand_in_the_place_of_what_is_read_of_them_and_reach_the_command_as_it() -> None:
-    answer: list[Any] = []
+    given: list[Any] = []
 
     def show(letter: str, *, said: Selection, limit: int = 5) -> None:
         """Show it."""
-        answer.append((letter, said, limit))
+        given.append((letter, said, limit))
 
     command = with_options(show)
     command(letter="d1", since="2h", tag=None, limit=7)
 
-    assert answer == [("d1", Selection(since="2h"), 7)]
+    assert given == [("d1", Selection(since="2h"), 7)]
     assert list(inspect.signature(command).parameters) == ["letter", "since", "tag", "limit"]
     assert command.__doc__ == "Show it."
 
 
 def test_a_command_may_leave_options_of_a_set_out() -> None:
-    answer: list[Selection] = []
+    given: list[Selection] = []
 
     def show(*, said: Annotated[Selection, Without(("since",))]) -> None:
-        answer.append(said)
+        given.append(said)
 
     command = with_options(show)
     command(tag="billing")
 
-    assert answer == [Selection(tag="billing")]
+    assert given == [Selection(tag="billing")]
     assert list(inspect.signature(command).parameters) == ["tag"]
 
 
