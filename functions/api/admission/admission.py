@@ -6,15 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.domain.errors import (
-    BacklogExceeded,
-    PriorityNotAllowed,
-    QuotaExceeded,
-    RateExceeded,
-    Shed,
-    TenantClosed,
-    TickwheelError,
-)
+from functions.domain import errors
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.submission import Submission
 from functions.ports.recorder import Journal
@@ -22,7 +14,7 @@ from functions.ports.tenants import TenantPlans
 from functions.services.stage.conditions import KnownConditions
 from functions.services.tenants.submission_rates import SubmissionRates
 
-TOO_MUCH = (RateExceeded, QuotaExceeded, BacklogExceeded)
+TOO_MUCH = (errors.RateExceeded, errors.QuotaExceeded, errors.BacklogExceeded)
 """What keeps jobs out that come too fast, or are too many."""
 
 SHED_FOR = timedelta(minutes=1)
@@ -42,13 +34,13 @@ class Admission:
         """It takes something in. Raises TenantClosed."""
         plan = self.plans.of(tenant)
         if plan.is_closed:
-            raise TenantClosed(tenant, plan.status.value)
+            raise errors.TenantClosed(tenant, plan.status.value)
 
     def check_priority(self, tenant: str, priority: Priority) -> None:
         """Its jobs may have this class. Raises PriorityNotAllowed."""
         top = self.plans.of(tenant).top_priority
         if priority < top:
-            raise PriorityNotAllowed(tenant, priority=priority.name.lower(), top=top.name.lower())
+            raise errors.PriorityNotAllowed(tenant, priority=priority.name.lower(), top=top.name.lower())
 
     def check(self, tenant: str, priority: Priority) -> None:
         """It takes something of this class in. Raises TenantClosed, PriorityNotAllowed."""
@@ -61,14 +53,14 @@ class Admission:
         if conditions is not None and priority in conditions.shed:
             self.journal.count("submissions_shed")
             lag = timedelta(seconds=max(conditions.lags.values(), default=0))
-            raise Shed(priority.name.lower(), lag=lag, retry_after=SHED_FOR)
+            raise errors.Shed(priority.name.lower(), lag=lag, retry_after=SHED_FOR)
 
-    def take(self, submissions: Sequence[Submission]) -> list[TickwheelError | None]:
+    def take(self, submissions: Sequence[Submission]) -> list[errors.TickwheelError | None]:
         """What keeps each submission out, in order: of a tenant that is too fast, the last ones. None lets it in.
 
         A write for each tenant among them whose rate is limited, a second one after a while of none.
         """
-        refused: dict[int, TickwheelError] = {}
+        refused: dict[int, errors.TickwheelError] = {}
         by_tenant: dict[str, list[int]] = {}
         for index, submission in enumerate(submissions):
             by_tenant.setdefault(submission.tenant, []).append(index)
@@ -77,7 +69,7 @@ class Admission:
             refused |= {index: refusal for index in indexes[count:] if refusal is not None}
         return [refused.get(index) for index in range(len(submissions))]
 
-    def take_many(self, tenant: str, asked: int) -> tuple[int, TickwheelError | None]:
+    def take_many(self, tenant: str, asked: int) -> tuple[int, errors.TickwheelError | None]:
         """How many jobs of a tenant may come in now, and what keeps the next one out, where one is."""
         taken = self.submission_rates.take(tenant, asked)
         if taken.refusal is not None:

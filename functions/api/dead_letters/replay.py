@@ -18,18 +18,9 @@ from typing import Any
 
 from functions.api.admission.gate import OPEN, AdmissionGate
 from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder, DeadLetterPage, obstacle_of
+from functions.domain import errors
 from functions.domain.audit import Action, ActionName
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
-from functions.domain.errors import (
-    DeadLetterNotFound,
-    InvalidInput,
-    JobBusy,
-    JobNotFailed,
-    NotPlaced,
-    NotReplayable,
-    PayloadGone,
-    TickwheelError,
-)
 from functions.domain.faults import fault_of
 from functions.domain.instants import SECOND, format_instant, from_ms, to_ms
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow, awaits_replay, has_gone_on
@@ -87,7 +78,7 @@ class NotReplayed:
     """Nothing follows, for this reason; the letter stays."""
 
     letter_id: DeadLetterId
-    error: TickwheelError
+    error: errors.TickwheelError
 
 
 Outcome = Replayed | AlreadyReplayed | NotReplayed
@@ -166,7 +157,7 @@ class Replayer:
         first_due_at = max(begin.due_at or now, now)
         gap = SECOND / rate if rate is not None else timedelta(0)
         if first_due_at > now + FARTHEST:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"at this rate the next replay would be due in more than {FARTHEST // SECOND // 3_600} hours: ask again "
                 "later, or with a higher rate; what was replayed so far stays so"
             )
@@ -195,7 +186,7 @@ class Replayer:
                 continue
             placement = next(placements)
             if placement.ring is None:
-                outcomes.append(NotReplayed(letter_id=letter.letter_id, error=NotPlaced([placement.fault])))
+                outcomes.append(NotReplayed(letter_id=letter.letter_id, error=errors.NotPlaced([placement.fault])))
                 continue
             placed.append(each)
             outcomes.append(_replayed(letter, each.timer))
@@ -208,17 +199,17 @@ class Replayer:
         letter, due_at = asked
         try:
             return self._let_go_on(letter, due_at)
-        except TickwheelError as error:
+        except errors.TickwheelError as error:
             return NotReplayed(letter_id=letter.letter_id, error=error)
         except Exception as error:  # noqa: BLE001  reported for the one that it belongs to
             self.journal.event("replay_failed", letter=str(letter.letter_id), error=fault_of(error))
-            fault = NotPlaced([f"a store failed: {type(error).__name__}"])
+            fault = errors.NotPlaced([f"a store failed: {type(error).__name__}"])
             return NotReplayed(letter_id=letter.letter_id, error=fault)
 
     def _let_go_on(self, letter: DeadLetter, due_at: datetime) -> _GoesOn | AlreadyReplayed:
         obstacle = obstacle_of(letter)
         if letter.timer is None or obstacle:
-            raise NotReplayable(str(letter.letter_id), obstacle)
+            raise errors.NotReplayable(str(letter.letter_id), obstacle)
         timer = letter.timer.replayed(due_at=due_at)
         job, now = timer.job, self.clock.now()
         job_id = letter.job_id or str(job_id_of(job))
@@ -232,7 +223,7 @@ class Replayer:
                 else has_gone_on(row, failed_attempt=letter.timer.attempt, job_id=job_id)
             ):
                 return _already(letter, row)
-            raise PayloadGone(str(letter.letter_id))
+            raise errors.PayloadGone(str(letter.letter_id))
         if job.is_ledgered:
             self.placer.check_clock()
         # Before anything follows from it: without a row only the mark says that the job may have run.
@@ -254,14 +245,14 @@ class Replayer:
         if isinstance(answer, Applied):
             return _GoesOn(timer, far)
         if answer.row is None and may_have_expired:
-            raise NotReplayable(str(letter.letter_id), _unknown(letter))
+            raise errors.NotReplayable(str(letter.letter_id), _unknown(letter))
         if answer.row is None:
-            raise JobBusy(job_id)
+            raise errors.JobBusy(job_id)
         if awaits_replay(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):
             return _GoesOn(timer)
         if has_gone_on(answer.row, failed_attempt=letter.timer.attempt, job_id=job_id):
             return _already(letter, answer.row)
-        raise JobNotFailed(str(letter.letter_id), state=answer.row.state)
+        raise errors.JobNotFailed(str(letter.letter_id), state=answer.row.state)
 
     def _far(self, timer: Timer, *, now: datetime) -> Timer:
         """The attempt as its far row is put: however long this request takes, no scanner will have been there.
@@ -290,7 +281,7 @@ class Replayer:
         row = self.ledger.get(f"{letter_id.tenant}#{letter_id.identity}")
         # A row that was never replayed had no dead letter, or has it still.
         if row is None or row.state is State.FAILED or row.counted_from is None:
-            raise DeadLetterNotFound(str(letter_id))
+            raise errors.DeadLetterNotFound(str(letter_id))
         return AlreadyReplayed(letter_id=letter_id, job_id=row.job_id, state=row.state)
 
     def _note(

@@ -12,15 +12,7 @@ from functions.api.http.access import in_dead_letter_id, in_job_id
 from functions.api.http.problem_table import TABLE
 from functions.api.http.problems import CONTENT_TYPE, problem
 from functions.api.http.route import Route
-from functions.domain.errors import (
-    Forbidden,
-    InvalidDeadLetterId,
-    InvalidInput,
-    InvalidJobId,
-    JobNotFound,
-    ReadRateExceeded,
-    TenantClosed,
-)
+from functions.domain import errors
 
 REFERENCE = "#/components/schemas/{model}"
 
@@ -65,13 +57,13 @@ def _operation_of(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
 def refusals_of(route: Route) -> list[type[Exception]]:
     """The errors that an operation may be refused with: those that it names, and what follows from what it reads, and of whom."""
     follows = {
-        Forbidden: not route.access.is_open,
-        InvalidJobId: in_job_id in route.access.places,
-        JobNotFound: in_job_id in route.access.places,
-        InvalidDeadLetterId: in_dead_letter_id in route.access.places,
-        TenantClosed: bool(route.access.places) and route.method != "GET" and not route.judges_each,
-        InvalidInput: route.query is not None or route.body is not None,
-        ReadRateExceeded: bool(route.method == "GET" if route.reads is None else route.reads)
+        errors.Forbidden: not route.access.is_open,
+        errors.InvalidJobId: in_job_id in route.access.places,
+        errors.JobNotFound: in_job_id in route.access.places,
+        errors.InvalidDeadLetterId: in_dead_letter_id in route.access.places,
+        errors.TenantClosed: bool(route.access.places) and route.method != "GET" and not route.judges_each,
+        errors.InvalidInput: route.query is not None or route.body is not None,
+        errors.ReadRateExceeded: bool(route.method == "GET" if route.reads is None else route.reads)
         or route.dry_run_reads > 0,
     }
     return [*(error for error, is_possible in follows.items() if is_possible), *route.refuses]

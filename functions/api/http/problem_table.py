@@ -1,4 +1,4 @@
-"""What each error is as an answer: the one table of statuses and codes."""
+"""How each error is answered: the one table of statuses, codes and titles."""
 
 from __future__ import annotations
 
@@ -8,59 +8,65 @@ from pydantic import ValidationError
 
 from functions.domain import errors
 
-TABLE: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
-    ValidationError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
-    errors.InvalidJobId: (HTTPStatus.NOT_FOUND, "not_a_job_id", "This is not a job id"),
-    errors.InvalidDeadLetterId: (HTTPStatus.NOT_FOUND, "not_a_letter_id", "This is not the id of a dead letter"),
-    errors.InvalidJob: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_job", "The job is refused"),
-    errors.InvalidSchedule: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_schedule", "The schedule is refused"),
-    errors.TooCostly: (HTTPStatus.UNPROCESSABLE_ENTITY, "too_costly", "The schedule takes too much work"),
-    errors.InvalidInput: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", "The request is refused"),
-    errors.KeyReused: (HTTPStatus.CONFLICT, "key_reused", "The idempotency key belongs to something else"),
-    errors.JobNotFound: (HTTPStatus.NOT_FOUND, "job_not_found", "There is no such job"),
-    errors.ScheduleNotFound: (HTTPStatus.NOT_FOUND, "schedule_not_found", "There is no such schedule"),
-    errors.DeadLetterNotFound: (HTTPStatus.NOT_FOUND, "letter_not_found", "There is no such dead letter"),
-    errors.OperationNotFound: (HTTPStatus.NOT_FOUND, "operation_not_found", "There is no such operation"),
-    errors.TooManyOperations: (
-        HTTPStatus.TOO_MANY_REQUESTS,
-        "too_many_operations",
-        "The tenant has too many open operations",
-    ),
-    errors.QuotaExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "quota_exceeded", "Too many jobs of the tenant wait"),
-    errors.BacklogExceeded: (
-        HTTPStatus.TOO_MANY_REQUESTS,
-        "backlog_exceeded",
-        "More jobs wait than the tenant's cap serves",
-    ),
-    errors.SchedulesExceeded: (HTTPStatus.CONFLICT, "schedules_exceeded", "The tenant has too many schedules"),
-    errors.FiresExceeded: (HTTPStatus.CONFLICT, "fires_exceeded", "The schedules of the tenant fire too often"),
-    errors.RateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "rate_exceeded", "The tenant submits too fast"),
-    errors.ReadRateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "read_rate_exceeded", "The caller reads too fast"),
-    errors.Shed: (HTTPStatus.SERVICE_UNAVAILABLE, "shed", "The stage is behind"),
-    errors.NotReplayable: (HTTPStatus.CONFLICT, "not_replayable", "The dead letter cannot be replayed"),
-    errors.PayloadGone: (HTTPStatus.CONFLICT, "payload_gone", "The payload is gone"),
-    errors.JobNotFailed: (HTTPStatus.CONFLICT, "job_not_failed", "Another job has its name"),
-    errors.Forbidden: (HTTPStatus.FORBIDDEN, "forbidden", "The caller may not do this"),
-    errors.TenantBusy: (HTTPStatus.CONFLICT, "tenant_busy", "The tenant is being changed by somebody else"),
-    errors.TenantChanged: (HTTPStatus.CONFLICT, "tenant_changed", "The tenant has changed since"),
-    errors.TenantDeleted: (HTTPStatus.CONFLICT, "tenant_deleted", "The tenant is deleted"),
-    errors.TenantClosed: (HTTPStatus.CONFLICT, "tenant_closed", "The tenant takes nothing in"),
-    errors.PriorityNotAllowed: (
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "priority_not_allowed",
-        "The tenant may not use this priority",
-    ),
-    errors.ScheduleBehind: (HTTPStatus.CONFLICT, "schedule_behind", "The schedule still catches up"),
-    errors.ScheduleBusy: (HTTPStatus.CONFLICT, "schedule_busy", "The schedule is being changed by somebody else"),
-    errors.JobBusy: (HTTPStatus.CONFLICT, "job_busy", "The job is being changed by somebody else"),
-    errors.Busy: (HTTPStatus.CONFLICT, "busy", "It is being changed by somebody else"),
-    errors.AlreadySettled: (HTTPStatus.CONFLICT, "already_settled", "The job has come to its end"),
-    errors.Moved: (HTTPStatus.CONFLICT, "moved", "The job goes on under another id"),
-    errors.StaleFence: (HTTPStatus.CONFLICT, "stale_fence", "The attempt is over"),
-    errors.NotHeld: (HTTPStatus.CONFLICT, "not_held", "The attempt is not held"),
-    errors.NotChangeable: (HTTPStatus.CONFLICT, "not_changeable", "The job cannot be changed"),
-    errors.TooLate: (HTTPStatus.CONFLICT, "too_late", "The job may be on its way"),
-    errors.NotPlaced: (HTTPStatus.SERVICE_UNAVAILABLE, "not_placed", "It could not be stored; ask for it again"),
-    errors.TickwheelError: (HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Something is wrong with this stage"),
+_PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
+    HTTPStatus.FORBIDDEN: {
+        errors.Forbidden: ("forbidden", "The caller may not do this"),
+    },
+    HTTPStatus.NOT_FOUND: {
+        errors.InvalidJobId: ("not_a_job_id", "This is not a job id"),
+        errors.InvalidDeadLetterId: ("not_a_letter_id", "This is not the id of a dead letter"),
+        errors.JobNotFound: ("job_not_found", "There is no such job"),
+        errors.ScheduleNotFound: ("schedule_not_found", "There is no such schedule"),
+        errors.DeadLetterNotFound: ("letter_not_found", "There is no such dead letter"),
+        errors.OperationNotFound: ("operation_not_found", "There is no such operation"),
+    },
+    HTTPStatus.CONFLICT: {
+        errors.KeyReused: ("key_reused", "The idempotency key belongs to something else"),
+        errors.SchedulesExceeded: ("schedules_exceeded", "The tenant has too many schedules"),
+        errors.FiresExceeded: ("fires_exceeded", "The schedules of the tenant fire too often"),
+        errors.NotReplayable: ("not_replayable", "The dead letter cannot be replayed"),
+        errors.PayloadGone: ("payload_gone", "The payload is gone"),
+        errors.JobNotFailed: ("job_not_failed", "Another job has its name"),
+        errors.TenantBusy: ("tenant_busy", "The tenant is being changed by somebody else"),
+        errors.TenantChanged: ("tenant_changed", "The tenant has changed since"),
+        errors.TenantDeleted: ("tenant_deleted", "The tenant is deleted"),
+        errors.TenantClosed: ("tenant_closed", "The tenant takes nothing in"),
+        errors.ScheduleBehind: ("schedule_behind", "The schedule still catches up"),
+        errors.ScheduleBusy: ("schedule_busy", "The schedule is being changed by somebody else"),
+        errors.JobBusy: ("job_busy", "The job is being changed by somebody else"),
+        errors.Busy: ("busy", "It is being changed by somebody else"),
+        errors.AlreadySettled: ("already_settled", "The job has come to its end"),
+        errors.Moved: ("moved", "The job goes on under another id"),
+        errors.StaleFence: ("stale_fence", "The attempt is over"),
+        errors.NotHeld: ("not_held", "The attempt is not held"),
+        errors.NotChangeable: ("not_changeable", "The job cannot be changed"),
+        errors.TooLate: ("too_late", "The job may be on its way"),
+    },
+    HTTPStatus.UNPROCESSABLE_ENTITY: {
+        ValidationError: ("invalid_job", "The job is refused"),
+        errors.InvalidJob: ("invalid_job", "The job is refused"),
+        errors.InvalidSchedule: ("invalid_schedule", "The schedule is refused"),
+        errors.TooCostly: ("too_costly", "The schedule takes too much work"),
+        errors.InvalidInput: ("invalid_input", "The request is refused"),
+        errors.PriorityNotAllowed: ("priority_not_allowed", "The tenant may not use this priority"),
+    },
+    HTTPStatus.TOO_MANY_REQUESTS: {
+        errors.TooManyOperations: ("too_many_operations", "The tenant has too many open operations"),
+        errors.QuotaExceeded: ("quota_exceeded", "Too many jobs of the tenant wait"),
+        errors.BacklogExceeded: ("backlog_exceeded", "More jobs wait than the tenant's cap serves"),
+        errors.RateExceeded: ("rate_exceeded", "The tenant submits too fast"),
+        errors.ReadRateExceeded: ("read_rate_exceeded", "The caller reads too fast"),
+    },
+    HTTPStatus.INTERNAL_SERVER_ERROR: {
+        errors.TickwheelError: ("internal", "Something is wrong with this stage"),
+    },
+    HTTPStatus.SERVICE_UNAVAILABLE: {
+        errors.Shed: ("shed", "The stage is behind"),
+        errors.NotPlaced: ("not_placed", "It could not be stored; ask for it again"),
+    },
+}
+
+TABLE = {
+    error: (status, code, title) for status, problems in _PROBLEMS.items() for error, (code, title) in problems.items()
 }
 """Each type of error: its status, its code for programs, its title for people. The nearest base of an error counts."""

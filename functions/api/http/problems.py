@@ -13,25 +13,7 @@ from typing_extensions import Unpack
 
 from functions.api.http import shapes
 from functions.api.http.problem_table import TABLE
-from functions.domain.errors import (
-    AlreadySettled,
-    BacklogExceeded,
-    Busy,
-    FiresExceeded,
-    InvalidInput,
-    InvalidJob,
-    InvalidSchedule,
-    KeyReused,
-    Moved,
-    NotHeld,
-    QuotaExceeded,
-    RateExceeded,
-    ReadRateExceeded,
-    SchedulesExceeded,
-    Shed,
-    StaleFence,
-    TooManyOperations,
-)
+from functions.domain import errors
 from functions.ports.recorder import Journal
 
 CONTENT_TYPE = "application/problem+json"
@@ -64,7 +46,7 @@ _WORDS = {
 class Misshapen(Exception):
     """A request whose shape pydantic refuses, answered as the problem of another error than a job's: of `refused_as`."""
 
-    def __init__(self, refused_as: type[InvalidInput], error: ValidationError) -> None:
+    def __init__(self, refused_as: type[errors.InvalidInput], error: ValidationError) -> None:
         super().__init__(str(error))
         self.refused_as = refused_as
         self.error = error
@@ -79,7 +61,7 @@ class Refusals:
     def problem(self, error: Exception) -> shapes.Problem:
         """The problem that an error is answered as. A stage that sheds does so on purpose."""
         problem = problem_of(error)
-        if problem["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Shed):
+        if problem["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, errors.Shed):
             self.journal.count(REQUESTS_FAILED)
         return problem
 
@@ -88,21 +70,19 @@ def problem_of(error: Exception) -> shapes.Problem:
     """The problem that an error is answered as; its status stands in it."""
     refused_as, error = (error.refused_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
     status, code, title = next(TABLE[base] for base in refused_as.__mro__ if base in TABLE)
-    if isinstance(error, InvalidJob | InvalidSchedule):
-        errors: list[shapes.FieldProblem] = [
-            {"field": error.field, "message": str(error), "value": _shown(error.value)}
-        ]
-        if isinstance(error, InvalidSchedule) and error.instead:
-            errors[0][INSTEAD] = list(error.instead)
-        return problem(status, code, title, detail=f"{error.field} {error}", errors=errors)
+    if isinstance(error, errors.InvalidJob | errors.InvalidSchedule):
+        refused: shapes.FieldProblem = {"field": error.field, "message": str(error), "value": _shown(error.value)}
+        if isinstance(error, errors.InvalidSchedule) and error.instead:
+            refused[INSTEAD] = list(error.instead)
+        return problem(status, code, title, detail=f"{error.field} {error}", errors=[refused])
     if not isinstance(error, ValidationError):
         members: shapes.ProblemMembers = {"detail": str(error), **_members_of(error)}
         return problem(status, code, title, **members)
-    errors = [_field_problem(found) for found in error.errors(include_url=False)[:_MOST_FIELDS]]
-    detail = "; ".join(f"{found['field']} {found['message']}" for found in errors)
+    fields = [_field_problem(found) for found in error.errors(include_url=False)[:_MOST_FIELDS]]
+    detail = "; ".join(f"{found['field']} {found['message']}" for found in fields)
     if error.error_count() > _MOST_FIELDS:
         detail += f"; and {error.error_count() - _MOST_FIELDS} more"
-    return problem(status, code, title, detail=detail, errors=errors)
+    return problem(status, code, title, detail=detail, errors=fields)
 
 
 def problem(status: HTTPStatus, code: str, title: str, **members: Unpack[shapes.ProblemMembers]) -> shapes.Problem:
@@ -113,23 +93,29 @@ def problem(status: HTTPStatus, code: str, title: str, **members: Unpack[shapes.
 def _members_of(error: Exception) -> shapes.ProblemMembers:
     """What a program needs to know of an error beside its code."""
     match error:
-        case KeyReused():
+        case errors.KeyReused():
             return {"id": error.first_id}
-        case Moved():
+        case errors.Moved():
             return {"id": error.moved_to}
-        case AlreadySettled() | StaleFence():
+        case errors.AlreadySettled() | errors.StaleFence():
             return {"state": error.state}
-        case FiresExceeded():
+        case errors.FiresExceeded():
             per_minute, added = round(error.per_minute, 2), round(error.added, 2)
             return {"fires_per_minute": per_minute, "added": added, "limit": error.limit}
-        case SchedulesExceeded() | QuotaExceeded() | BacklogExceeded():
+        case errors.SchedulesExceeded() | errors.QuotaExceeded() | errors.BacklogExceeded():
             members: shapes.ProblemMembers = {"count": error.count, "limit": error.limit}
-            if not isinstance(error, SchedulesExceeded):
+            if not isinstance(error, errors.SchedulesExceeded):
                 members[RETRY_AFTER] = int(error.retry_after.total_seconds())
             return members
-        case TooManyOperations() | RateExceeded() | ReadRateExceeded() | Shed() | Busy():
+        case (
+            errors.TooManyOperations()
+            | errors.RateExceeded()
+            | errors.ReadRateExceeded()
+            | errors.Shed()
+            | errors.Busy()
+        ):
             return {RETRY_AFTER: max(1, ceil(error.retry_after.total_seconds()))}
-        case NotHeld(is_soon=True):
+        case errors.NotHeld(is_soon=True):
             return {RETRY_AFTER: 1}
         case _:
             return {}

@@ -33,23 +33,7 @@ from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
 from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, patched
-from functions.domain.errors import (
-    AlreadySettled,
-    InvalidInput,
-    InvalidJob,
-    JobBusy,
-    KeyReused,
-    Moved,
-    NotChangeable,
-    NotHeld,
-    NotPlaced,
-    PriorityNotAllowed,
-    RateExceeded,
-    Shed,
-    StaleFence,
-    TickwheelError,
-    TooLate,
-)
+from functions.domain import errors
 from functions.domain.jobs.job import Job, check_new_tenant
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
@@ -70,8 +54,9 @@ routes = Routes(
 )
 
 
-_OF_CHANGES = (NotChangeable, AlreadySettled, Moved, TooLate, JobBusy, RateExceeded, NotPlaced)
-_OF_ATTEMPTS = (AlreadySettled, StaleFence, NotHeld, JobBusy)
+_OF_CANCELS = (errors.AlreadySettled, errors.Moved, errors.TooLate, errors.JobBusy, errors.NotPlaced)
+_OF_CHANGES = (errors.NotChangeable, *_OF_CANCELS, errors.RateExceeded)
+_OF_ATTEMPTS = (errors.AlreadySettled, errors.StaleFence, errors.NotHeld, errors.JobBusy)
 
 
 class RulesOfNow(Protocol):
@@ -104,17 +89,17 @@ class JobServices:
     access=BODY,
     body=JobBody,
     headers=(KEY, TRACEPARENT),
-    refuses=(InvalidJob, KeyReused, PriorityNotAllowed, *TOO_MUCH, Shed, NotPlaced),
+    refuses=(errors.InvalidJob, errors.KeyReused, errors.PriorityNotAllowed, *TOO_MUCH, errors.Shed, errors.NotPlaced),
     answers={202: "Accepted"},
 )
 def submit_job(services: JobServices, request: Request) -> Response[str]:
     """Take one job in."""
-    key = request.key(refused_as=InvalidJob)
+    key = request.key(refused_as=errors.InvalidJob)
     rules = services.rules(has_key=key is not None)
     submission = _read(request.body, rules, key=key, trace=request.trace)
     _admit(services, submission)
     outcome = services.intake.submit([submission])[0]
-    if isinstance(outcome, TickwheelError):
+    if isinstance(outcome, errors.TickwheelError):
         raise outcome
     return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
 
@@ -124,14 +109,14 @@ def submit_job(services: JobServices, request: Request) -> Response[str]:
     access=BODY,
     body=BatchBody,
     headers=(TRACEPARENT,),
-    refuses=(InvalidJob,),
+    refuses=(errors.InvalidJob,),
     answers={200: "Results"},
     judges_each=True,
 )
 def submit_jobs(services: JobServices, request: Request) -> Response[str]:
     """Take up to 500 jobs in."""
     if request.has_key:
-        raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
+        raise errors.InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules, trace = services.rules(), request.trace
     batch = BatchBody.model_validate(request.body)
     results: list[Result | None] = []
@@ -140,7 +125,7 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
         try:
             submission = _read(job, rules, key=None, trace=trace)
             _admit(services, submission)
-        except (ValidationError, TickwheelError) as error:
+        except (ValidationError, errors.TickwheelError) as error:
             results.append(_refused(services, error))
         else:
             submissions.append(submission)
@@ -155,12 +140,7 @@ def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     return answer(HTTPStatus.OK, found_body(services.finder.find(parse_job_id(job_id))))
 
 
-@routes.route(
-    "DELETE /v1/jobs/{id}",
-    access=JOB,
-    refuses=(AlreadySettled, Moved, TooLate, JobBusy, NotPlaced),
-    answers={200: "Cancelled", 202: "Cancelled"},
-)
+@routes.route("DELETE /v1/jobs/{id}", access=JOB, refuses=_OF_CANCELS, answers={200: "Cancelled", 202: "Cancelled"})
 def cancel_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Stop a job that has not run."""
     asked = services.known.check(parse_job_id(job_id))
@@ -175,7 +155,7 @@ def cancel_job(services: JobServices, request: Request, job_id: str) -> Response
     access=JOB,
     body="JobPatch",
     body_type=MERGE_PATCH,
-    refuses=(*_OF_CHANGES, InvalidJob, PriorityNotAllowed),
+    refuses=(*_OF_CHANGES, errors.InvalidJob, errors.PriorityNotAllowed),
     answers={200: "Waiting"},
 )
 def change_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
@@ -233,7 +213,11 @@ def complete_job(services: JobServices, request: Request, job_id: str) -> Respon
 
 
 @routes.route(
-    "POST /v1/jobs/{id}/fail", access=JOB, body=FailBody, refuses=(*_OF_ATTEMPTS, NotPlaced), answers={200: "Ended"}
+    "POST /v1/jobs/{id}/fail",
+    access=JOB,
+    body=FailBody,
+    refuses=(*_OF_ATTEMPTS, errors.NotPlaced),
+    answers={200: "Ended"},
 )
 def fail_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Tell that the target of an attempt has failed."""
@@ -256,7 +240,7 @@ def _admit(services: JobServices, submission: Submission) -> None:
 
 
 def _result(services: JobServices, outcome: Any) -> Result:
-    if isinstance(outcome, TickwheelError):
+    if isinstance(outcome, errors.TickwheelError):
         return _refused(services, outcome)
     return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}
 

@@ -32,19 +32,7 @@ from functions.api.schedules.requests import (
     TriggerBody,
 )
 from functions.api.schedules.standing import Standing
-from functions.domain.errors import (
-    FiresExceeded,
-    InvalidJob,
-    InvalidSchedule,
-    NotPlaced,
-    PriorityNotAllowed,
-    RateExceeded,
-    ScheduleBehind,
-    ScheduleBusy,
-    ScheduleNotFound,
-    SchedulesExceeded,
-    TooCostly,
-)
+from functions.domain import errors
 from functions.domain.instants import format_instant
 from functions.domain.jobs.submission import KEYED
 from functions.domain.schedules.schedule import SCHEDULE_ID, Schedule, check_new_schedule, check_schedule_id
@@ -57,8 +45,16 @@ _A_PREVIEW = 10
 """Reads: fires are worked out, which is many steps."""
 
 
-_OF_CHANGES = (InvalidSchedule, ScheduleBusy, FiresExceeded, RateExceeded, NotPlaced)
-_OF_RUNS = (InvalidSchedule, InvalidJob, ScheduleNotFound, *TOO_MUCH, NotPlaced)
+_OF_CHANGES = (errors.InvalidSchedule, errors.ScheduleBusy, errors.FiresExceeded, errors.RateExceeded, errors.NotPlaced)
+_OF_DEFINITIONS = (
+    *_OF_CHANGES,
+    errors.InvalidJob,
+    errors.PriorityNotAllowed,
+    errors.ScheduleBehind,
+    errors.TooCostly,
+    errors.SchedulesExceeded,
+)
+_OF_RUNS = (errors.InvalidSchedule, errors.InvalidJob, errors.ScheduleNotFound, *TOO_MUCH, errors.NotPlaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +81,7 @@ def list_schedules(services: ScheduleServices, request: Request) -> Response[str
     "POST /v1/schedules:fires",
     access=BODY,
     body=FireCountsBody,
-    refuses=(InvalidSchedule,),
+    refuses=(errors.InvalidSchedule,),
     answers={200: "FireCounts"},
     reads=20,
 )
@@ -107,7 +103,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     access=BODY,
     query=ChangeQuery,
     body=ScheduleBody,
-    refuses=(*_OF_CHANGES, InvalidJob, PriorityNotAllowed, ScheduleBehind, TooCostly, SchedulesExceeded),
+    refuses=_OF_DEFINITIONS,
     answers={200: "Schedule | Difference", 201: "Schedule"},
     dry_run_reads=_A_PREVIEW,
 )
@@ -129,15 +125,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     query=ChangeQuery,
     body="SchedulePatch",
     body_type=MERGE_PATCH,
-    refuses=(
-        ScheduleNotFound,
-        *_OF_CHANGES,
-        InvalidJob,
-        PriorityNotAllowed,
-        ScheduleBehind,
-        TooCostly,
-        SchedulesExceeded,
-    ),
+    refuses=(errors.ScheduleNotFound, *_OF_DEFINITIONS),
     answers={200: "Schedule | Difference"},
     dry_run_reads=_A_PREVIEW,
 )
@@ -165,7 +153,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
     "GET /v1/schedules/{id}",
     access=QUERY,
     query=TenantQuery,
-    refuses=(InvalidSchedule, ScheduleNotFound),
+    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound),
     answers={200: "Schedule"},
 )
 def get_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
@@ -178,7 +166,7 @@ def get_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     "DELETE /v1/schedules/{id}",
     access=BODY,
     query=TenantQuery,
-    refuses=(InvalidSchedule, ScheduleNotFound, ScheduleBusy),
+    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy),
     answers={200: "Deleted"},
 )
 def delete_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
@@ -192,7 +180,7 @@ def delete_schedule(services: ScheduleServices, request: Request, schedule_id: s
     "GET /v1/schedules/{id}:preview",
     access=QUERY,
     query=PreviewQuery,
-    refuses=(InvalidSchedule, TooCostly, ScheduleNotFound),
+    refuses=(errors.InvalidSchedule, errors.TooCostly, errors.ScheduleNotFound),
     answers={200: "Fires"},
     reads=_A_PREVIEW,
 )
@@ -210,7 +198,7 @@ def preview_schedule(services: ScheduleServices, request: Request, schedule_id: 
     query=TenantQuery,
     body=PauseBody,
     is_body_required=False,
-    refuses=(InvalidSchedule, ScheduleNotFound, ScheduleBusy),
+    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy),
     answers={200: "Schedule"},
 )
 def pause_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
@@ -226,7 +214,7 @@ def pause_schedule(services: ScheduleServices, request: Request, schedule_id: st
     query=TenantQuery,
     body=ResumeBody,
     is_body_required=False,
-    refuses=(*_OF_CHANGES, TooCostly, ScheduleNotFound),
+    refuses=(*_OF_CHANGES, errors.TooCostly, errors.ScheduleNotFound),
     answers={200: "Schedule"},
 )
 def resume_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
@@ -264,7 +252,7 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
     query=TenantQuery,
     body=BackfillBody,
     headers=(KEY,),
-    refuses=(*_OF_RUNS, TooCostly),
+    refuses=(*_OF_RUNS, errors.TooCostly),
     answers={200: "Backfill", 202: "Backfill"},
     dry_run_reads=_A_PREVIEW,
 )
@@ -291,7 +279,7 @@ def _stored_payload(services: ScheduleServices, schedule: Schedule) -> str | Non
 
 def _token(services: ScheduleServices, request: Request) -> str:
     """What makes a repeat of the request the same run: short, because it stands in the identity of its jobs."""
-    key = request.key(refused_as=InvalidJob)
+    key = request.key(refused_as=errors.InvalidJob)
     if key is None:
         return services.token()
     return KEYED + hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
