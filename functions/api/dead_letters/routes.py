@@ -8,15 +8,7 @@ from http import HTTPStatus
 from aws_lambda_powertools.event_handler import Response
 
 from functions.api.admission.admission import TOO_MUCH, Admission
-from functions.api.dead_letters.answers import (
-    dry_run_body,
-    inspected_body,
-    page_body,
-    purge_body,
-    purges_body,
-    replay_body,
-    replays_body,
-)
+from functions.api.dead_letters import answers
 from functions.api.dead_letters.finder import DeadLetterFinder, DeadLetterPage
 from functions.api.dead_letters.purge import Purger
 from functions.api.dead_letters.replay import Replayed, Replayer
@@ -52,7 +44,7 @@ class DeadLetterServices:
 def list_dead_letters(services: DeadLetterServices, request: Request) -> Response[str]:
     """Tell a tenant's dead letters, newest first, page by page."""
     query = request.query_as(ListQuery)
-    return answer(HTTPStatus.OK, page_body(_find(services, query, limit=query.limit)))
+    return answer(HTTPStatus.OK, answers.page_body(_find(services, query, limit=query.limit)))
 
 
 @routes.route(
@@ -67,10 +59,10 @@ def replay_dead_letters(services: DeadLetterServices, request: Request) -> Respo
     """Replay up to 200 dead letters that match a filter; or, with dry_run, count them."""
     body = request.body_as(ReplayBody)
     if body.dry_run:
-        return answer(HTTPStatus.OK, dry_run_body(_find(services, body, limit=MOST_COUNTED)))
+        return answer(HTTPStatus.OK, answers.dry_run_body(_find(services, body, limit=MOST_COUNTED)))
     services.admission.check_open(body.tenant)
     replays = services.replayer.replay_part(body.wanted(), after=body.after, rate=body.rate, caller=request.caller)
-    return answer(HTTPStatus.OK, replays_body(replays))
+    return answer(HTTPStatus.OK, answers.replays_body(replays))
 
 
 @routes.route(
@@ -80,9 +72,9 @@ def purge_dead_letters(services: DeadLetterServices, request: Request) -> Respon
     """Forget up to 200 dead letters that match a filter; or, with dry_run, count them."""
     body = request.body_as(PurgeBody)
     if body.dry_run:
-        return answer(HTTPStatus.OK, dry_run_body(_find(services, body, limit=MOST_COUNTED)))
+        return answer(HTTPStatus.OK, answers.dry_run_body(_find(services, body, limit=MOST_COUNTED)))
     purges = services.purger.purge_part(body.wanted(), after=body.after, caller=request.caller)
-    return answer(HTTPStatus.OK, purges_body(purges))
+    return answer(HTTPStatus.OK, answers.purges_body(purges))
 
 
 @routes.route(
@@ -90,7 +82,7 @@ def purge_dead_letters(services: DeadLetterServices, request: Request) -> Respon
 )
 def get_dead_letter(services: DeadLetterServices, _: Request, letter_id: str) -> Response[str]:
     """Tell a dead letter with its payload."""
-    return answer(HTTPStatus.OK, inspected_body(services.finder.inspect(parse_dead_letter_id(letter_id))))
+    return answer(HTTPStatus.OK, answers.inspected_body(services.finder.inspect(parse_dead_letter_id(letter_id))))
 
 
 @routes.route("DELETE /v1/dead-letters/{id}", access=DEAD_LETTER, answers={200: "Purge"})
@@ -98,7 +90,7 @@ def purge_dead_letter(services: DeadLetterServices, request: Request, letter_id:
     """Forget a dead letter."""
     parsed = parse_dead_letter_id(letter_id)
     services.purger.purge(parsed, caller=request.caller)
-    return answer(HTTPStatus.OK, purge_body(parsed))
+    return answer(HTTPStatus.OK, answers.purge_body(parsed))
 
 
 @routes.route(
@@ -113,7 +105,7 @@ def replay_dead_letter(services: DeadLetterServices, request: Request, letter_id
     services.admission.check_open(parsed.tenant)
     outcome = services.replayer.replay(parsed, caller=request.caller)
     status = HTTPStatus.ACCEPTED if isinstance(outcome, Replayed) else HTTPStatus.OK
-    return answer(status, replay_body(outcome))
+    return answer(status, answers.replay_body(outcome))
 
 
 def _find(services: DeadLetterServices, query: FilterQuery, *, limit: int) -> DeadLetterPage:

@@ -17,15 +17,7 @@ from functions.api.http.problems import Refusals
 from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, TEXT, TRACEPARENT, Routes
-from functions.api.jobs.answers import (
-    Result,
-    accepted_body,
-    ended_body,
-    explanation_body,
-    found_body,
-    heartbeat_body,
-    waiting_body,
-)
+from functions.api.jobs import answers
 from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
@@ -101,7 +93,7 @@ def submit_job(services: JobServices, request: Request) -> Response[str]:
     outcome = services.intake.submit([submission])[0]
     if isinstance(outcome, errors.TickwheelError):
         raise outcome
-    return answer(HTTPStatus.ACCEPTED, accepted_body(outcome))
+    return answer(HTTPStatus.ACCEPTED, answers.accepted_body(outcome))
 
 
 @routes.route(
@@ -119,7 +111,7 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
         raise errors.InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules, trace = services.rules(), request.trace
     batch = BatchBody.model_validate(request.body)
-    results: list[Result | None] = []
+    results: list[answers.Result | None] = []
     submissions: list[Submission] = []
     for job in batch.jobs:
         try:
@@ -137,7 +129,7 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
 @routes.route("GET /v1/jobs/{id}", access=JOB, answers={200: "Job"})
 def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     """Tell what is known of a job."""
-    return answer(HTTPStatus.OK, found_body(services.finder.find(parse_job_id(job_id))))
+    return answer(HTTPStatus.OK, answers.found_body(services.finder.find(parse_job_id(job_id))))
 
 
 @routes.route("DELETE /v1/jobs/{id}", access=JOB, refuses=_OF_CANCELS, answers={200: "Cancelled", 202: "Cancelled"})
@@ -173,7 +165,7 @@ def change_job(services: JobServices, request: Request, job_id: str) -> Response
 
     services.admission.take_one(parsed.tenant)
     waiting = services.rescheduler.change(parsed, edit, caller=request.caller)
-    return answer(HTTPStatus.OK, waiting_body(waiting, asked=parsed))
+    return answer(HTTPStatus.OK, answers.waiting_body(waiting, asked=parsed))
 
 
 @routes.route("POST /v1/jobs/{id}:run-now", access=JOB, refuses=_OF_CHANGES, answers={202: "Waiting"})
@@ -183,13 +175,13 @@ def run_job_now(services: JobServices, request: Request, job_id: str) -> Respons
     # It waits already, so it takes from the rate alone.
     services.admission.take_one(parsed.tenant)
     waiting = services.rescheduler.run_now(parsed, caller=request.caller)
-    return answer(HTTPStatus.ACCEPTED, waiting_body(waiting, asked=parsed))
+    return answer(HTTPStatus.ACCEPTED, answers.waiting_body(waiting, asked=parsed))
 
 
 @routes.route("GET /v1/jobs/{id}/explain", access=JOB, answers={200: "Explanation"}, reads=5)
 def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     """Tell why a job has not run yet, or what became of it."""
-    return answer(HTTPStatus.OK, explanation_body(*services.explainer.explain(parse_job_id(job_id))))
+    return answer(HTTPStatus.OK, answers.explanation_body(*services.explainer.explain(parse_job_id(job_id))))
 
 
 @routes.route(
@@ -199,7 +191,7 @@ def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Respo
     """Report that the target of an attempt is still at work."""
     parsed, body = parse_job_id(job_id), request.body_as(HeartbeatBody)
     row = services.finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
-    return answer(HTTPStatus.OK, heartbeat_body(parsed, row))
+    return answer(HTTPStatus.OK, answers.heartbeat_body(parsed, row))
 
 
 @routes.route(
@@ -209,7 +201,7 @@ def complete_job(services: JobServices, request: Request, job_id: str) -> Respon
     """Tell that the target of an attempt has taken the job."""
     parsed, body = parse_job_id(job_id), request.body_as(CompleteBody)
     services.finisher.complete(parsed, fence=body.fence, result=body.text, caller=request.caller)
-    return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
+    return answer(HTTPStatus.OK, answers.ended_body(parsed, State.SUCCEEDED))
 
 
 @routes.route(
@@ -224,7 +216,7 @@ def fail_job(services: JobServices, request: Request, job_id: str) -> Response[s
     parsed, body = parse_job_id(job_id), request.body_as(FailBody)
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
     state = services.finisher.fail(parsed, fence=body.fence, failure=failure, caller=request.caller)
-    return answer(HTTPStatus.OK, ended_body(parsed, state))
+    return answer(HTTPStatus.OK, answers.ended_body(parsed, state))
 
 
 def _read(job: Any, rules: Rules, *, key: str | None, trace: Trace | None) -> Submission:
@@ -239,12 +231,12 @@ def _admit(services: JobServices, submission: Submission) -> None:
     services.admission.check_shed(submission.priority)
 
 
-def _result(services: JobServices, outcome: Any) -> Result:
+def _result(services: JobServices, outcome: Any) -> answers.Result:
     if isinstance(outcome, errors.TickwheelError):
         return _refused(services, outcome)
-    return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}
+    return {"status": int(HTTPStatus.ACCEPTED), "job": answers.accepted_body(outcome)}
 
 
-def _refused(services: JobServices, error: Exception) -> Result:
+def _refused(services: JobServices, error: Exception) -> answers.Result:
     refused = services.refusals.problem(error)
     return {"status": refused["status"], "problem": refused}

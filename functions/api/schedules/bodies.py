@@ -25,33 +25,12 @@ from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.occurrence import check_references
 from functions.domain.jobs.overlap import Overlap
+from functions.domain.schedules import schedule as domain
 from functions.domain.schedules.calendars import check_calendar
 from functions.domain.schedules.cron_dialects import check_cron
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import POINTER
 from functions.domain.schedules.rrules import parse_rrule
-from functions.domain.schedules.schedule import (
-    MAX_EXCLUDED,
-    MAX_HISTORY,
-    MAX_HOLIDAY_SETS,
-    MAX_WINDOWS,
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
-    JobTemplate,
-    Misfire,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
 from functions.domain.schedules.zones import zone_of
 
 RULES = ("at", "cron", "every", "rrule", "poisson")
@@ -131,7 +110,7 @@ _Count = Annotated[int, Field(ge=1, strict=True)]
 class EveryBody(StrictModel):
     """A fixed interval of elapsed time."""
 
-    interval: Annotated[Duration, obeying(lambda interval: Every(interval=interval))]
+    interval: Annotated[Duration, obeying(lambda interval: domain.Every(interval=interval))]
     phase: Duration = timedelta(0)
     anchor: Annotated[
         Literal["start", "end"],
@@ -142,7 +121,7 @@ class EveryBody(StrictModel):
     @classmethod
     def _is_a_phase(cls, value: timedelta, info: ValidationInfo) -> timedelta:
         if "interval" in info.data:
-            checked(lambda phase: Every(interval=info.data["interval"], phase=phase), value)
+            checked(lambda phase: domain.Every(interval=info.data["interval"], phase=phase), value)
         return value
 
 
@@ -163,7 +142,7 @@ class RecurrenceBody(StrictModel):
 class PoissonBody(StrictModel):
     """Events that come independently of each other."""
 
-    per_day: Annotated[float, Field(strict=True, description="how many a day, on average"), obeying(Poisson)]
+    per_day: Annotated[float, Field(strict=True, description="how many a day, on average"), obeying(domain.Poisson)]
 
 
 class WindowBody(StrictModel):
@@ -183,26 +162,28 @@ class WindowBody(StrictModel):
             raise PydanticCustomError("days", "names no day: leave it out for every day")
         return value
 
-    def window(self) -> Window:
+    def window(self) -> domain.Window:
         """The window of the domain."""
-        return Window(start=self.start, end=self.end, days=frozenset(Weekday[day.upper()] for day in self.days))
+        return domain.Window(
+            start=self.start, end=self.end, days=frozenset(domain.Weekday[day.upper()] for day in self.days)
+        )
 
 
 class CalendarBody(StrictModel):
     """Local dates without fires."""
 
-    exclude: Annotated[tuple[_Date, ...], Field(max_length=MAX_EXCLUDED)] = ()
+    exclude: Annotated[tuple[_Date, ...], Field(max_length=domain.MAX_EXCLUDED)] = ()
     holidays: Annotated[
         tuple[str, ...],
-        Field(max_length=MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE"),
-        obeying(lambda names: check_calendar(Calendar(holidays=names))),
+        Field(max_length=domain.MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE"),
+        obeying(lambda names: check_calendar(domain.Calendar(holidays=names))),
     ] = ()
     weekends: Annotated[bool, Field(strict=True)] = False
-    roll: Roll = REQUESTED.roll
+    roll: domain.Roll = REQUESTED.roll
 
-    def calendar(self) -> Calendar:
+    def calendar(self) -> domain.Calendar:
         """The calendar of the domain."""
-        return Calendar(excluded=frozenset(self.exclude), **self.by_name("holidays", "weekends", "roll"))
+        return domain.Calendar(excluded=frozenset(self.exclude), **self.by_name("holidays", "weekends", "roll"))
 
 
 class TemplateBody(CallBody):
@@ -214,10 +195,10 @@ class TemplateBody(CallBody):
         checked(check_references, value)
         return value
 
-    def template(self, kept: Payload | None) -> JobTemplate:
+    def template(self, kept: Payload | None) -> domain.JobTemplate:
         """The template of the domain. kept: a stored payload that goes before the one of this body."""
         payload = Payload(text=None if self.payload is None else compact_json(self.payload))
-        return JobTemplate(payload=kept or payload, **self.call())
+        return domain.JobTemplate(payload=kept or payload, **self.call())
 
 
 class ScheduleBody(
@@ -245,10 +226,14 @@ class ScheduleBody(
     ] = None
     rrule: RecurrenceBody | None = None
     poisson: PoissonBody | None = None
-    gap: Annotated[Gap | None, Field(description="what becomes of a local time that a clock change skips")] = None
-    fold: Annotated[Fold | None, Field(description="which pass of a repeated local time fires")] = None
-    windows: Annotated[tuple[WindowBody, ...], Field(max_length=MAX_WINDOWS)] = ()
-    window_mode: Annotated[WindowMode | None, Field(description="what becomes of a fire outside the windows")] = None
+    gap: Annotated[domain.Gap | None, Field(description="what becomes of a local time that a clock change skips")] = (
+        None
+    )
+    fold: Annotated[domain.Fold | None, Field(description="which pass of a repeated local time fires")] = None
+    windows: Annotated[tuple[WindowBody, ...], Field(max_length=domain.MAX_WINDOWS)] = ()
+    window_mode: Annotated[
+        domain.WindowMode | None, Field(description="what becomes of a fire outside the windows")
+    ] = None
     calendar: CalendarBody | None = None
     spread: Annotated[Duration, Field(description="a constant delay below this, from a hash of the name")] = timedelta(
         0
@@ -257,15 +242,15 @@ class ScheduleBody(
     start: Annotated[_StoredInstant | None, Field(description="no fire before")] = None
     end: Annotated[_StoredInstant | None, Field(description="no fire from then on")] = None
     max_runs: _Count | None = None
-    misfire: Annotated[Misfire, Field(description="what becomes of missed fires")] = REQUESTED.misfire
+    misfire: Annotated[domain.Misfire, Field(description="what becomes of missed fires")] = REQUESTED.misfire
     max_lateness: Annotated[Duration | None, Field(description="fires that are later are dropped")] = None
     overlap: Annotated[Overlap, Field(description="what a fire does while the run before it goes on")] = (
         REQUESTED.overlap
     )
     pause_after_failures: Annotated[int | None, Field(ge=1, le=100, strict=True)] = None
-    history: Annotated[int, Field(ge=0, le=MAX_HISTORY, strict=True, description="how many fires are remembered")] = (
-        REQUESTED.history
-    )
+    history: Annotated[
+        int, Field(ge=0, le=domain.MAX_HISTORY, strict=True, description="how many fires are remembered")
+    ] = REQUESTED.history
     job: TemplateBody
 
     @field_validator("cron")
@@ -275,10 +260,10 @@ class ScheduleBody(
             checked(check_cron, value, timezone=info.data.get("timezone", REQUESTED.timezone))
         return value
 
-    def schedule(self, tenant: str, schedule_id: str, *, kept: Payload | None = None) -> Schedule:
+    def schedule(self, tenant: str, schedule_id: str, *, kept: Payload | None = None) -> domain.Schedule:
         """The schedule of the domain. kept: see TemplateBody. Raises InvalidSchedule where fields contradict."""
         translated = (*RULES, "windows", "calendar", "job")
-        return Schedule(
+        return domain.Schedule(
             tenant=tenant,
             schedule_id=schedule_id,
             rule=self._rule(),
@@ -288,17 +273,19 @@ class ScheduleBody(
             **self.by_name(*(name for name in ScheduleBody.model_fields if name not in translated)),
         )
 
-    def _rule(self) -> Rule:
+    def _rule(self) -> domain.Rule:
         if self.at is not None:
-            return At(self.at)
+            return domain.At(self.at)
         if self.cron is not None:
-            return CronRule(self.cron)
+            return domain.CronRule(self.cron)
         if self.every is not None:
-            return Every(interval=self.every.interval, phase=self.every.phase, from_end=self.every.anchor == "end")
+            return domain.Every(
+                interval=self.every.interval, phase=self.every.phase, from_end=self.every.anchor == "end"
+            )
         if self.rrule is not None:
-            return RecurrenceRule(self.rrule.rule, self.rrule.starts_at)
+            return domain.RecurrenceRule(self.rrule.rule, self.rrule.starts_at)
         assert self.poisson is not None  # read_schedule has counted the rules
-        return Poisson(self.poisson.per_day)
+        return domain.Poisson(self.poisson.per_day)
 
 
 def read_schedule(raw: Any, rules: Rules) -> ScheduleBody:

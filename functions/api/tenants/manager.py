@@ -14,15 +14,8 @@ from functions.domain.errors import InvalidInput, TenantBusy
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.job import check_new_tenant, check_tenant
 from functions.domain.schedules.load import Load
+from functions.domain.tenants import changes
 from functions.domain.tenants.backlog import Backlog
-from functions.domain.tenants.changes import (
-    TenantPatch,
-    TenantValues,
-    check_version,
-    patched,
-    replaced,
-    with_status,
-)
 from functions.domain.tenants.deletion import Deletion
 from functions.domain.tenants.plan import Limits, Tenant, TenantPlan, TenantStatus, encode_tenant
 from functions.domain.tenants.usage import Days, Usage, days_asked
@@ -125,22 +118,22 @@ class TenantManager:
             backlog=self.backlogs(name),
         )
 
-    def put(self, name: str, values: TenantValues, *, seen: int | None, caller: str) -> TenantInEffect:
+    def put(self, name: str, values: changes.TenantValues, *, seen: int | None, caller: str) -> TenantInEffect:
         """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
         check_new_tenant(name)
-        edit = partial(replaced, values=values, plans=self.plans)
+        edit = partial(changes.replaced, values=values, plans=self.plans)
         return self._standing(name, self._change(name, edit, action=ActionName.TENANT_PUT, seen=seen, caller=caller))
 
-    def patch(self, name: str, patch: TenantPatch, *, seen: int | None, caller: str) -> TenantInEffect:
+    def patch(self, name: str, patch: changes.TenantPatch, *, seen: int | None, caller: str) -> TenantInEffect:
         """Change parts. Raises InvalidInput, TenantDeleted."""
         check_tenant(name)
-        edit = partial(patched, patch=patch, plans=self.plans)
+        edit = partial(changes.patched, patch=patch, plans=self.plans)
         return self._standing(name, self._change(name, edit, action=ActionName.TENANT_PATCH, seen=seen, caller=caller))
 
     def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantInEffect:
         """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
         check_tenant(name)
-        edit = partial(with_status, status=status, note=note)
+        edit = partial(changes.with_status, status=status, note=note)
         return self._standing(name, self._change(name, edit, action=_TURNS[status], seen=seen, caller=caller))
 
     def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantInEffect:
@@ -153,7 +146,7 @@ class TenantManager:
             raise InvalidInput(f"confirm is {confirm[:80]!r}, but must be {name!r}, the tenant that is to be deleted")
 
         def edit(name: str, tenant: Tenant, *, now: datetime) -> Tenant:
-            return with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
+            return changes.with_status(name, tenant, TenantStatus.DELETING, note=tenant.note, now=now)
 
         tenant = self._change(name, edit, action=ActionName.TENANT_DELETE, seen=None, caller=caller)
         assert tenant.status_since is not None  # it has this status
@@ -163,14 +156,14 @@ class TenantManager:
 
     def turn_stage(self, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> Tenant:
         """Pause everybody, or end that: what each tenant's own status is stays."""
-        edit = partial(with_status, status=status, note=note)
+        edit = partial(changes.with_status, status=status, note=note)
         return self._change(EVERYBODY, edit, action=_STAGE_TURNS[status], seen=seen, caller=caller)
 
     def _change(self, name: str, edit: Edit, *, action: ActionName, seen: int | None, caller: str) -> Tenant:
         shown = _THE_STAGE if name == EVERYBODY else f"tenant {name}"
         for _ in range(_TRIES):
             before = self.store.get(name) or Tenant()
-            check_version(shown, before, seen)
+            changes.check_version(shown, before, seen)
             after = edit(name, before, now=from_ms(to_ms(self.clock.now())))
             if after != before and not self.store.change(name, after, seen=before.version):
                 continue

@@ -9,32 +9,21 @@ from pydantic import Field, WithJsonSchema
 
 from functions.api.http.requests import StrictModel, obeying
 from functions.domain.jobs.job import Priority
+from functions.domain.tenants import plan as plans
 from functions.domain.tenants.access import check_pattern
 from functions.domain.tenants.changes import TenantPatch, TenantValues
-from functions.domain.tenants.plan import (
-    DEFAULT_PLAN,
-    LIMITS,
-    MAX_NOTE_LENGTH,
-    MAX_PRINCIPALS,
-    PLAN_NAME,
-    TOP_PRIORITY,
-    UNLIMITED,
-    Limit,
-    check_limit_names,
-    read_limits,
-)
 
 
-def limit_schema(limit: Limit) -> dict[str, Any]:
+def limit_schema(limit: plans.Limit) -> dict[str, Any]:
     """What a limit may be."""
     kind = "integer" if limit.is_whole else "number"
     number: dict[str, Any] = {"type": kind, "minimum": limit.lowest, "maximum": limit.highest}
-    return {"anyOf": [number, {"const": UNLIMITED}]} if limit.may_be_unlimited else number
+    return {"anyOf": [number, {"const": plans.UNLIMITED}]} if limit.may_be_unlimited else number
 
 
 LIMIT_SCHEMAS: dict[str, Any] = {
-    **{name: limit_schema(limit) for name, limit in LIMITS.items()},
-    TOP_PRIORITY: {"enum": [priority.name.lower() for priority in Priority]},
+    **{name: limit_schema(limit) for name, limit in plans.LIMITS.items()},
+    plans.TOP_PRIORITY: {"enum": [priority.name.lower() for priority in Priority]},
 }
 """Every limit by its name."""
 
@@ -47,16 +36,18 @@ def _limits_schema(*, may_be_null: bool) -> WithJsonSchema:
 
 
 def _check_patched(limits: dict[str, Any]) -> None:
-    check_limit_names(limits)
-    read_limits({name: limit for name, limit in limits.items() if limit is not None})
+    plans.check_limit_names(limits)
+    plans.read_limits({name: limit for name, limit in limits.items() if limit is not None})
 
 
-_Note = Annotated[str, Field(max_length=MAX_NOTE_LENGTH, description="for people")]
-_Plan = Annotated[str, Field(pattern=f"^{PLAN_NAME.pattern}$", description="the name of one of the stage's plans")]
+_Note = Annotated[str, Field(max_length=plans.MAX_NOTE_LENGTH, description="for people")]
+_Plan = Annotated[
+    str, Field(pattern=f"^{plans.PLAN_NAME.pattern}$", description="the name of one of the stage's plans")
+]
 _Principal = Annotated[str, obeying(check_pattern)]
 _Principals = Annotated[
     tuple[_Principal, ...],
-    Field(max_length=MAX_PRINCIPALS, description="who may act for it: patterns of the ARNs of roles and users"),
+    Field(max_length=plans.MAX_PRINCIPALS, description="who may act for it: patterns of the ARNs of roles and users"),
 ]
 _Version = Annotated[
     int | None, Field(ge=0, strict=True, description="that is changed; 0: none yet; without it: whichever there is")
@@ -95,8 +86,8 @@ class TenantBody(
 ):
     """All of a tenant beside its status; what is not said has its usual value."""
 
-    plan: _Plan = DEFAULT_PLAN
-    limits: Annotated[dict[str, Any], obeying(read_limits), _limits_schema(may_be_null=False)] = {}  # noqa: RUF012  pydantic copies it
+    plan: _Plan = plans.DEFAULT_PLAN
+    limits: Annotated[dict[str, Any], obeying(plans.read_limits), _limits_schema(may_be_null=False)] = {}  # noqa: RUF012  pydantic copies it
     principals: _Principals = ()
     note: _Note = ""
     version: _Version = None
@@ -122,7 +113,7 @@ class TenantPatchBody(StrictModel, json_schema_extra={"examples": [{"limits": {"
         """The patch of the rules."""
         said = self.model_fields_set
         return TenantPatch(
-            plan=(self.plan or DEFAULT_PLAN) if "plan" in said else None,
+            plan=(self.plan or plans.DEFAULT_PLAN) if "plan" in said else None,
             limits=self.limits,
             drops_limits="limits" in said and self.limits is None,
             principals=(self.principals or ()) if "principals" in said else None,
