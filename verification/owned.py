@@ -10,7 +10,7 @@ from typing import Any
 
 from functions.api.dead_letters.replay import Replayer
 from functions.api.jobs.report_outcome import Finisher
-from functions.api.operations.operator import Asked
+from functions.api.operations.manager import Asked
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
 from functions.domain.jobs.job import Job

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from math import inf
 
-from functions.api.operations.operator import Asked
+from functions.api.operations.manager import Asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.submission import Submission
 from functions.domain.operations.operation import OperationKind, Shift

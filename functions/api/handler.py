@@ -37,8 +37,7 @@ from functions.api.jobs.report_outcome import Finisher
 from functions.api.jobs.routes import JobServices
 from functions.api.jobs.routes import routes as job_routes
 from functions.api.jobs.submit import Submitter
-from functions.api.operations.operator import OperationManager
-from functions.api.operations.routes import OperationServices
+from functions.api.operations.manager import OperationManager
 from functions.api.operations.routes import routes as operation_routes
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.manager import ScheduleManager
@@ -124,7 +123,7 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
     ),
     (dead_letter_routes, wiring.build(DeadLetterServices)),
     (breaker_routes, wiring.build(BreakerServices, breaker_store=wiring.breaker_store)),
-    (operation_routes, OperationServices(manager=wiring.build(OperationManager, identity=identity))),
+    (operation_routes, wiring.build(OperationManager, identity=identity)),
     (
         tenant_routes,
         TenantServices(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from functions.api.operations.operator import Asked, OperationManager
+from functions.api.operations.manager import Asked, OperationManager
 from functions.domain.errors import AlreadySettled, TooLate
 from functions.domain.jobs.job_id import JobId
 from functions.operations.executor import OperationExecutor

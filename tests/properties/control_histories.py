@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from functions.api.operations.operator import Asked
+from functions.api.operations.manager import Asked
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.operations.operation import OperationKind, Shift

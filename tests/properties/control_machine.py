@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from functions.api.operations.operator import Asked
+from functions.api.operations.manager import Asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.operations.operation import OperationKind, Shift

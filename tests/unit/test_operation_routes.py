@@ -10,8 +10,8 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from functions.api.http.answers import problem_answer
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.router import serve
-from functions.api.operations.operator import MOST_OPEN
-from functions.api.operations.routes import OperationServices, routes
+from functions.api.operations.manager import MOST_OPEN
+from functions.api.operations.routes import routes
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import HOUR
 from functions.domain.operations.operation import Example, JobFilter, OperationKind, OperationState, Shift
@@ -30,7 +30,7 @@ class Api(Office):
     def __init__(self) -> None:
         super().__init__()
         self.app = APIGatewayHttpResolver()
-        serve(self.app, routes, OperationServices(manager=self.manager), checks=())
+        serve(self.app, routes, self.manager, checks=())
         self.app.exception_handler([Misshapen, TickwheelError])(_refuse)
         self.headers: dict[str, str] = {}
 

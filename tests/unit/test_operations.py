@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.operations.operator import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
+from functions.api.operations.manager import MOST_OPEN, OPERATION_ID, RETRY_AFTER, Asked, OperationManager
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.operations.operation import (
@@ -247,7 +247,7 @@ def test_an_executor_that_cannot_be_woken_is_noted_and_the_operation_stands():
 
     assert office.operations.open(limit=1) == [("acme", operation.operation_id)]
     assert office.event_names == ["operation_accepted", "waking_failed"]
-    assert str(office.journal.events[1][1]["error"]).startswith("ConnectionError at functions.api.operations.operator:")
+    assert str(office.journal.events[1][1]["error"]).startswith("ConnectionError at functions.api.operations.manager:")
 
 
 def test_the_audit_line_says_who_wants_what_and_repeats_no_secret():

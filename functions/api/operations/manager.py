@@ -18,17 +18,7 @@ from functions.domain.faults import fault_of
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, to_ms
 from functions.domain.jobs.claims import REQUEST_LIMIT
 from functions.domain.jobs.job import TENANT
-from functions.domain.operations.operation import (
-    MARK,
-    MOST_REACH,
-    USUAL_RATE,
-    USUAL_REACH,
-    JobFilter,
-    Operation,
-    OperationKind,
-    OperationState,
-    Shift,
-)
+from functions.domain.operations import operation as rules
 from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
@@ -42,7 +32,7 @@ MOST_OPEN = 10
 RETRY_AFTER = timedelta(seconds=60)
 """When a tenant that has so many may ask again."""
 
-OPERATION_ID = re.compile(rf"{MARK}[0-9a-z]{{25}}", re.ASCII)
+OPERATION_ID = re.compile(rf"{rules.MARK}[0-9a-z]{{25}}", re.ASCII)
 
 _ID_DIGITS = 25
 _MOST_COUNTED = 5_000
@@ -53,13 +43,13 @@ class Asked:
     """An operation as it was asked for. due_from, rate: None where that was not said."""
 
     tenant: str
-    action: OperationKind
+    action: rules.OperationKind
     due_from: datetime | None = None
     due_until: datetime | None = None
     target: str = ""
     schedule_id: str = ""
     tag: str = ""
-    shift: Shift | None = None
+    shift: rules.Shift | None = None
     rate: float | None = None
     dry_run: bool = False
 
@@ -101,16 +91,16 @@ class OperationManager:
     identity: Callable[[], str]
     audit: AuditTrail
 
-    def accept(self, asked: Asked, *, key: str | None, caller: str) -> Operation:
+    def accept(self, asked: Asked, *, key: str | None, caller: str) -> rules.Operation:
         """The operation, open; or, under an idempotency key that was used, its first one as it stands.
 
         Raises InvalidInput, KeyReused, TooManyOperations, TenantClosed.
         """
-        operation_id = MARK + (self.identity() if key is None else _digest(asked.tenant, key))[:_ID_DIGITS]
+        operation_id = rules.MARK + (self.identity() if key is None else _digest(asked.tenant, key))[:_ID_DIGITS]
         first = None if key is None else self.operations.get(asked.tenant, operation_id)
         if first is not None:
             return self._accepted_before(_same(first, asked), caller=caller)
-        if asked.action is OperationKind.RUN_NOW and not asked.dry_run:
+        if asked.action is rules.OperationKind.RUN_NOW and not asked.dry_run:
             self.admission.check_open(asked.tenant)
         operation = self._operation(asked, operation_id, caller=caller)
         self._check_room(asked.tenant)
@@ -123,26 +113,26 @@ class OperationManager:
         self._wake(operation)
         return operation
 
-    def get(self, tenant: str, operation_id: str) -> Operation:
+    def get(self, tenant: str, operation_id: str) -> rules.Operation:
         """The operation as it stands. Raises OperationNotFound."""
         operation = self.operations.get(*_checked(tenant, operation_id))
         if operation is None:
             raise OperationNotFound(tenant, operation_id)
         return operation
 
-    def parts(self, operation: Operation) -> Sequence[str] | None:
+    def parts(self, operation: rules.Operation) -> Sequence[str] | None:
         """Where the files of an export may be downloaded for the next minutes; None of what has none."""
-        is_there = operation.action is OperationKind.EXPORT and operation.state is OperationState.DONE
+        is_there = operation.action is rules.OperationKind.EXPORT and operation.state is rules.OperationState.DONE
         if not is_there or operation.dry_run:
             return None
         return self.exports.urls(operation.tenant, operation.operation_id, operation.progress.parts)
 
-    def page(self, tenant: str, *, after: str, limit: int) -> tuple[Sequence[Operation], str | None]:
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[Sequence[rules.Operation], str | None]:
         """A tenant's operations behind an id, in the order of their ids; where the next page begins, None at the end."""
         found, has_more = self.operations.page(tenant, after=after, limit=limit)
         return found, found[-1].operation_id if has_more and found else None
 
-    def stop(self, tenant: str, operation_id: str, *, caller: str) -> Operation:
+    def stop(self, tenant: str, operation_id: str, *, caller: str) -> rules.Operation:
         """Ask that it ends at its next step; nothing happens to what is over. Raises OperationNotFound."""
         operation = self.operations.stop(*_checked(tenant, operation_id))
         if operation is None:
@@ -153,13 +143,13 @@ class OperationManager:
             self._wake(operation)
         return operation
 
-    def _accepted_before(self, operation: Operation, *, caller: str) -> Operation:
+    def _accepted_before(self, operation: rules.Operation, *, caller: str) -> rules.Operation:
         """Whoever repeats a request may have got no answer, and its line may be lost."""
         self._note(ActionName.OPERATION_ACCEPT, operation, caller=caller, before=_standing(operation))
         return operation
 
     def _note(
-        self, action: ActionName, operation: Operation, *, caller: str, before: Mapping[str, object] | None
+        self, action: ActionName, operation: rules.Operation, *, caller: str, before: Mapping[str, object] | None
     ) -> None:
         after = {**operation.log_keys, **_described(operation), **_standing(operation)}
         self.audit.note(
@@ -173,11 +163,11 @@ class OperationManager:
             )
         )
 
-    def _operation(self, asked: Asked, operation_id: str, *, caller: str) -> Operation:
+    def _operation(self, asked: Asked, operation_id: str, *, caller: str) -> rules.Operation:
         now = from_ms(to_ms(self.clock.now()))
         if asked.shift is not None:
             self._check_shift(asked.shift, now=now)
-        return Operation(
+        return rules.Operation(
             operation_id=operation_id,
             action=asked.action,
             wanted=_filter_of(asked, now=now),
@@ -185,11 +175,11 @@ class OperationManager:
             created_at=now,
             fingerprint=asked.fingerprint,
             shift=asked.shift,
-            rate=asked.rate or USUAL_RATE,
+            rate=asked.rate or rules.USUAL_RATE,
             dry_run=asked.dry_run,
         )
 
-    def _check_shift(self, shift: Shift, *, now: datetime) -> None:
+    def _check_shift(self, shift: rules.Shift, *, now: datetime) -> None:
         """What no job could be moved to is refused at once."""
         if shift.to is None:
             return
@@ -207,7 +197,7 @@ class OperationManager:
         if open_count >= MOST_OPEN:
             raise TooManyOperations(tenant, limit=MOST_OPEN, retry_after=RETRY_AFTER)
 
-    def _wake(self, operation: Operation) -> None:
+    def _wake(self, operation: rules.Operation) -> None:
         """It is accepted whether somebody wakes for it or not: the next tick finds it."""
         try:
             self.waker.wake()
@@ -215,14 +205,14 @@ class OperationManager:
             self.journal.event("waking_failed", **operation.log_keys, error=fault_of(error))
 
 
-def _filter_of(asked: Asked, *, now: datetime) -> JobFilter:
-    due_from = asked.due_from or now - USUAL_REACH
-    if due_from < now - MOST_REACH:
-        earliest = format_instant(now - MOST_REACH)
+def _filter_of(asked: Asked, *, now: datetime) -> rules.JobFilter:
+    due_from = asked.due_from or now - rules.USUAL_REACH
+    if due_from < now - rules.MOST_REACH:
+        earliest = format_instant(now - rules.MOST_REACH)
         raise InvalidInput(f"due_from must not be before {earliest}: no job is found later than 14 days after its time")
     if asked.due_from is None and asked.due_until is not None and asked.due_until <= due_from:
         raise InvalidInput(f"due_until is before due_from, which is {format_instant(due_from)} where it is not said")
-    return JobFilter(
+    return rules.JobFilter(
         tenant=asked.tenant,
         due_from=due_from,
         due_until=asked.due_until,
@@ -232,7 +222,7 @@ def _filter_of(asked: Asked, *, now: datetime) -> JobFilter:
     )
 
 
-def _same(first: Operation, asked: Asked) -> Operation:
+def _same(first: rules.Operation, asked: Asked) -> rules.Operation:
     if first.fingerprint != asked.fingerprint:
         raise KeyReused(first.operation_id, kind="operation", difference="asks for something else")
     return first
@@ -250,15 +240,15 @@ def _digest(tenant: str, key: str) -> str:
     return hashlib.blake2b(f"{tenant}#{key}".encode(), digest_size=13).hexdigest()
 
 
-def _standing(operation: Operation) -> dict[str, object]:
+def _standing(operation: rules.Operation) -> dict[str, object]:
     return {"state": operation.state.value, "stop_requested": operation.stop_requested}
 
 
-def _described(operation: Operation) -> dict[str, object]:
+def _described(operation: rules.Operation) -> dict[str, object]:
     """What it is about, for the log: of a target only its destination, because a path may hold a secret."""
     wanted = replace(operation.wanted, target=destination_of(operation.wanted.target))
     asked: dict[str, object] = {"filter": filter_body(wanted), **shift_body(operation.shift)}
-    return asked | ({"rate": operation.rate} if operation.action is OperationKind.RUN_NOW else {})
+    return asked | ({"rate": operation.rate} if operation.action is rules.OperationKind.RUN_NOW else {})
 
 
 def _ms(instant: datetime | None) -> int | None:

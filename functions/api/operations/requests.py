@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, fie
 from pydantic_core import PydanticCustomError
 
 from functions.api.http.requests import HORIZON, Duration, Instant, StrictModel, Tag, Tenant, checked, obeying
-from functions.api.operations.operator import OPERATION_ID, Asked
+from functions.api.operations.manager import OPERATION_ID, Asked
 from functions.domain.instants import parse_duration
 from functions.domain.jobs.job import DOT_SEGMENTS
 from functions.domain.operations.operation import MAX_RATE, MIN_RATE, USUAL_RATE, OperationKind, Shift

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from aws_lambda_powertools.event_handler import Response
@@ -12,25 +11,18 @@ from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.route import KEY, Routes
 from functions.api.operations.answers import operation_body, operations_body
-from functions.api.operations.operator import OperationManager
+from functions.api.operations.manager import OperationManager
 from functions.api.operations.requests import OperationBody, OperationsQuery
 from functions.domain.errors import KeyReused, OperationNotFound, TooManyOperations
 
 routes = Routes("an operation")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationServices:
-    """What the routes of operations work with."""
-
-    manager: OperationManager
-
-
 @routes.route("GET /v1/operations", access=QUERY, query=OperationsQuery, answers={200: "Operations"}, reads=5)
-def list_operations(services: OperationServices, request: Request) -> Response[str]:
+def list_operations(manager: OperationManager, request: Request) -> Response[str]:
     """Tell a tenant's operations, page by page."""
     query = request.query_as(OperationsQuery)
-    operations, after = services.manager.page(query.tenant, after=query.after, limit=query.limit)
+    operations, after = manager.page(query.tenant, after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, operations_body(operations, after=after))
 
 
@@ -42,18 +34,18 @@ def list_operations(services: OperationServices, request: Request) -> Response[s
     refuses=(KeyReused, TooManyOperations),
     answers={202: "Operation"},
 )
-def accept_operation(services: OperationServices, request: Request) -> Response[str]:
+def accept_operation(manager: OperationManager, request: Request) -> Response[str]:
     """Cancel, reschedule, run or export all jobs that match a filter, one step after the other."""
     asked = request.body_as(OperationBody).asked()
-    operation = services.manager.accept(asked, key=request.key(), caller=request.caller)
+    operation = manager.accept(asked, key=request.key(), caller=request.caller)
     return answer(HTTPStatus.ACCEPTED, operation_body(operation))
 
 
 @routes.route("GET /v1/operations/{tenant}/{id}", access=PATH, refuses=(OperationNotFound,), answers={200: "Operation"})
-def get_operation(services: OperationServices, _: Request, tenant: str, operation_id: str) -> Response[str]:
+def get_operation(manager: OperationManager, _: Request, tenant: str, operation_id: str) -> Response[str]:
     """Tell an operation as it stands."""
-    operation = services.manager.get(tenant, operation_id)
-    return answer(HTTPStatus.OK, operation_body(operation, parts=services.manager.parts(operation)))
+    operation = manager.get(tenant, operation_id)
+    return answer(HTTPStatus.OK, operation_body(operation, parts=manager.parts(operation)))
 
 
 @routes.route(
@@ -62,8 +54,8 @@ def get_operation(services: OperationServices, _: Request, tenant: str, operatio
     refuses=(OperationNotFound,),
     answers={200: "Operation", 202: "Operation"},
 )
-def stop_operation(services: OperationServices, request: Request, tenant: str, operation_id: str) -> Response[str]:
+def stop_operation(manager: OperationManager, request: Request, tenant: str, operation_id: str) -> Response[str]:
     """Let an operation end at its next step; what it has done stays done."""
-    operation = services.manager.stop(tenant, operation_id, caller=request.caller)
+    operation = manager.stop(tenant, operation_id, caller=request.caller)
     status = HTTPStatus.OK if operation.state.is_over else HTTPStatus.ACCEPTED
     return answer(status, operation_body(operation))
