@@ -42,6 +42,7 @@ from functions.scanner.scan import Scanner
 from functions.worker.execute import Worker
 from functions.worker.message import Message
 from testkit.dynamodb_local import DynamoDBLocal
+from testkit.fakes import OpenGate
 from testkit.world.tables import create_table
 
 JOBS = 1_000
@@ -137,7 +138,7 @@ class _Rig:
         wiring.confirm()
         self._submitter = wiring.build(Submitter)
         self._scanner = wiring.build(Scanner)
-        self._schedules = wiring.build(ScheduleManager)
+        self._schedules = wiring.build(ScheduleManager, gate=OpenGate())
         self._worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
         self._scan()  # a shard's first tick looks a day back
 

@@ -73,6 +73,7 @@ from testkit.fakes import (
     InMemoryShardStore,
     InMemoryTimerStore,
     InMemoryUsageStore,
+    OpenGate,
     RecordingAudit,
     RecordingJournal,
     RecordingPulse,
@@ -139,6 +140,7 @@ class World:
             **self._ports(),
             "breakers": self.breakers,
             "conditions": self.conditions,
+            "gate": OpenGate(),
             "limiter": self.limiter,
             "pacer": self.pacer,
         }

@@ -9,6 +9,7 @@ from testkit.fakes.clock import FakeClock
 from testkit.fakes.dead_letters import InMemoryDeadLetters
 from testkit.fakes.deletions import InMemoryDeletionStore, InMemoryRemains
 from testkit.fakes.discarding import DiscardingAudit, DiscardingCounter
+from testkit.fakes.gate import OpenGate
 from testkit.fakes.journal import RecordingJournal
 from testkit.fakes.ledger import InMemoryLedger
 from testkit.fakes.operations import CountingWaker, InMemoryExportStore, InMemoryOperationStore
@@ -52,6 +53,7 @@ __all__ = [
     "InMemoryTenantStore",
     "InMemoryTimerStore",
     "InMemoryUsageStore",
+    "OpenGate",
     "QueuedMessage",
     "RecordingAudit",
     "RecordingJournal",

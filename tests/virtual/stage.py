@@ -88,6 +88,7 @@ class VirtualStage:
                 "targets": self.targets,
                 "breaker_store": fakes.InMemoryBreakerStore(),
                 "audit": fakes.DiscardingAudit(),
+                "gate": fakes.OpenGate(),
                 "pending": uncounted,
                 "pulse": uncounted,
                 "usage": uncounted,

@@ -5,46 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from functions.api.admission.admission import Admission
 from functions.api.admission.quota import Quota
 from functions.domain.errors import RateExceeded, TickwheelError
 from functions.domain.stage.pulse import Figure
 from functions.ports.recorder import PulseCounter
-
-
-class AdmissionGate(Protocol):
-    """Where jobs come in that are made of what is there already."""
-
-    def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:
-        """How many jobs may come in that are due then: the first ones. Raises when there are some, and none may."""
-        ...
-
-    def begin(self, tenant: str) -> None:
-        """A schedule may begin to fire, or begin anew. Raises where it may not now."""
-        ...
-
-    def note(self, tenant: str, due_ats: Sequence[datetime]) -> None:
-        """Count what came in as waiting. Never raises."""
-        ...
-
-
-class Open:
-    """For where nobody limits what comes in."""
-
-    def admit(self, tenant: str, due_ats: Sequence[datetime]) -> int:  # noqa: ARG002  the shape of AdmissionGate
-        """All of them."""
-        return len(due_ats)
-
-    def begin(self, tenant: str) -> None:
-        """It may."""
-
-    def note(self, tenant: str, due_ats: Sequence[datetime]) -> None:
-        """Forgotten."""
-
-
-OPEN = Open()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

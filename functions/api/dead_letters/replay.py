@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.api.admission.gate import OPEN, AdmissionGate
+from functions.api.admission.gate import Gate
 from functions.api.dead_letters.finder import DeadLetterFilter, DeadLetterFinder, DeadLetterPage, obstacle_of
 from functions.domain import errors
 from functions.domain.audit import Action, ActionName
@@ -125,7 +125,7 @@ class Replayer:
     journal: Journal
     token: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-    gate: AdmissionGate = OPEN
+    gate: Gate
     audit: AuditTrail
 
     def replay(self, letter_id: DeadLetterId, *, caller: str) -> Replayed | AlreadyReplayed:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.api.admission.gate import OPEN, AdmissionGate
+from functions.api.admission.gate import Gate
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import changed, described
 from functions.api.schedules.backfill import Backfill, extra_job, range_of
@@ -50,11 +50,6 @@ from functions.services.schedules.changer import Change, Edit, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 
 
-def unlimited(tenant: str) -> LoadLimits:  # noqa: ARG001  the shape of ScheduleManager.limits
-    """For where nobody limits what the schedules of a tenant come to."""
-    return NO_LIMITS
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleManager:
     """The verbs of schedules. asked: takes in fires that are asked for. caller: who asks, for the audit.
@@ -72,9 +67,9 @@ class ScheduleManager:
     asked: AskedFires
     payloads: PayloadStore
     journal: Journal
-    gate: AdmissionGate = OPEN
+    gate: Gate
     audit: AuditTrail
-    limits: Callable[[str], LoadLimits] = unlimited
+    limits: Callable[[str], LoadLimits] = lambda _: NO_LIMITS
 
     def put(self, schedule: Schedule, *, caller: str = "") -> tuple[Standing, bool]:
         """Create or replace a schedule; whether it is new. The same definition again changes nothing.
