@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from functions.api.dead_letters import answers as dead_letters
-from functions.api.http import shapes
+from functions.api.http import breaker_answers, shapes
 from functions.api.http.components import describe_defaults, schemas_of, shapes_of
 from functions.api.http.openapi_parts import REFERENCE, paths_of
 from functions.api.jobs import answers as jobs
@@ -39,7 +39,7 @@ SCHEDULE_PATCH: dict[str, Any] = {
 MODELS = tuple(route.body for route in ROUTES if isinstance(route.body, type))
 """Bodies of requests."""
 
-SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, targets, operations, tenants, pulse, stage))
+SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, breaker_answers, targets, operations, tenants, pulse, stage))
 """What answers hold."""
 
 _BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing", "_From")

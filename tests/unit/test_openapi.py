@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from functions.api.dead_letters.requests import ListQuery
+from functions.api.http.breaker_answers import breaker_body
 from functions.api.http.problem_table import TABLE
 from functions.api.jobs.answers import accepted_body, found_body
 from functions.api.jobs.bodies import JobBody
@@ -20,7 +21,6 @@ from functions.api.schedules.backfill import Backfill
 from functions.api.schedules.bodies import RULES, ScheduleBody
 from functions.api.schedules.requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
 from functions.api.schedules.standing import Difference, Run, Standing
-from functions.api.targets.answers import breaker_body
 from functions.api.targets.requests import BreakersQuery
 from functions.api.tenants.requests import TenantsQuery
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow

@@ -1,6 +1,8 @@
 """What the API answers about a job that was submitted: the shapes of its bodies, and these from what the rules found."""
 
 import json
+from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
@@ -120,6 +122,26 @@ class Explanation(TypedDict):
     """what would let the job run, for people"""
     would_change_it: Annotated[str, Field(deprecated=True, examples=["nothing, until it is due"])]
     """the same as remedy"""
+
+
+def cancelled_body(job_id: JobId, *, is_cancelled: bool) -> Cancelled:
+    """A job that is cancelled, or will be."""
+    return {"id": str(job_id), "state": "cancelled" if is_cancelled else "cancel_requested"}
+
+
+def results_body(results: Sequence[Result]) -> Results:
+    """What became of each job of a batch, in the order of the request."""
+    return {"results": list(results)}
+
+
+def result_body(outcome: submit.Accepted) -> Result:
+    """A job of a batch that was taken in."""
+    return {"status": int(HTTPStatus.ACCEPTED), "job": accepted_body(outcome)}
+
+
+def refused_body(problem: shapes.Problem) -> Result:
+    """A job of a batch that is refused."""
+    return {"status": problem["status"], "problem": problem}
 
 
 def heartbeat_body(job_id: JobId, row: LedgerRow) -> Heartbeat:

@@ -25,6 +25,7 @@ from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
 from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, patched
+from functions.api.jobs.submit import Accepted
 from functions.domain import errors
 from functions.domain.jobs.job import Job, check_new_tenant
 from functions.domain.jobs.job_id import parse_job_id
@@ -118,12 +119,13 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
             submission = _read(job, rules, key=None, trace=trace)
             _admit(services, submission)
         except (ValidationError, errors.TickwheelError) as error:
-            results.append(_refused(services, error))
+            results.append(_result(services, error))
         else:
             submissions.append(submission)
             results.append(None)
     outcomes = iter(services.intake.submit(submissions))
-    return answer(HTTPStatus.OK, {"results": [result or _result(services, next(outcomes)) for result in results]})
+    judged = [result or _result(services, next(outcomes)) for result in results]
+    return answer(HTTPStatus.OK, answers.results_body(judged))
 
 
 @routes.route("GET /v1/jobs/{id}", access=JOB, answers={200: "Job"})
@@ -137,9 +139,9 @@ def cancel_job(services: JobServices, request: Request, job_id: str) -> Response
     """Stop a job that has not run."""
     asked = services.known.check(parse_job_id(job_id))
     parsed, is_cancelled = follow(partial(services.canceller.cancel, caller=request.caller), asked)
-    state = "cancelled" if is_cancelled else "cancel_requested"
-    services.journal.event("job_cancelled", job_id=str(parsed), state=state, caller=request.caller)
-    return answer(HTTPStatus.OK if is_cancelled else HTTPStatus.ACCEPTED, {"id": str(parsed), "state": state})
+    body = answers.cancelled_body(parsed, is_cancelled=is_cancelled)
+    services.journal.event("job_cancelled", job_id=body["id"], state=body["state"], caller=request.caller)
+    return answer(HTTPStatus.OK if is_cancelled else HTTPStatus.ACCEPTED, body)
 
 
 @routes.route(
@@ -231,12 +233,7 @@ def _admit(services: JobServices, submission: Submission) -> None:
     services.admission.check_shed(submission.priority)
 
 
-def _result(services: JobServices, outcome: Any) -> answers.Result:
-    if isinstance(outcome, errors.TickwheelError):
-        return _refused(services, outcome)
-    return {"status": int(HTTPStatus.ACCEPTED), "job": answers.accepted_body(outcome)}
-
-
-def _refused(services: JobServices, error: Exception) -> answers.Result:
-    refused = services.refusals.problem(error)
-    return {"status": refused["status"], "problem": refused}
+def _result(services: JobServices, outcome: Accepted | Exception) -> answers.Result:
+    if isinstance(outcome, Accepted):
+        return answers.result_body(outcome)
+    return answers.refused_body(services.refusals.problem(outcome))

@@ -210,6 +210,26 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
     return cast("Schedule", {**_definition(schedule, stored_payload), **body})
 
 
+def schedules_body(found: Sequence[standing.Standing], *, now: datetime, after: str | None) -> Schedules:
+    """A page of a list."""
+    return {"schedules": [schedule_body(each, now=now) for each in found], "next": after}
+
+
+def deleted_body(tenant: str, schedule_id: str) -> Deleted:
+    """A schedule that is removed."""
+    return {"id": schedule_id, "tenant": tenant, "status": Status.DELETED.value}
+
+
+def triggered_body(job_id: str) -> Triggered:
+    """A run that was asked for."""
+    return {"job": job_id}
+
+
+def fire_counts_body(results: Sequence[FireCount], *, start: datetime, after: str | None) -> FireCounts:
+    """The fires of schedules by the minute, from start on."""
+    return {"start": format_instant(start), "results": list(results), "next": after}
+
+
 def fires_body(page: Page) -> Fires:
     """A page of fires that are to come; next: the `after` of the page behind it."""
     return {"fires": previews_body(page.previews), "next": None if page.goes_on is None else str(page.goes_on)}

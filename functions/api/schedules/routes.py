@@ -15,7 +15,7 @@ from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, Routes
-from functions.api.schedules.answers import backfill_body, difference_body, fires_body, schedule_body
+from functions.api.schedules import answers
 from functions.api.schedules.bodies import ScheduleBody, read_schedule
 from functions.api.schedules.fire_counts import FireCountsBody, count_given, count_stored, start_of
 from functions.api.schedules.manager import ScheduleManager
@@ -33,10 +33,8 @@ from functions.api.schedules.requests import (
 )
 from functions.api.schedules.standing import Standing
 from functions.domain import errors
-from functions.domain.instants import format_instant
 from functions.domain.jobs.submission import KEYED
 from functions.domain.schedules.schedule import SCHEDULE_ID, Schedule, check_new_schedule, check_schedule_id
-from functions.domain.schedules.state import Status
 from functions.ports.payloads import PayloadStore
 
 routes = Routes("a schedule", id={"schema": {"type": "string", "pattern": f"^{SCHEDULE_ID.pattern}$"}})
@@ -73,8 +71,7 @@ def list_schedules(services: ScheduleServices, request: Request) -> Response[str
     """Tell a tenant's schedules, page by page."""
     query, now = request.query_as(PageQuery), services.rules().now
     standings, after = services.manager.page(query.tenant, after=query.after, limit=query.limit)
-    listed = [schedule_body(standing, now=now) for standing in standings]
-    return answer(HTTPStatus.OK, {"schedules": listed, "next": after})
+    return answer(HTTPStatus.OK, answers.schedules_body(standings, now=now, after=after))
 
 
 @routes.route(
@@ -95,7 +92,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     else:
         active, after = services.manager.active(body.tenant, after=body.after, limit=MOST_SCHEDULES)
         counts = count_stored(active, body, start=start, goes_on_after=after)
-    return answer(HTTPStatus.OK, {"start": format_instant(start), "results": counts.results, "next": counts.next})
+    return answer(HTTPStatus.OK, answers.fire_counts_body(counts.results, start=start, after=counts.next))
 
 
 @routes.route(
@@ -113,7 +110,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     body = read_schedule(request.body, services.rules())
     schedule = check_new_schedule(body.schedule(query.tenant, schedule_id))
     if query.dry_run:
-        return answer(HTTPStatus.OK, difference_body(services.manager.compare(schedule, count=query.count)))
+        return answer(HTTPStatus.OK, answers.difference_body(services.manager.compare(schedule, count=query.count)))
     services.admission.check(schedule.tenant, schedule.job.priority)
     standing, is_new = services.manager.put(schedule, caller=request.caller)
     return _answer(services, standing, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
@@ -144,7 +141,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
 
     if query.dry_run:
         edited = edit(services.manager.get(query.tenant, schedule_id).stored.schedule)
-        return answer(HTTPStatus.OK, difference_body(services.manager.compare(edited, count=query.count)))
+        return answer(HTTPStatus.OK, answers.difference_body(services.manager.compare(edited, count=query.count)))
     services.admission.check_open(query.tenant)
     return _answer(services, services.manager.patch(query.tenant, schedule_id, edit, caller=request.caller))
 
@@ -173,7 +170,7 @@ def delete_schedule(services: ScheduleServices, request: Request, schedule_id: s
     """Remove a schedule."""
     tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
     services.manager.delete(tenant, schedule_id, caller=request.caller)
-    return answer(HTTPStatus.OK, {"id": schedule_id, "tenant": tenant, "status": Status.DELETED.value})
+    return answer(HTTPStatus.OK, answers.deleted_body(tenant, schedule_id))
 
 
 @routes.route(
@@ -189,7 +186,7 @@ def preview_schedule(services: ScheduleServices, request: Request, schedule_id: 
     query = request.query_as(PreviewQuery)
     schedule_id = check_schedule_id(schedule_id)
     found = services.manager.preview(query.tenant, schedule_id, count=query.count, begins=query.after)
-    return answer(HTTPStatus.OK, fires_body(found))
+    return answer(HTTPStatus.OK, answers.fires_body(found))
 
 
 @routes.route(
@@ -243,7 +240,7 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
     job_id = services.manager.trigger(
         tenant, schedule_id, token=_token(services, request), overlap=body.overlap, caller=request.caller
     )
-    return answer(HTTPStatus.ACCEPTED, {"job": job_id})
+    return answer(HTTPStatus.ACCEPTED, answers.triggered_body(job_id))
 
 
 @routes.route(
@@ -264,12 +261,12 @@ def backfill_schedule(services: ScheduleServices, request: Request, schedule_id:
         services.admission.check_open(tenant)
     token = _token(services, request)
     backfill = services.manager.backfill(tenant, schedule_id, body, token=token, caller=request.caller)
-    return answer(HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED, backfill_body(backfill))
+    return answer(HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED, answers.backfill_body(backfill))
 
 
 def _answer(services: ScheduleServices, standing: Standing, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
     stored_payload = _stored_payload(services, standing.stored.schedule)
-    return answer(status, schedule_body(standing, now=services.rules().now, stored_payload=stored_payload))
+    return answer(status, answers.schedule_body(standing, now=services.rules().now, stored_payload=stored_payload))
 
 
 def _stored_payload(services: ScheduleServices, schedule: Schedule) -> str | None:

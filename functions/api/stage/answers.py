@@ -8,9 +8,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from functions.api.http import shapes
+from functions.api.http.breaker_answers import Breaker, breaker_body
 from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS, StageSnapshot
 from functions.api.stage.pulse_answers import PriorityName, Pulse, pulse_body
-from functions.api.targets.answers import Breaker, breaker_body
 from functions.domain.instants import format_instant, from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage import health as rules

@@ -1,27 +1,13 @@
 """What the API answers about breakers: the shapes of its bodies, and these from what the rules found."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from functions.api.http import shapes
-from functions.domain.instants import format_instant
+from functions.api.http.breaker_answers import Breaker, breaker_body
 from functions.domain.targets import breaker as rules
-
-
-class Breaker(TypedDict):
-    """a destination without one is closed."""
-
-    tenant: shapes.TenantId
-    destination: shapes.Destination
-    """scheme://host:port, an ARN, or handler:NAME"""
-    state: Annotated[str, shapes.one_of(rules.BreakerState)]
-    opened_at: shapes.Instant
-    until: shapes.Instant
-    """open: from then on one job probes it; half_open: the end of the lease of its probe"""
-    error_class: Annotated[str, Field(examples=["timeout"])]
-    """of the failure that opened it last"""
 
 
 class Breakers(TypedDict):
@@ -42,13 +28,14 @@ class Reset(TypedDict):
     """there was nothing to reset"""
 
 
-def breaker_body(breaker: rules.Breaker) -> Breaker:
-    """A breaker as it stands."""
+def breakers_body(breakers: Sequence[rules.Breaker], *, has_more: bool) -> Breakers:
+    """A page of a list."""
     return {
-        "tenant": breaker.tenant,
-        "destination": breaker.destination,
-        "state": breaker.state.value,
-        "opened_at": format_instant(breaker.opened_at),
-        "until": format_instant(breaker.until),
-        "error_class": breaker.error_class,
+        "breakers": [breaker_body(breaker) for breaker in breakers],
+        "next": breakers[-1].destination if has_more and breakers else None,
     }
+
+
+def reset_body(tenant: str, destination: str, *, was_closed: bool) -> Reset:
+    """A breaker that is closed."""
+    return {"tenant": tenant, "destination": destination, "state": rules.CLOSED, "was_closed": was_closed}

@@ -11,7 +11,7 @@ from functions.api.http.access import BODY, QUERY
 from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.route import Routes
-from functions.api.targets.answers import breaker_body
+from functions.api.targets.answers import breakers_body, reset_body
 from functions.api.targets.requests import BreakersQuery, ResetBody
 from functions.domain.audit import Action, ActionName
 from functions.domain.targets.breaker import CLOSED
@@ -35,13 +35,7 @@ def list_breakers(services: BreakerServices, request: Request) -> Response[str]:
     """Tell a tenant's breakers that are not closed, page by page."""
     query = request.query_as(BreakersQuery)
     found, has_more = services.breaker_store.page(query.tenant, after=query.after, limit=query.limit)
-    return answer(
-        HTTPStatus.OK,
-        {
-            "breakers": [breaker_body(breaker) for breaker in found],
-            "next": found[-1].destination if has_more and found else None,
-        },
-    )
+    return answer(HTTPStatus.OK, breakers_body(found, has_more=has_more))
 
 
 @routes.route("POST /v1/breakers:reset", access=BODY, body=ResetBody, answers={200: "Reset"})
@@ -62,7 +56,4 @@ def reset_breaker(services: BreakerServices, request: Request) -> Response[str]:
             after={"state": CLOSED},
         )
     )
-    return answer(
-        HTTPStatus.OK,
-        {"tenant": body.tenant, "destination": body.destination, "state": CLOSED, "was_closed": was_closed},
-    )
+    return answer(HTTPStatus.OK, reset_body(body.tenant, body.destination, was_closed=was_closed))
