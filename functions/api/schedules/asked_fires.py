@@ -30,14 +30,6 @@ class Taken:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Registered:
-    """needs_place: it waits for its time, as far as its row says."""
-
-    taken: Taken
-    needs_place: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedFires:
     """Takes fires in. token: a fresh owner token. side_by_side: maps a function over items at the same time, answers in order."""
@@ -50,25 +42,26 @@ class AskedFires:
 
     def take_in(self, jobs: Sequence[Job]) -> list[Taken]:
         """One write unit each, and its place. Repeating it takes nothing in twice. Raises NotPlaced: ask again."""
-        registered: list[_Registered] = self.side_by_side(self._register, jobs)
-        waiting = [each.taken.job for each in registered if each.needs_place]
+        registered: list[tuple[Taken, bool]] = self.side_by_side(self._register, jobs)
+        waiting = [taken.job for taken, needs_place in registered if needs_place]
         placements = self.placer.place([Timer(job=job, due_at=job.scheduled_at) for job in waiting])
         faults = [placement.fault for placement in placements if placement.ring is None]
         if faults:
             raise NotPlaced(faults)
-        return [each.taken for each in registered]
+        return [taken for taken, _ in registered]
 
-    def _register(self, job: Job) -> _Registered:
+    def _register(self, job: Job) -> tuple[Taken, bool]:
+        """The fire as it was first asked for, and whether it needs a place: it waits for its time, as far as its row says."""
         answer = self.ledger.register(
             job, job_id=str(job_id_of(job)), fingerprint="", owner=self.token(), now=self.clock.now()
         )
         if isinstance(answer, Applied):
-            return _Registered(Taken(job, is_new=True), needs_place=True)
+            return Taken(job, is_new=True), True
         assert answer.row is not None  # only an existing row refuses
         row = answer.row
         first = _as_first(job, parse_job_id(row.job_id))
         waits = row.state is State.SCHEDULED and not row.cancel_requested
-        return _Registered(Taken(first, is_new=False), needs_place=waits and self._needs_place(first))
+        return Taken(first, is_new=False), waits and self._needs_place(first)
 
     def _needs_place(self, job: Job) -> bool:
         """Of one that waits, as far as its row says: the first request may have died between its two writes.

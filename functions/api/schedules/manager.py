@@ -96,9 +96,9 @@ class ScheduleManager:
         """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            found = existing(stored, tenant, schedule_id)
-            edited = self._with_stored_payload(edit(found.schedule))
-            return None if edited == found.schedule else self._put_in_place(edited, found, state, now)
+            stored, state = existing(stored, state, tenant, schedule_id)
+            edited = self._with_stored_payload(edit(stored.schedule))
+            return None if edited == stored.schedule else self._put_in_place(edited, stored, state, now)
 
         key = f"{tenant}#{schedule_id}"
         return self._revived(*self._apply(ActionName.SCHEDULE_PATCH, key, rule, catches_up=True, caller=caller))
@@ -124,12 +124,11 @@ class ScheduleManager:
         """Stop it until it is resumed: nothing fires, and what is missed meanwhile is not caught up."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            found = existing(stored, tenant, schedule_id)
-            assert state is not None  # a definition has a state
+            stored, state = existing(stored, state, tenant, schedule_id)
             if state.status is Status.PAUSED and state.note == note:
                 return None
-            after = stopped(Status.PAUSED, before=found.schedule, state=state, now=now, note=note)
-            return self._counted(found.schedule, after, stored=found, state=state)
+            after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=note)
+            return self._counted(stored.schedule, after, stored=stored, state=state)
 
         key = f"{tenant}#{schedule_id}"
         return self._standing(*self._apply(ActionName.SCHEDULE_PAUSE, key, rule, caller=caller))
@@ -138,13 +137,13 @@ class ScheduleManager:
         """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            found = existing(stored, tenant, schedule_id)
-            if found.status is Status.ACTIVE:
+            stored, state = existing(stored, state, tenant, schedule_id)
+            if stored.status is Status.ACTIVE:
                 return None
-            schedule = with_counted_rule(found.schedule, found.schedule)
+            schedule = with_counted_rule(stored.schedule, stored.schedule)
             check_fires(schedule, now=now)
-            after = activated(schedule, before=found.schedule, state=state, now=now, note=note)
-            return self._counted(schedule, with_a_fire(schedule, after), stored=found, state=state)
+            after = activated(schedule, before=stored.schedule, state=state, now=now, note=note)
+            return self._counted(schedule, with_a_fire(schedule, after), stored=stored, state=state)
 
         key = f"{tenant}#{schedule_id}"
         return self._revived(*self._apply(ActionName.SCHEDULE_RESUME, key, rule, caller=caller))
@@ -155,24 +154,21 @@ class ScheduleManager:
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             if stored is None and state is not None:
                 return None  # it has been deleted
-            found = existing(stored, tenant, schedule_id)
-            assert state is not None
-            after = stopped(Status.DELETED, before=found.schedule, state=state, now=now)
-            return self._counted(found.schedule, after, stored=found, state=state)
+            stored, state = existing(stored, state, tenant, schedule_id)
+            after = stopped(Status.DELETED, before=stored.schedule, state=state, now=now)
+            return self._counted(stored.schedule, after, stored=stored, state=state)
 
         self._apply(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, caller=caller)
 
     def get(self, tenant: str, schedule_id: str) -> Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
-        stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
-        found = existing(stored, tenant, schedule_id)
-        assert state is not None
-        standing = self._standing(found, state)
+        stored, state = self._existing(tenant, schedule_id)
+        standing = self._standing(stored, state)
         recent = [at for at in reversed(state.recent) if at <= self.clock.now()]
         keys = {at: f"{tenant}#{identity_of(schedule_id, at)}" for at in recent}
         rows = self.ledger.get_many(list(keys.values())) if keys else {}
         subshards = self.materialiser.subshards_of(tenant)
-        runs = [run_of(found.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent]
+        runs = [run_of(stored.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent]
         return replace(standing, runs=runs)
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Standing], str | None]:
@@ -194,14 +190,12 @@ class ScheduleManager:
 
     def preview(self, tenant: str, schedule_id: str, *, count: int, begins: PreviewPosition | None = None) -> Page:
         """The next fires, as they stand, from now on or where the page before has left off."""
-        stored, state = self.schedules.get(f"{tenant}#{schedule_id}")
-        found = existing(stored, tenant, schedule_id)
-        assert state is not None
+        stored, state = self._existing(tenant, schedule_id)
         budget = Budget(STEPS_OF_A_REQUEST)
         if begins is not None and begins.fired is not None:
-            return preview(found.schedule, after=begins.after, count=count, index=begins.fired, budget=budget)
+            return preview(stored.schedule, after=begins.after, count=count, index=begins.fired, budget=budget)
         now = self.clock.now() if begins is None else begins.after
-        return upcoming_of(found, state, count=count, now=now, budget=budget)
+        return upcoming_of(stored, state, count=count, now=now, budget=budget)
 
     def trigger(
         self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None, caller: str = ""
@@ -210,7 +204,7 @@ class ScheduleManager:
 
         The same token again is the same run. Raises what the gate does.
         """
-        stored = existing(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
+        stored, _ = self._existing(tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
         job = extra_job(stored, wheel=self.wheel, fire_at=now, due_at=now, index=0, suffix="trigger", overlap=overlap)
         # Its name has no time: a repeat of the request must be the same run.
@@ -230,7 +224,7 @@ class ScheduleManager:
         The same token again is the same backfill. Raises InvalidSchedule for a range that is not in the past, or holds more
         than MOST_BACKFILLED fires; InvalidInput; and what the gate does.
         """
-        stored = existing(self.schedules.get(f"{tenant}#{schedule_id}")[0], tenant, schedule_id)
+        stored, _ = self._existing(tenant, schedule_id)
         now = from_ms(to_ms(self.clock.now()))
         start, first_at, first_index = body.start, now, 0
         if body.after:
@@ -280,6 +274,15 @@ class ScheduleManager:
             job_ids=() if body.dry_run else [str(job_id_of(job)) for job in jobs],
             goes_on=goes_on,
         )
+
+    def stored_payload(self, schedule: Schedule) -> str | None:
+        """The payload of its job that is in the payload store; None where the definition holds it."""
+        pointer = schedule.job.payload.pointer
+        return None if pointer is None else self.payloads.get(pointer)
+
+    def _existing(self, tenant: str, schedule_id: str) -> tuple[StoredSchedule, ScheduleState]:
+        """The schedule. Raises ScheduleNotFound."""
+        return existing(*self.schedules.get(f"{tenant}#{schedule_id}"), tenant, schedule_id)
 
     def _apply(self, action: ActionName, key: str, rule: Edit, *, catches_up: bool = False, caller: str) -> Standings:
         """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.

@@ -35,7 +35,6 @@ from functions.api.schedules.standing import Standing
 from functions.domain import errors
 from functions.domain.jobs.submission import KEYED
 from functions.domain.schedules.schedule import SCHEDULE_ID, Schedule, check_new_schedule, check_schedule_id
-from functions.ports.payloads import PayloadStore
 
 routes = Routes("a schedule", id={"schema": {"type": "string", "pattern": f"^{SCHEDULE_ID.pattern}$"}})
 
@@ -61,7 +60,6 @@ class ScheduleServices:
 
     manager: ScheduleManager
     admission: Admission
-    payloads: PayloadStore
     rules: Callable[[], Rules]
     token: Callable[[], str]
 
@@ -132,7 +130,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
     rules, schedule_id = services.rules(), check_schedule_id(schedule_id)
 
     def edit(current: Schedule) -> Schedule:
-        stored = _stored_payload(services, current) if names_payload(patch) else None
+        stored = services.manager.stored_payload(current) if names_payload(patch) else None
         edited = patched(current, patch, rules, stored_payload=stored)
         # What it has, it may keep.
         if edited.job.priority is not current.job.priority:
@@ -265,13 +263,8 @@ def backfill_schedule(services: ScheduleServices, request: Request, schedule_id:
 
 
 def _answer(services: ScheduleServices, standing: Standing, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
-    stored_payload = _stored_payload(services, standing.stored.schedule)
+    stored_payload = services.manager.stored_payload(standing.stored.schedule)
     return answer(status, answers.schedule_body(standing, now=services.rules().now, stored_payload=stored_payload))
-
-
-def _stored_payload(services: ScheduleServices, schedule: Schedule) -> str | None:
-    pointer = schedule.job.payload.pointer
-    return None if pointer is None else services.payloads.get(pointer)
 
 
 def _token(services: ScheduleServices, request: Request) -> str:

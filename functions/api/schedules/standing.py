@@ -107,8 +107,11 @@ def _fire_of(link: Link) -> Fire:
     return Fire(link.at, link.nominal_at, merged_count=link.merged_count)
 
 
-def existing(stored: StoredSchedule | None, tenant: str, schedule_id: str) -> StoredSchedule:
-    """The definition that was looked up. Raises ScheduleNotFound where there is none."""
+def existing(
+    stored: StoredSchedule | None, state: ScheduleState | None, tenant: str, schedule_id: str
+) -> tuple[StoredSchedule, ScheduleState]:
+    """The schedule that was looked up. Raises ScheduleNotFound where there is none."""
     if stored is None:
         raise ScheduleNotFound(tenant, schedule_id)
-    return stored
+    assert state is not None  # a definition has a state
+    return stored, state
