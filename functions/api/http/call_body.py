@@ -8,16 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from functions.api.http.requests import (
-    Duration,
-    StrictModel,
-    Tag,
-    between,
-    checked,
-    compact_json,
-    obeying,
-    rules_of,
-)
+from functions.api.http import requests
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.instants import MILLISECOND
@@ -33,11 +24,11 @@ MAX_EXPIRY = timedelta(days=14)
 _PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 
 StatusCode = Annotated[int, Field(ge=STATUS_CODES[0], le=STATUS_CODES[-1], strict=True)]
-_Backoff = Annotated[Duration, between(MIN_BACKOFF, MAX_BACKOFF, "must be from 1 second to 12 hours")]
-_Age = Annotated[Duration, between(MIN_BACKOFF, MAX_AGE, "must be from 1 second to 30 days")]
+_Backoff = Annotated[requests.Duration, requests.between(MIN_BACKOFF, MAX_BACKOFF, "must be from 1 second to 12 hours")]
+_Age = Annotated[requests.Duration, requests.between(MIN_BACKOFF, MAX_AGE, "must be from 1 second to 30 days")]
 
 
-class RetryBody(StrictModel):
+class RetryBody(requests.StrictModel):
     """How a failed attempt is repeated."""
 
     strategy: Strategy = REQUESTED.retry.strategy
@@ -64,7 +55,7 @@ class RetryBody(StrictModel):
         return RetryPolicy(**self.by_name("strategy", "attempts", "base", "max_age"), cap=cap)
 
 
-class HttpBody(StrictModel):
+class HttpBody(requests.StrictModel):
     """How an HTTP target is called, and which of its answers mean what."""
 
     method: Method = REQUESTED.method
@@ -91,11 +82,11 @@ class HttpBody(StrictModel):
     @classmethod
     def _is_no_success(cls, value: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
         success = info.data.get("success", ())
-        checked(lambda codes: TargetOptions(success_codes=success, retry_codes=codes), value)
+        requests.checked(lambda codes: TargetOptions(success_codes=success, retry_codes=codes), value)
         return value
 
 
-class CallBody(StrictModel):
+class CallBody(requests.StrictModel):
     """What to call, and how: the same for a job and for the job of a schedule."""
 
     target: Annotated[
@@ -110,28 +101,28 @@ class CallBody(StrictModel):
     delivery: Delivery = REQUESTED.delivery
     precision: Precision = REQUESTED.precision
     retry: RetryBody = RetryBody()
-    timeout: Duration = REQUESTED.timeout
-    expires_after: Duration | None = None
+    timeout: requests.Duration = REQUESTED.timeout
+    expires_after: requests.Duration | None = None
     http: HttpBody = HttpBody()
     asynchronous: Annotated[
         bool, Field(strict=True, description="a Lambda function is started without waiting for its answer")
     ] = False
     tags: Annotated[
-        tuple[Tag, ...],
+        tuple[requests.Tag, ...],
         Field(max_length=MAX_TAGS, description="labels that the tenant gives the job"),
-        obeying(check_tags),
+        requests.obeying(check_tags),
     ] = ()
 
     @field_validator("target")
     @classmethod
     def _can_be_called(cls, value: str, info: ValidationInfo) -> str:
-        rules = rules_of(info)
-        return checked(check_target, value, allowed=rules.allowed, allow_plain_http=rules.allow_plain_http)
+        rules = requests.rules_of(info)
+        return requests.checked(check_target, value, allowed=rules.allowed, allow_plain_http=rules.allow_plain_http)
 
     @field_validator("payload")
     @classmethod
     def _is_small_enough(cls, value: Any) -> Any:
-        size = len(compact_json(value).encode())
+        size = len(requests.compact_json(value).encode())
         if size > PAYLOAD_LIMIT:
             raise PydanticCustomError(
                 "payload",
@@ -150,7 +141,7 @@ class CallBody(StrictModel):
     @field_validator("timeout")
     @classmethod
     def _fits_the_worker(cls, value: timedelta, info: ValidationInfo) -> timedelta:
-        limit = rules_of(info).max_timeout
+        limit = requests.rules_of(info).max_timeout
         if not MILLISECOND <= value <= limit:
             raise PydanticCustomError(
                 "timeout",
@@ -178,7 +169,9 @@ class CallBody(StrictModel):
     @classmethod
     def _is_a_function_s(cls, value: bool, info: ValidationInfo) -> bool:
         # A target that was refused is a problem of its own.
-        return checked(check_asynchronous, value, target=info.data["target"]) if "target" in info.data else value
+        return (
+            requests.checked(check_asynchronous, value, target=info.data["target"]) if "target" in info.data else value
+        )
 
     def call(self) -> dict[str, Any]:
         """What a job and the job of a schedule have of it in the domain, by name: all but the payload."""

@@ -8,17 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from functions.api.http import requests
 from functions.api.http.call_body import CallBody
-from functions.api.http.requests import (
-    HORIZON,
-    Duration,
-    IdempotencyKey,
-    Instant,
-    NewTenant,
-    StrictModel,
-    compact_json,
-    rules_of,
-)
 from functions.domain.instants import format_instant
 from functions.domain.jobs.submission import PAST_GRACE, Submission
 from functions.domain.trace import Trace
@@ -34,23 +25,23 @@ class JobBody(
 ):
     """A job: what to call, for whom, and when. Without run_at and delay: now."""
 
-    tenant: NewTenant
-    idempotency_key: IdempotencyKey | None = None
-    run_at: Instant | None = None
-    delay: Duration | None = None
+    tenant: requests.NewTenant
+    idempotency_key: requests.IdempotencyKey | None = None
+    run_at: requests.Instant | None = None
+    delay: requests.Duration | None = None
 
     @field_validator("run_at")
     @classmethod
     def _is_within_reach(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
-        now = rules_of(info).now
-        is_keyed = rules_of(info).has_key or info.data.get("idempotency_key") is not None
+        now = requests.rules_of(info).now
+        is_keyed = requests.rules_of(info).has_key or info.data.get("idempotency_key") is not None
         if value is not None and value < now - PAST_GRACE and not is_keyed:
             raise PydanticCustomError(
                 "past",
                 "is in the past by more than {grace} s: it is now {now}",
                 {"grace": int(PAST_GRACE.total_seconds()), "now": format_instant(now)},
             )
-        if value is not None and value > now + HORIZON:
+        if value is not None and value > now + requests.HORIZON:
             raise PydanticCustomError("horizon", "is more than ten years ahead")
         return value
 
@@ -59,7 +50,7 @@ class JobBody(
     def _is_the_one_time_asked_for(cls, value: timedelta | None, info: ValidationInfo) -> timedelta | None:
         if value is not None and info.data.get("run_at") is not None:
             raise PydanticCustomError("delay", "excludes run_at: give one of them, or neither for now")
-        if value is not None and value > HORIZON:
+        if value is not None and value > requests.HORIZON:
             raise PydanticCustomError("horizon", "is more than ten years")
         return value
 
@@ -70,7 +61,7 @@ class JobBody(
         due_at = self.run_at if self.run_at is not None else now + (self.delay or timedelta(0))
         return Submission(
             tenant=self.tenant,
-            payload=None if self.payload is None else compact_json(self.payload),
+            payload=None if self.payload is None else requests.compact_json(self.payload),
             due_at=due_at,
             idempotency_key=self.idempotency_key or idempotency_key,
             trace=trace,
@@ -79,7 +70,7 @@ class JobBody(
 
 
 class BatchBody(
-    StrictModel,
+    requests.StrictModel,
     json_schema_extra={
         "examples": [
             {

@@ -8,20 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.api.admission.gate import Gate
+from functions.api.schedules import standing
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import changed, described
 from functions.api.schedules.backfill import Backfill, extra_job, range_of
 from functions.api.schedules.backfill_bookmark import Bookmark, parse_bookmark
 from functions.api.schedules.requests import BackfillBody
-from functions.api.schedules.standing import (
-    Difference,
-    Standing,
-    existing,
-    previews_of,
-    run_of,
-    standing_of,
-    upcoming_of,
-)
 from functions.domain.audit import ActionName
 from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
@@ -71,7 +63,7 @@ class ScheduleManager:
     audit: AuditTrail
     limits: Callable[[str], LoadLimits] = lambda _: NO_LIMITS
 
-    def put(self, schedule: Schedule, *, caller: str = "") -> tuple[Standing, bool]:
+    def put(self, schedule: Schedule, *, caller: str = "") -> tuple[standing.Standing, bool]:
         """Create or replace a schedule; whether it is new. The same definition again changes nothing.
 
         Raises InvalidSchedule, ScheduleBusy, what the gate does; NotPlaced when it is stored, but its first fire could not be placed yet:
@@ -87,23 +79,23 @@ class ScheduleManager:
             return self._put_in_place(schedule, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
-        standing = self._apply(ActionName.SCHEDULE_PUT, schedule.uid, rule, catches_up=True, caller=caller)
-        return self._revived(*standing), created
+        put = self._revived(*self._apply(ActionName.SCHEDULE_PUT, schedule.uid, rule, catches_up=True, caller=caller))
+        return put, created
 
     def patch(
         self, tenant: str, schedule_id: str, edit: Callable[[Schedule], Schedule], *, caller: str = ""
-    ) -> Standing:
+    ) -> standing.Standing:
         """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            stored, state = existing(stored, state, tenant, schedule_id)
+            stored, state = standing.existing(stored, state, tenant, schedule_id)
             edited = self._with_stored_payload(edit(stored.schedule))
             return None if edited == stored.schedule else self._put_in_place(edited, stored, state, now)
 
         key = f"{tenant}#{schedule_id}"
         return self._revived(*self._apply(ActionName.SCHEDULE_PATCH, key, rule, catches_up=True, caller=caller))
 
-    def compare(self, schedule: Schedule, *, count: int) -> Difference:
+    def compare(self, schedule: Schedule, *, count: int) -> standing.Difference:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
         now = self.clock.now()
         stored, state = self.schedules.get(schedule.uid)
@@ -113,18 +105,20 @@ class ScheduleManager:
         check_fires(schedule, now=now, budget=budget)
         before: Sequence[Preview] = ()
         if stored is not None and state is not None and state.status is Status.ACTIVE:
-            before = upcoming_of(stored, state, count=count, now=now, budget=budget).previews
+            before = standing.upcoming_of(stored, state, count=count, now=now, budget=budget).previews
         elif stored is not None:
             resumed = activated(stored.schedule, before=stored.schedule, state=state, now=now)
-            before = previews_of(stored.schedule, resumed.link, count=count, budget=budget)
+            before = standing.previews_of(stored.schedule, resumed.link, count=count, budget=budget)
         future = activated(schedule, before=stored.schedule if stored else None, state=state, now=now)
-        return Difference(before=before, after=previews_of(schedule, future.link, count=count, budget=budget))
+        return standing.Difference(
+            before=before, after=standing.previews_of(schedule, future.link, count=count, budget=budget)
+        )
 
-    def pause(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
+    def pause(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> standing.Standing:
         """Stop it until it is resumed: nothing fires, and what is missed meanwhile is not caught up."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            stored, state = existing(stored, state, tenant, schedule_id)
+            stored, state = standing.existing(stored, state, tenant, schedule_id)
             if state.status is Status.PAUSED and state.note == note:
                 return None
             after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=note)
@@ -133,11 +127,11 @@ class ScheduleManager:
         key = f"{tenant}#{schedule_id}"
         return self._standing(*self._apply(ActionName.SCHEDULE_PAUSE, key, rule, caller=caller))
 
-    def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> Standing:
+    def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> standing.Standing:
         """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            stored, state = existing(stored, state, tenant, schedule_id)
+            stored, state = standing.existing(stored, state, tenant, schedule_id)
             if stored.status is Status.ACTIVE:
                 return None
             schedule = with_counted_rule(stored.schedule, stored.schedule)
@@ -154,31 +148,34 @@ class ScheduleManager:
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             if stored is None and state is not None:
                 return None  # it has been deleted
-            stored, state = existing(stored, state, tenant, schedule_id)
+            stored, state = standing.existing(stored, state, tenant, schedule_id)
             after = stopped(Status.DELETED, before=stored.schedule, state=state, now=now)
             return self._counted(stored.schedule, after, stored=stored, state=state)
 
         self._apply(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, caller=caller)
 
-    def get(self, tenant: str, schedule_id: str) -> Standing:
+    def get(self, tenant: str, schedule_id: str) -> standing.Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
         stored, state = self._existing(tenant, schedule_id)
-        standing = self._standing(stored, state)
         recent = [at for at in reversed(state.recent) if at <= self.clock.now()]
         keys = {at: f"{tenant}#{identity_of(schedule_id, at)}" for at in recent}
         rows = self.ledger.get_many(list(keys.values())) if keys else {}
         subshards = self.materialiser.subshards_of(tenant)
-        runs = [run_of(stored.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent]
-        return replace(standing, runs=runs)
+        runs = [
+            standing.run_of(stored.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent
+        ]
+        return replace(self._standing(stored, state), runs=runs)
 
-    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[Standing], str | None]:
+    def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[standing.Standing], str | None]:
         """A tenant's schedules in the order of their ids, without runs; where the next page begins."""
         found, has_more = self.schedules.page(tenant, after=after, limit=limit)
         states = self.schedules.states([stored.key for stored in found])
         budget = Budget(STEPS_OF_A_REQUEST)
         now = self.clock.now()
         standings = [
-            standing_of(stored, states[stored.key], now=now, budget=budget) for stored in found if stored.key in states
+            standing.standing_of(stored, states[stored.key], now=now, budget=budget)
+            for stored in found
+            if stored.key in states
         ]
         return standings, found[-1].schedule.schedule_id if has_more and found else None
 
@@ -195,7 +192,7 @@ class ScheduleManager:
         if begins is not None and begins.fired is not None:
             return preview(stored.schedule, after=begins.after, count=count, index=begins.fired, budget=budget)
         now = self.clock.now() if begins is None else begins.after
-        return upcoming_of(stored, state, count=count, now=now, budget=budget)
+        return standing.upcoming_of(stored, state, count=count, now=now, budget=budget)
 
     def trigger(
         self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None, caller: str = ""
@@ -282,7 +279,7 @@ class ScheduleManager:
 
     def _existing(self, tenant: str, schedule_id: str) -> tuple[StoredSchedule, ScheduleState]:
         """The schedule. Raises ScheduleNotFound."""
-        return existing(*self.schedules.get(f"{tenant}#{schedule_id}"), tenant, schedule_id)
+        return standing.existing(*self.schedules.get(f"{tenant}#{schedule_id}"), tenant, schedule_id)
 
     def _apply(self, action: ActionName, key: str, rule: Edit, *, catches_up: bool = False, caller: str) -> Standings:
         """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
@@ -339,17 +336,17 @@ class ScheduleManager:
         share = share_of(schedule, after, before=stored.schedule if stored else None, seen=state)
         return Change(schedule, replace(after, share=share), limits=self.limits(schedule.tenant))
 
-    def _revived(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:
+    def _revived(self, stored: StoredSchedule | None, state: ScheduleState | None) -> standing.Standing:
         assert stored is not None
         assert state is not None
         if state.status is Status.ACTIVE and self.materialiser.revive(stored.key) is Carried.REFUSED:
             raise NotPlaced(["the schedule is stored, but its next fire is not placed yet"])
         return self._standing(stored, state)
 
-    def _standing(self, stored: StoredSchedule | None, state: ScheduleState | None) -> Standing:
+    def _standing(self, stored: StoredSchedule | None, state: ScheduleState | None) -> standing.Standing:
         assert stored is not None
         assert state is not None
-        return standing_of(stored, state, now=self.clock.now())
+        return standing.standing_of(stored, state, now=self.clock.now())
 
     def _with_stored_payload(self, schedule: Schedule) -> Schedule:
         text = schedule.job.payload.text

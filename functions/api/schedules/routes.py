@@ -15,22 +15,11 @@ from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, Routes
-from functions.api.schedules import answers
+from functions.api.schedules import answers, requests
 from functions.api.schedules.bodies import ScheduleBody, read_schedule
 from functions.api.schedules.fire_counts import FireCountsBody, count_given, count_stored, start_of
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.patch import names_payload, patched
-from functions.api.schedules.requests import (
-    MOST_SCHEDULES,
-    BackfillBody,
-    ChangeQuery,
-    PageQuery,
-    PauseBody,
-    PreviewQuery,
-    ResumeBody,
-    TenantQuery,
-    TriggerBody,
-)
 from functions.api.schedules.standing import Standing
 from functions.domain import errors
 from functions.domain.jobs.submission import KEYED
@@ -64,10 +53,10 @@ class ScheduleServices:
     token: Callable[[], str]
 
 
-@routes.route("GET /v1/schedules", access=QUERY, query=PageQuery, answers={200: "Schedules"}, reads=10)
+@routes.route("GET /v1/schedules", access=QUERY, query=requests.PageQuery, answers={200: "Schedules"}, reads=10)
 def list_schedules(services: ScheduleServices, request: Request) -> Response[str]:
     """Tell a tenant's schedules, page by page."""
-    query, now = request.query_as(PageQuery), services.rules().now
+    query, now = request.query_as(requests.PageQuery), services.rules().now
     standings, after = services.manager.page(query.tenant, after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, answers.schedules_body(standings, now=now, after=after))
 
@@ -88,7 +77,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     if body.tenant is None:
         counts = count_given(body, rules, start=start)
     else:
-        active, after = services.manager.active(body.tenant, after=body.after, limit=MOST_SCHEDULES)
+        active, after = services.manager.active(body.tenant, after=body.after, limit=requests.MOST_SCHEDULES)
         counts = count_stored(active, body, start=start, goes_on_after=after)
     return answer(HTTPStatus.OK, answers.fire_counts_body(counts.results, start=start, after=counts.next))
 
@@ -96,7 +85,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
 @routes.route(
     "PUT /v1/schedules/{id}",
     access=BODY,
-    query=ChangeQuery,
+    query=requests.ChangeQuery,
     body=ScheduleBody,
     refuses=_OF_DEFINITIONS,
     answers={200: "Schedule | Difference", 201: "Schedule"},
@@ -104,7 +93,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
 )
 def put_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Create or replace a schedule; or, with dry_run, report what that would change."""
-    query = request.query_as(ChangeQuery)
+    query = request.query_as(requests.ChangeQuery)
     body = read_schedule(request.body, services.rules())
     schedule = check_new_schedule(body.schedule(query.tenant, schedule_id))
     if query.dry_run:
@@ -117,7 +106,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
 @routes.route(
     "PATCH /v1/schedules/{id}",
     access=BODY,
-    query=ChangeQuery,
+    query=requests.ChangeQuery,
     body="SchedulePatch",
     body_type=MERGE_PATCH,
     refuses=(errors.ScheduleNotFound, *_OF_DEFINITIONS),
@@ -126,7 +115,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
 )
 def patch_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Change parts of a schedule; or, with dry_run, report what that would change."""
-    query, patch = request.query_as(ChangeQuery), request.body
+    query, patch = request.query_as(requests.ChangeQuery), request.body
     rules, schedule_id = services.rules(), check_schedule_id(schedule_id)
 
     def edit(current: Schedule) -> Schedule:
@@ -147,26 +136,26 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
 @routes.route(
     "GET /v1/schedules/{id}",
     access=QUERY,
-    query=TenantQuery,
+    query=requests.TenantQuery,
     refuses=(errors.InvalidSchedule, errors.ScheduleNotFound),
     answers={200: "Schedule"},
 )
 def get_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Tell a schedule as it stands."""
-    query = request.query_as(TenantQuery)
+    query = request.query_as(requests.TenantQuery)
     return _answer(services, services.manager.get(query.tenant, check_schedule_id(schedule_id)))
 
 
 @routes.route(
     "DELETE /v1/schedules/{id}",
     access=BODY,
-    query=TenantQuery,
+    query=requests.TenantQuery,
     refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy),
     answers={200: "Deleted"},
 )
 def delete_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Remove a schedule."""
-    tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
+    tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     services.manager.delete(tenant, schedule_id, caller=request.caller)
     return answer(HTTPStatus.OK, answers.deleted_body(tenant, schedule_id))
 
@@ -174,14 +163,14 @@ def delete_schedule(services: ScheduleServices, request: Request, schedule_id: s
 @routes.route(
     "GET /v1/schedules/{id}:preview",
     access=QUERY,
-    query=PreviewQuery,
+    query=requests.PreviewQuery,
     refuses=(errors.InvalidSchedule, errors.TooCostly, errors.ScheduleNotFound),
     answers={200: "Fires"},
     reads=_A_PREVIEW,
 )
 def preview_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Tell the next fires of a schedule."""
-    query = request.query_as(PreviewQuery)
+    query = request.query_as(requests.PreviewQuery)
     schedule_id = check_schedule_id(schedule_id)
     found = services.manager.preview(query.tenant, schedule_id, count=query.count, begins=query.after)
     return answer(HTTPStatus.OK, answers.fires_body(found))
@@ -190,32 +179,32 @@ def preview_schedule(services: ScheduleServices, request: Request, schedule_id: 
 @routes.route(
     "POST /v1/schedules/{id}:pause",
     access=BODY,
-    query=TenantQuery,
-    body=PauseBody,
+    query=requests.TenantQuery,
+    body=requests.PauseBody,
     is_body_required=False,
     refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy),
     answers={200: "Schedule"},
 )
 def pause_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Stop a schedule until it is resumed."""
-    tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
-    body = request.optional_body_as(PauseBody)
+    tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
+    body = request.optional_body_as(requests.PauseBody)
     return _answer(services, services.manager.pause(tenant, schedule_id, note=body.note, caller=request.caller))
 
 
 @routes.route(
     "POST /v1/schedules/{id}:resume",
     access=BODY,
-    query=TenantQuery,
-    body=ResumeBody,
+    query=requests.TenantQuery,
+    body=requests.ResumeBody,
     is_body_required=False,
     refuses=(*_OF_CHANGES, errors.TooCostly, errors.ScheduleNotFound),
     answers={200: "Schedule"},
 )
 def resume_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Go on from now."""
-    tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
-    body = request.optional_body_as(ResumeBody)
+    tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
+    body = request.optional_body_as(requests.ResumeBody)
     services.admission.check_open(tenant)
     return _answer(services, services.manager.resume(tenant, schedule_id, note=body.note, caller=request.caller))
 
@@ -223,8 +212,8 @@ def resume_schedule(services: ScheduleServices, request: Request, schedule_id: s
 @routes.route(
     "POST /v1/schedules/{id}:trigger",
     access=BODY,
-    query=TenantQuery,
-    body=TriggerBody,
+    query=requests.TenantQuery,
+    body=requests.TriggerBody,
     is_body_required=False,
     headers=(KEY,),
     refuses=_OF_RUNS,
@@ -232,8 +221,8 @@ def resume_schedule(services: ScheduleServices, request: Request, schedule_id: s
 )
 def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Run a schedule once, now."""
-    tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
-    body = request.optional_body_as(TriggerBody)
+    tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
+    body = request.optional_body_as(requests.TriggerBody)
     services.admission.check_open(tenant)
     job_id = services.manager.trigger(
         tenant, schedule_id, token=_token(services, request), overlap=body.overlap, caller=request.caller
@@ -244,8 +233,8 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
 @routes.route(
     "POST /v1/schedules/{id}:backfill",
     access=BODY,
-    query=TenantQuery,
-    body=BackfillBody,
+    query=requests.TenantQuery,
+    body=requests.BackfillBody,
     headers=(KEY,),
     refuses=(*_OF_RUNS, errors.TooCostly),
     answers={200: "Backfill", 202: "Backfill"},
@@ -253,8 +242,8 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
 )
 def backfill_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Run the fires of a time range that has passed; or, with dry_run, report them."""
-    tenant, schedule_id = request.query_as(TenantQuery).tenant, check_schedule_id(schedule_id)
-    body = request.body_as(BackfillBody)
+    tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
+    body = request.body_as(requests.BackfillBody)
     if not body.dry_run:
         services.admission.check_open(tenant)
     token = _token(services, request)

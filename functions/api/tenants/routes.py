@@ -11,16 +11,9 @@ from functions.api.http.access import OPERATORS, TENANT_ID
 from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.route import Declaration, Routes
+from functions.api.tenants import requests
 from functions.api.tenants.answers import status_body, tenant_body, tenants_body, usage_body, webhook_keys_body
 from functions.api.tenants.manager import TenantManager
-from functions.api.tenants.requests import (
-    DeletionQuery,
-    TenantBody,
-    TenantPatchBody,
-    TenantsQuery,
-    TurnBody,
-    UsageQuery,
-)
 from functions.domain.errors import InvalidJob, TenantBusy, TenantChanged, TenantClosed, TenantDeleted
 from functions.domain.jobs.job import check_tenant
 from functions.domain.targets.webhooks import keys_of
@@ -33,7 +26,7 @@ routes = Routes("a tenant")
 _OF_CHANGES = (InvalidJob, TenantDeleted, TenantChanged, TenantBusy)
 _TURN: Declaration = {
     "access": OPERATORS,
-    "body": TurnBody,
+    "body": requests.TurnBody,
     "is_body_required": False,
     "refuses": (*_OF_CHANGES, TenantClosed),
     "answers": {200: "Tenant"},
@@ -49,10 +42,10 @@ class TenantServices:
     webhook_keys: WebhookKeys
 
 
-@routes.route("GET /v1/tenants", access=OPERATORS, query=TenantsQuery, answers={200: "Tenants"}, reads=5)
+@routes.route("GET /v1/tenants", access=OPERATORS, query=requests.TenantsQuery, answers={200: "Tenants"}, reads=5)
 def list_tenants(services: TenantServices, request: Request) -> Response[str]:
     """Tell the tenants that have values of their own, page by page."""
-    query = request.query_as(TenantsQuery)
+    query = request.query_as(requests.TenantsQuery)
     standings, after = services.manager.page(after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, tenants_body(standings, after=after))
 
@@ -63,20 +56,26 @@ def get_tenant(services: TenantServices, _: Request, tenant: str) -> Response[st
     return answer(HTTPStatus.OK, tenant_body(services.manager.get(tenant)))
 
 
-@routes.route("PUT /v1/tenants/{id}", access=OPERATORS, body=TenantBody, refuses=_OF_CHANGES, answers={200: "Tenant"})
+@routes.route(
+    "PUT /v1/tenants/{id}", access=OPERATORS, body=requests.TenantBody, refuses=_OF_CHANGES, answers={200: "Tenant"}
+)
 def put_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Replace all of a tenant but its status."""
-    body = request.body_as(TenantBody)
+    body = request.body_as(requests.TenantBody)
     standing = services.manager.put(tenant, body.values(), seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
 
 
 @routes.route(
-    "PATCH /v1/tenants/{id}", access=OPERATORS, body=TenantPatchBody, refuses=_OF_CHANGES, answers={200: "Tenant"}
+    "PATCH /v1/tenants/{id}",
+    access=OPERATORS,
+    body=requests.TenantPatchBody,
+    refuses=_OF_CHANGES,
+    answers={200: "Tenant"},
 )
 def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Change parts of a tenant."""
-    body = request.body_as(TenantPatchBody)
+    body = request.body_as(requests.TenantPatchBody)
     standing = services.manager.patch(tenant, body.patch(), seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
 
@@ -84,13 +83,13 @@ def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Res
 @routes.route(
     "DELETE /v1/tenants/{id}",
     access=OPERATORS,
-    query=DeletionQuery,
+    query=requests.DeletionQuery,
     refuses=(InvalidJob, TenantDeleted, TenantBusy),
     answers={202: "Tenant"},
 )
 def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Begin to delete a tenant with all that there is of it. Nothing of it is taken in from `in_effect_by` on."""
-    query = request.query_as(DeletionQuery)
+    query = request.query_as(requests.DeletionQuery)
     standing = services.manager.delete(
         tenant, confirm=query.confirm, keeps_ledger=query.ledger == "ttl", caller=request.caller
     )
@@ -128,14 +127,14 @@ def get_webhook_keys(services: TenantServices, _: Request, tenant: str) -> Respo
 @routes.route(
     "GET /v1/tenants/{id}/usage",
     access=TENANT_ID,
-    query=UsageQuery,
+    query=requests.UsageQuery,
     refuses=(InvalidJob,),
     answers={200: "Usage"},
     reads=5,
 )
 def get_usage(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Tell what a tenant has used by UTC days, about."""
-    query = request.query_as(UsageQuery)
+    query = request.query_as(requests.UsageQuery)
     return answer(HTTPStatus.OK, usage_body(services.manager.used(tenant, first=query.first, last=query.last)))
 
 
@@ -152,12 +151,12 @@ def resume_stage(services: TenantServices, request: Request) -> Response[str]:
 
 
 def _turn(services: TenantServices, request: Request, tenant: str, status: TenantStatus) -> Response[str]:
-    body = request.optional_body_as(TurnBody)
+    body = request.optional_body_as(requests.TurnBody)
     standing = services.manager.turn(tenant, status, note=body.note, seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
 
 
 def _turn_stage(services: TenantServices, request: Request, status: TenantStatus) -> Response[str]:
-    body = request.optional_body_as(TurnBody)
+    body = request.optional_body_as(requests.TurnBody)
     row = services.manager.turn_stage(status, note=body.note, seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, status_body(row))
