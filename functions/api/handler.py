@@ -90,13 +90,12 @@ intake = wiring.build(Intake)
 refusals = wiring.build(Refusals)
 
 
-def _rules(*, has_key: bool = False) -> Rules:
+def _rules() -> Rules:
     return Rules(
         now=wiring.clock.now(),
         allow_plain_http=settings.ALLOW_PLAIN_HTTP,
         allowed=settings.ALLOWED_TARGETS,
         max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
-        has_key=has_key,
     )
 
 
@@ -156,7 +155,7 @@ for routes, services in SERVICES:
 
 @app.exception_handler([ValidationError, Misshapen, TickwheelError])
 def on_refused(error: Exception) -> Response[str]:
-    """Tell an error as a problem."""
+    """Answer an error as a problem."""
     return problem_answer(refusals.problem(error))
 
 
@@ -171,7 +170,7 @@ def on_unexpected(error: Exception) -> Response[str]:
 
 @app.not_found
 def no_route(_: NotFoundError) -> Response[str]:
-    """Tell that there is no such route."""
+    """Answer that there is no such route."""
     return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route"))
 
 

@@ -1,4 +1,4 @@
-"""Whether a tenant may hand something in: by its plan, its rate, and how the stage stands."""
+"""Whether a tenant may submit something: by its plan, its rate, and how the stage does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHED_FOR = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What the plans of tenants, and the stage, say to what is handed in."""
+    """Checks what is submitted against the plans of tenants and the state of the stage."""
 
     plans: TenantPlans
     submission_rates: SubmissionRates

@@ -1,4 +1,4 @@
-"""What lets work of tenants in: the rate at which they may hand in, and the quota of what may wait."""
+"""What lets work of tenants in: the rate at which they may submit, and the quota of what may wait."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Room:
-    """What a tenant may still hand in at one moment, for these days."""
+    """How much a tenant may still submit at one moment, for these days."""
 
     tenant: str
     plan: TenantPlan

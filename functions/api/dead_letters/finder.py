@@ -25,7 +25,7 @@ MOST_SHOWN = 10
 """Dead letters that a dry run names."""
 
 MOST_QUERIES = 20
-"""Of one request: a query is a page of the hours in which a tenant had dead letters, or a page of the letters of an hour."""
+"""Queries of one request: a query is a page of the hours in which a tenant had dead letters, or a page of the letters of an hour."""
 
 USUAL_REACH = timedelta(hours=24)
 """How far back a request looks that does not say so."""
@@ -81,7 +81,7 @@ class DeadLetterFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bookmark:
-    """Where the next request goes on: everything from `before` on has been examined, nothing since `since` before it.
+    """Where the next request continues: everything from `before` on has been examined, nothing since `since` before it.
 
     due_at: when the next replay of the same operation is due, where they are staggered.
     """
@@ -114,7 +114,7 @@ class DeadLetterPage:
         return self.goes_on.before.dead_at if self.goes_on else self.since
 
     def cut(self, count: int, *, due_at: datetime | None = None) -> DeadLetterPage:
-        """The first so many dead letters, and where to go on behind them. due_at: of the next replay."""
+        """The first so many dead letters, and where to continue behind them. due_at: of the next replay."""
         goes_on = self.goes_on
         if count < len(self.letters):
             goes_on = Bookmark(since=self.since, before=self.letters[count - 1].letter_id)

@@ -99,7 +99,7 @@ class Purger:
         self.dead_letters.delete(letter.letter_id)
 
     def _goes_on(self, letter: DeadLetter, timer: Timer) -> bool:
-        """Whether the job may have gone on since, and so need its payload for its next attempt."""
+        """Whether the job may have continued since, and so need its payload for its next attempt."""
         row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
         if row is None:
             return letter.replayed_at is not None

@@ -1,12 +1,12 @@
 """Give jobs that have failed for good another budget of attempts.
 
-The dead letter is marked; the ledger lets the job go on, and in the same transaction a far row of its attempt is put; the
+The dead letter is marked; the ledger lets the job continue, and in the same transaction a far row of its attempt is put; the
 attempt is placed, its dead letter is forgotten, and the far row is taken back where it is not needed any more. So a death at
-any point leaves a job that has failed or one that goes on, by its far row at the latest, and a dead letter that can be
+any point leaves a job that has failed or one that continues, by its far row at the latest, and a dead letter that can be
 replayed again: the ledger lets an attempt be claimed once, however often it was placed. A dead letter outlives its ledger
 row: one that was marked so long ago that the row may have expired is not replayed.
 
-A dead letter is forgotten only where its job is known to have gone on: its own row says so, by its id and a later attempt.
+A dead letter is forgotten only where its job is known to have continued: its own row says so, by its id and a later attempt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_DEAD_LETTERS = 200
 """That one request replays or purges."""
 
 WORKING_TIME = timedelta(seconds=10)
-"""How long one request goes on; API Gateway ends it after 30 seconds."""
+"""How long one request works; API Gateway ends it after 30 seconds."""
 
 FARTHEST = timedelta(hours=12)
 """How far ahead a staggered replay may be due."""
@@ -56,7 +56,7 @@ _CHUNK = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The job goes on: its next attempt is due then."""
+    """The job continues: its next attempt is due then."""
 
     letter_id: DeadLetterId
     job_id: str
@@ -66,7 +66,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyReplayed:
-    """The job has gone on before, and is in this state by now; absent, where its ledger row has expired since."""
+    """The job has continued before, and is in this state by now; absent, where its ledger row has expired since."""
 
     letter_id: DeadLetterId
     job_id: str
@@ -173,10 +173,16 @@ class Replayer:
         return Replays(found=found, outcomes=outcomes)
 
     def _replay(self, letters: Sequence[tuple[DeadLetter, datetime]]) -> list[Outcome]:
-        """Each dead letter with the instant at which its job is due."""
+        """Each dead letter of a tenant with the instant at which its job is due."""
         prepared = self.side_by_side(self._let_go_on_safely, letters)
-        for tenant, due_ats in _begun(letters, prepared).items():
-            self.gate.note(tenant, due_ats)
+        # Whoever began a replay before has counted its job: it waits since then, with a message or without.
+        begun = [
+            each.timer.due_at
+            for (letter, _), each in zip(letters, prepared, strict=True)
+            if isinstance(each, _GoesOn) and letter.replayed_at is None
+        ]
+        if begun:
+            self.gate.note(letters[0][0].tenant, begun)
         placements = iter(self.placer.place([each.timer for each in prepared if isinstance(each, _GoesOn)]))
         outcomes: list[Outcome] = []
         placed: list[_GoesOn] = []
@@ -217,7 +223,7 @@ class Replayer:
         if job.payload.pointer is not None and self.payloads.get(job.payload.pointer) is None:
             row = self.ledger.get(job.key) if job.is_ledgered else None
             if job.is_ledgered and (
-                # Of a dead letter that is kept only its replay takes the payload away.
+                # Only the replay of a dead letter that is kept takes its payload away.
                 may_have_expired
                 if row is None
                 else has_gone_on(row, failed_attempt=letter.timer.attempt, job_id=job_id)
@@ -265,7 +271,7 @@ class Replayer:
     def _forget(self, outcome: Replayed | AlreadyReplayed) -> None:
         try:
             self.dead_letters.delete(outcome.letter_id)
-        except Exception as error:  # noqa: BLE001  the job goes on; a repeat finds out, and forgets the letter then
+        except Exception as error:  # noqa: BLE001  the job continues; a repeat finds out, and forgets the letter then
             self.journal.event("letter_stays", letter=str(outcome.letter_id), error=type(error).__name__)
 
     def _take_back(self, far: Timer) -> None:
@@ -277,7 +283,7 @@ class Replayer:
             self.journal.event("far_row_stays", job_id=str(job_id), error=type(error).__name__)
 
     def _answer_again(self, letter_id: DeadLetterId) -> AlreadyReplayed:
-        """A repeat, because the first answer was lost, meets no dead letter any more."""
+        """The answer to a repeat, whose first answer was lost: its dead letter is gone."""
         row = self.ledger.get(f"{letter_id.tenant}#{letter_id.identity}")
         # A row that was never replayed had no dead letter, or has it still.
         if row is None or row.state is State.FAILED or row.counted_from is None:
@@ -320,20 +326,8 @@ def chunks_of(letters: Sequence[DeadLetter], *, clock: Clock) -> Iterator[Sequen
             return
 
 
-def _begun(letters: Sequence[tuple[DeadLetter, datetime]], prepared: Sequence[object]) -> dict[str, list[datetime]]:
-    """When the jobs are due whose replay begins with this request, by tenant.
-
-    Whoever began one before has counted it: it waits since then, with a message or without.
-    """
-    begun: dict[str, list[datetime]] = {}
-    for (letter, _), each in zip(letters, prepared, strict=True):
-        if isinstance(each, _GoesOn) and letter.replayed_at is None:
-            begun.setdefault(letter.tenant, []).append(each.timer.due_at)
-    return begun
-
-
 def _unknown(letter: DeadLetter) -> str:
-    """Of one whose replay has begun, and whose ledger row has expired since."""
+    """Why a dead letter is not replayed whose replay has begun, and whose ledger row has expired since."""
     began_at = format_instant(letter.replayed_at) if letter.replayed_at is not None else "some time"
     return (
         f"a replay of it began at {began_at}, and nothing says any more whether its job ran. Look in the audit trail for "

@@ -26,6 +26,9 @@ _PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 StatusCode = Annotated[int, Field(ge=STATUS_CODES[0], le=STATUS_CODES[-1], strict=True)]
 _Backoff = Annotated[requests.Duration, requests.between(MIN_BACKOFF, MAX_BACKOFF, "must be from 1 second to 12 hours")]
 _Age = Annotated[requests.Duration, requests.between(MIN_BACKOFF, MAX_AGE, "must be from 1 second to 30 days")]
+_Expiry = Annotated[
+    requests.Duration, requests.between(timedelta.resolution, MAX_EXPIRY, "must be above 0 and at most 14 days")
+]
 
 
 class RetryBody(requests.StrictModel):
@@ -102,7 +105,7 @@ class CallBody(requests.StrictModel):
     precision: Precision = REQUESTED.precision
     retry: RetryBody = RetryBody()
     timeout: requests.Duration = REQUESTED.timeout
-    expires_after: requests.Duration | None = None
+    expires_after: _Expiry | None = None
     http: HttpBody = HttpBody()
     asynchronous: Annotated[
         bool, Field(strict=True, description="a Lambda function is started without waiting for its answer")
@@ -148,13 +151,6 @@ class CallBody(requests.StrictModel):
                 "must be at least a millisecond and at most {limit} s in this stage",
                 {"limit": f"{limit.total_seconds():g}"},
             )
-        return value
-
-    @field_validator("expires_after")
-    @classmethod
-    def _can_expire(cls, value: timedelta | None) -> timedelta | None:
-        if value is not None and not timedelta(0) < value <= MAX_EXPIRY:
-            raise PydanticCustomError("expires_after", "must be above 0 and at most 14 days")
         return value
 
     @field_validator("http")

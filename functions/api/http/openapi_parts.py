@@ -101,7 +101,7 @@ def content_of(media_type: str, models: str, schemas: Mapping[str, Any]) -> dict
 
 
 def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """Of a schema: its own example, or one that is made of those of its parts. What may be null or left out is."""
+    """An example of a schema: its own, or one that is made of those of its parts. What may be null or left out is."""
     if "examples" in schema:
         return schema["examples"][0]
     if "$ref" in schema:
@@ -125,16 +125,11 @@ def example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
 _TEXTS = {"date-time": "2027-01-31T08:00:00.000Z", "date": "2027-01-31", "duration": "PT30S", None: ""}
 
 
-def parameter(where: str, name: str, schema: dict[str, Any], *, is_required: bool = False) -> dict[str, Any]:
-    """A parameter of a path, a query or a header."""
-    return {"name": name, "in": where, "required": is_required, "schema": schema}
-
-
 def query_of(model: type[BaseModel]) -> list[dict[str, Any]]:
     """The parameters that a query model reads."""
     schema = model.model_json_schema()
     required = schema.get("required", [])
     return [
-        parameter("query", name, described, is_required=name in required)
+        {"name": name, "in": "query", "required": name in required, "schema": described}
         for name, described in schema["properties"].items()
     ]

@@ -9,9 +9,7 @@ from pydantic import ValidationError
 from functions.domain import errors
 
 _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
-    HTTPStatus.FORBIDDEN: {
-        errors.Forbidden: ("forbidden", "The caller may not do this"),
-    },
+    HTTPStatus.FORBIDDEN: {errors.Forbidden: ("forbidden", "The caller may not do this")},
     HTTPStatus.NOT_FOUND: {
         errors.InvalidJobId: ("not_a_job_id", "This is not a job id"),
         errors.InvalidDeadLetterId: ("not_a_letter_id", "This is not the id of a dead letter"),
@@ -36,7 +34,7 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
         errors.JobBusy: ("job_busy", "The job is being changed by somebody else"),
         errors.Busy: ("busy", "It is being changed by somebody else"),
         errors.AlreadySettled: ("already_settled", "The job has come to its end"),
-        errors.Moved: ("moved", "The job goes on under another id"),
+        errors.Moved: ("moved", "The job continues under another id"),
         errors.StaleFence: ("stale_fence", "The attempt is over"),
         errors.NotHeld: ("not_held", "The attempt is not held"),
         errors.NotChangeable: ("not_changeable", "The job cannot be changed"),
@@ -57,9 +55,7 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
         errors.RateExceeded: ("rate_exceeded", "The tenant submits too fast"),
         errors.ReadRateExceeded: ("read_rate_exceeded", "The caller reads too fast"),
     },
-    HTTPStatus.INTERNAL_SERVER_ERROR: {
-        errors.TickwheelError: ("internal", "Something is wrong with this stage"),
-    },
+    HTTPStatus.INTERNAL_SERVER_ERROR: {errors.TickwheelError: ("internal", "Something is wrong with this stage")},
     HTTPStatus.SERVICE_UNAVAILABLE: {
         errors.Shed: ("shed", "The stage is behind"),
         errors.NotPlaced: ("not_placed", "It could not be stored; ask for it again"),

@@ -40,7 +40,7 @@ _WORDS = {
     "too_long": "must have at most {max_length} entries, but has {actual_length}",
     "too_short": "must have at least {min_length} entries, but has {actual_length}",
 }
-"""For what pydantic says in words of Python, by type of error."""
+"""Words for what pydantic says in words of Python, by type of error."""
 
 
 class Misshapen(Exception):

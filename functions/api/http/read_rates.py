@@ -27,7 +27,7 @@ OVER_ALL = 5
 """Times the rate of the default plan, at least, for all tenants together: whoever asks for one after the other has no rate for each."""
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
-"""As pydantic reads a query: https://docs.pydantic.dev/latest/api/standard_library_types/#booleans"""
+"""What pydantic reads as true in a query: https://docs.pydantic.dev/latest/api/standard_library_types/#booleans"""
 
 _Key = tuple[str, str | None]
 """A caller, and the tenant that he asks about, which is empty for what is of none; None: over all of them."""

@@ -30,7 +30,7 @@ HORIZON = timedelta(days=3_653)
 """How far ahead a job may be due: ten years."""
 
 MAX_DEPTH = 100
-"""Of lists and objects inside each other in a body. Readers may limit it (RFC 8259, 9), and targets do."""
+"""How many lists and objects may be inside each other in a body. Readers may limit it (RFC 8259, 9), and targets do."""
 
 
 class StrictModel(BaseModel):
@@ -57,7 +57,7 @@ class Rules(BaseModel):
 
 
 def read_instant(value: Any) -> datetime:
-    """For fields of other types that hold one. Raises what pydantic reports as an error of the field."""
+    """An instant, also for fields of other types that hold one. Raises what pydantic reports as an error of the field."""
     if not isinstance(value, str):
         raise PydanticCustomError("instant", "must be an RFC 3339 text such as 2027-01-31T09:00:00+01:00")
     instant = checked(parse_instant, value)
@@ -117,7 +117,7 @@ Tenant = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{TENANT.pattern}$"}),
 ]
 NewTenant = Annotated[Tenant, WithJsonSchema({"type": "string", "pattern": rf"^(?!\.{{1,2}}$){TENANT.pattern}$"})]
-"""As the description has it; whether it is new is looked at where it may be."""
+"""A tenant's id as the description has it; whether it is new is looked at where it may be."""
 
 IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_key)]
 Instant = Annotated[

@@ -72,13 +72,13 @@ class Route:
 
     @property
     def name(self) -> str:
-        """Of the operation: its function's, written as tools for OpenAPI expect it."""
+        """The name of the operation: its function's, written as tools for OpenAPI expect it."""
         first, *others = self.function.__name__.split("_")
         return first + "".join(word.capitalize() for word in others)
 
     @property
     def summary(self) -> str:
-        """Of the operation: its function's docstring."""
+        """The summary of the operation: its function's docstring."""
         return (self.function.__doc__ or "").strip()
 
     @property

@@ -47,7 +47,7 @@ def _register(app: APIGatewayHttpResolver, route: Route, pattern: str, services:
 
 
 def _unknown_verbs(declared: Sequence[Route]) -> Iterator[tuple[Route, str]]:
-    """For each method of a path that has verbs: a route that answers any other verb, under the same rules, and its pattern."""
+    """A route for each method of a path that has verbs, which answers any other verb under the same rules, and its pattern."""
     by_path: dict[tuple[str, str], list[Route]] = {}
     for route in declared:
         if route.verb:

@@ -38,7 +38,7 @@ Count = Annotated[int, Field(ge=0)]
 JobState = Annotated[str, one_of([*(state for state in State if state is not State.ABSENT), UNTRACKED])]
 
 OTHER_CODES = {"no_such_route", "unavailable", "out_of_time", "answer_too_large"}
-"""Of problems that no error is answered as."""
+"""The codes of problems that no error is answered as."""
 
 
 class FieldProblem(TypedDict):

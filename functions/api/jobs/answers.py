@@ -145,7 +145,7 @@ def refused_body(problem: shapes.Problem) -> Result:
 
 
 def heartbeat_body(job_id: JobId, row: LedgerRow) -> Heartbeat:
-    """An attempt that goes on. cancelled: a cancel was requested, so it should stop, and say how it ended."""
+    """An attempt that continues. cancelled: a cancel was requested, so it should stop, and say how it ended."""
     return {
         "id": str(job_id),
         "state": row.state,
@@ -216,14 +216,13 @@ def found_body(found: JobInWheel) -> Job:
     body = without_empty(Job, body)
     # A handler may well answer 0 or false.
     if row.result:
-        body["result"] = json.loads(row.result) if _is_whole(row.result) else row.result
+        body["result"] = _result_of(row.result)
     return body
 
 
-def _is_whole(result: str) -> bool:
-    """Whether a kept result is the JSON it was; a long one was cut, and is answered as text."""
+def _result_of(kept: str) -> Any:
+    """A kept result: the JSON that it was; a long one was cut, and is answered as text."""
     try:
-        json.loads(result)
+        return json.loads(kept)
     except ValueError:
-        return False
-    return True
+        return kept

@@ -26,7 +26,7 @@ _NO_ROW = LedgerRow(state=State.SCHEDULED)
 class JobInWheel:
     """What is known of a job. state is None where an at_least_once job has left the far ring: it keeps no row.
 
-    job_id: under which it goes on. due_at: of the attempt that is next or was last.
+    job_id: under which it continues. due_at: of the attempt that is next or was last.
     """
 
     job_id: JobId

@@ -26,7 +26,7 @@ from functions.ports.timers import TimerStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownIds:
-    """Tells whether an id was given to anybody. id_secret: of the stage."""
+    """Reports whether an id was given to anybody. id_secret: of the stage."""
 
     wheel: Wheel
     clock: Clock
@@ -38,8 +38,8 @@ class KnownIds:
 
     def check(self, job_id: JobId) -> JobId:
         """The id itself: no read where it has a check, else one to four. Raises JobNotFound, and nothing was written."""
-        if not self.has_check(job_id) and not self._is_stored(job_id, self.ledger.get(job_id.key)):
-            raise JobNotFound(str(job_id))
+        if not self.has_check(job_id):
+            self.check_with(job_id, self.ledger.get(job_id.key))
         return job_id
 
     def check_with(self, job_id: JobId, row: LedgerRow | None) -> None:

@@ -28,7 +28,7 @@ TARGET_FAILED = "target_failed"
 """The class of the error of an attempt whose target answered 202 and reported later that it failed."""
 
 USUAL_LEASE = timedelta(seconds=60)
-"""Of a heartbeat that names none, while its worker has not noted the timeout yet."""
+"""The lease of a heartbeat that names none, while its worker has not noted the timeout yet."""
 
 _FAILED = (State.RETRYING, State.FAILED, State.CANCELLED)
 """What the failure of an attempt leads to."""

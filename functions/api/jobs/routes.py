@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ValidationError
@@ -52,17 +53,9 @@ _OF_CHANGES = (errors.NotChangeable, *_OF_CANCELS, errors.RateExceeded)
 _OF_ATTEMPTS = (errors.AlreadySettled, errors.StaleFence, errors.NotHeld, errors.JobBusy)
 
 
-class RulesOfNow(Protocol):
-    """What a stage allows at this moment."""
-
-    def __call__(self, *, has_key: bool = False) -> Rules:
-        """has_key: the request has an Idempotency-Key header."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobServices:
-    """What the routes of jobs work with. known: which ids Tickwheel gave."""
+    """What the routes of jobs work with. known: which ids Tickwheel gave. rules: of this moment."""
 
     admission: Admission
     intake: Intake
@@ -74,7 +67,7 @@ class JobServices:
     rescheduler: Rescheduler
     refusals: Refusals
     journal: Journal
-    rules: RulesOfNow
+    rules: Callable[[], Rules]
 
 
 @routes.route(
@@ -88,7 +81,9 @@ class JobServices:
 def submit_job(services: JobServices, request: Request) -> Response[str]:
     """Take one job in."""
     key = request.key(refused_as=errors.InvalidJob)
-    rules = services.rules(has_key=key is not None)
+    rules = services.rules()
+    if key is not None:
+        rules = rules.model_copy(update={"has_key": True})
     submission = _read(request.body, rules, key=key, trace=request.trace)
     _admit(services, submission)
     outcome = services.intake.submit([submission])[0]

@@ -151,7 +151,7 @@ class Submitter:
         return _accepted(job, ring=placement.ring, is_replay=True)
 
     def _tell_moved(self, first: JobId) -> Accepted:
-        """It was rescheduled or edited since: it goes on under its last id."""
+        """It was rescheduled or edited since: it continues under its last id."""
         last, row = last_of(self.ledger, first)
         is_forgotten = row is None and last.due_at + ABSENT_IS_OVER < self.clock.now()
         return Accepted(

@@ -236,7 +236,7 @@ def _checked(tenant: str, operation_id: str) -> tuple[str, str]:
 
 
 def _digest(tenant: str, key: str) -> str:
-    """100 bits of it, so that two keys of a tenant do not meet."""
+    """100 bits of a key's hash, so that two keys of a tenant do not collide."""
     return hashlib.blake2b(f"{tenant}#{key}".encode(), digest_size=13).hexdigest()
 
 

@@ -272,7 +272,7 @@ def _optional(instant: datetime | None) -> str:
 
 
 def _kept(instant: datetime) -> str:
-    """As the store keeps it, so that the answer to a change says the same as the next question does."""
+    """An instant as the store keeps it, so that the answer to a change says the same as the next question does."""
     return format_instant(from_ms(to_ms(instant)))
 
 

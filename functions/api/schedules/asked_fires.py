@@ -64,7 +64,7 @@ class AskedFires:
         return Taken(first, is_new=False), waits and self._needs_place(first)
 
     def _needs_place(self, job: Job) -> bool:
-        """Of one that waits, as far as its row says: the first request may have died between its two writes.
+        """Whether a fire that waits, as far as its row says, needs a place: the first request may have died between its two writes.
 
         Placing it again overwrites its far row, or the ledger drops it. One that keeps no row would run again: near, it
         is placed for as long as the first request may have died just now; far, only while its row stands.

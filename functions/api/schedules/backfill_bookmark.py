@@ -1,4 +1,4 @@
-"""Where a backfill goes on whose fires could not all come in at once."""
+"""Where a backfill continues whose fires could not all come in at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functions.domain.errors import InvalidInput
 from functions.domain.instants import from_ms, to_ms
 
 MOST_AHEAD = timedelta(days=366)
-"""Of its next run: a thousand fires at the lowest rate are spread over less."""
+"""How far ahead its next run may be: a thousand fires at the lowest rate are spread over less."""
 
 _BOOKMARK = re.compile(r"(\d{1,15})~(\d{1,15})~([0-9A-Za-z_-]{1,40})(?:~(\d{1,4}))?", re.ASCII)
 

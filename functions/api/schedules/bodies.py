@@ -70,7 +70,7 @@ def _local_time(value: Any) -> datetime:
 
 
 def _within_reach(local: datetime) -> datetime:
-    """As instants are, whatever its zone: near the year 1 there is no room to calculate."""
+    """A local time within the bounds of instants: near the year 1 there is no room to calculate."""
     if local < EARLIEST.replace(tzinfo=None):
         raise PydanticCustomError("earliest", "is earlier than {earliest}", {"earliest": f"{EARLIEST:%FT%T}"})
     if local > LATEST.replace(tzinfo=None):

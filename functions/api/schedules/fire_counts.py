@@ -54,7 +54,7 @@ class FireCountsBody(StrictModel, json_schema_extra={"examples": [{"tenant": "ac
             description="definitions, each with its tenant and id",
         ),
     ] = None
-    """A page of them goes on with the same ones, behind as many as its `after` says."""
+    """The next page is asked for with the same ones, and begins behind as many as its `after` says."""
     start: Annotated[Instant | None, Field(description="its minute is minute 0; without it: now")] = None
     hours: Annotated[int, Field(ge=1, le=MOST_HOURS, strict=True)] = 24
     spread: Duration | None = None
@@ -74,7 +74,7 @@ class FireCountsBody(StrictModel, json_schema_extra={"examples": [{"tenant": "ac
 class FireCounts:
     """A result for each of the first schedules of a page, in order: its minutes, or its problem.
 
-    next: the `after` of the page that goes on; None behind the last one.
+    next: the `after` of the next page; None behind the last one.
     """
 
     results: list[FireCount]
@@ -172,7 +172,7 @@ def _read(given: dict[str, Any], rules: Rules, budget: Budget) -> Schedule:
 
 
 class _Name(BaseModel):
-    """Of a definition: the rest of it is read by itself."""
+    """The name of a definition: the rest of it is read by itself."""
 
     tenant: Tenant
     id: str

@@ -49,7 +49,7 @@ class StageSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReader:
-    """Tells how the stage does, to operators.
+    """Reports to operators how the stage does.
 
     Half a read unit a shard, one and a half for conditions and audit, half a one for each 4 KB of the index of breakers, of
     which 1,000 are read at most, and half a one for each breaker that is listed; and what its pulse takes.

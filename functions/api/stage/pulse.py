@@ -1,4 +1,4 @@
-"""What goes on in the stage, as an operator asks for it: rates, lag, and the tenants that stand out."""
+"""What happens in the stage, as an operator asks for it: rates, lag, and the tenants that stand out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PulseReader:
     pulses: PulseStore
 
     def read(self) -> Pulses:
-        """As of what processes have written by now."""
+        """The pulse, of what processes have written by now."""
         now = self.clock.now()
         running = minute_of(now)
         minutes = [running - age * MINUTE for age in range(WINDOW, -1, -1)]

@@ -1,4 +1,4 @@
-"""What the API answers about what goes on in the stage: the shapes of its body, and this from what was read."""
+"""What the API answers about what happens in the stage: the shapes of its body, and this from what was read."""
 
 from collections.abc import Mapping
 from typing import Annotated, cast

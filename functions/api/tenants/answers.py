@@ -106,7 +106,7 @@ class UsageFigures(TypedDict):
     """What was used."""
 
     submitted: int
-    """jobs that were handed in"""
+    """jobs that were submitted"""
     executed: int
     """attempts that were called"""
     succeeded: int
@@ -115,7 +115,7 @@ class UsageFigures(TypedDict):
     units: int
     """write units of the tables"""
     bytes: int
-    """of the payloads that were handed in"""
+    """of the payloads that were submitted"""
 
 
 class UsedDay(UsageFigures):

@@ -52,7 +52,7 @@ class TenantInEffect:
 
 
 class LoadReader(Protocol):
-    """Tells what the schedules of a tenant come to."""
+    """Reports what the schedules of a tenant come to."""
 
     def load(self, tenant: str) -> Load:
         """The sum of the shares of a tenant's schedules."""
@@ -137,7 +137,7 @@ class TenantManager:
         return self._standing(name, self._change(name, edit, action=_TURNS[status], seen=seen, caller=caller))
 
     def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantInEffect:
-        """Begin to delete it with all that there is of it; once more, and it goes on as it was begun.
+        """Begin to delete it with all that there is of it; once more, and it continues as it was begun.
 
         confirm: its id again. keeps_ledger: its ledger rows go by their ttl. Raises InvalidInput, TenantDeleted once it is.
         """

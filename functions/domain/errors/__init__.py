@@ -32,7 +32,7 @@ TickwheelError
 ├── TenantChanged           a tenant is not as somebody has seen it who changes it
 ├── TenantDeleted           a tenant is being deleted, or has been
 ├── TenantClosed            a tenant takes nothing in any more
-├── RateExceeded            a tenant hands in faster than it may
+├── RateExceeded            a tenant submits faster than it may
 ├── ReadRateExceeded        a caller reads faster than it may
 ├── Shed                    the stage is behind, and takes nothing of a class in
 ├── QuotaExceeded           as many jobs of a tenant wait as may

@@ -8,7 +8,7 @@ from functions.domain.errors.general import TickwheelError
 
 
 class RateExceeded(TickwheelError):
-    """A tenant hands jobs in faster than it may. retry_after: when there is room for one more."""
+    """A tenant submits jobs faster than it may. retry_after: when there is room for one more."""
 
     def __init__(self, tenant: str, *, rate: float, burst: int, retry_after: timedelta) -> None:
         super().__init__(
@@ -67,7 +67,7 @@ class BacklogExceeded(TickwheelError):
         days = timedelta(days=1)
         super().__init__(
             f"about {count} jobs of tenant {tenant} wait by then, which take {count / rate / days.total_seconds():.1f} days at the "
-            f"{rate:g} a second of its execution_rate, and no more than {most / days:g} days of it are taken in: hand in fewer, cancel "
+            f"{rate:g} a second of its execution_rate, and no more than {most / days:g} days of it are taken in: submit fewer, cancel "
             "some, or ask an operator for a higher execution_rate"
         )
         self.count = count

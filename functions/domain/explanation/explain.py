@@ -29,7 +29,7 @@ def _explain_running(facts: Facts, row: LedgerRow) -> Explanation:
                 f"The target of attempt {row.attempt} answered 202: it last reported at {instant_text(row.updated_at)}, "
                 f"and has until {instant_text(until)}."
             ),
-            remedy="The target: it completes or fails the job with its fence, or falls silent.",
+            remedy="The target: it completes or fails the job with its fence, or its lease ends.",
         )
     if until is not None and facts.now >= after_lease(until, skew=facts.wheel.skew):
         return Explanation(
@@ -68,7 +68,7 @@ def _explain_move(_: Facts, row: LedgerRow) -> Explanation:
     return Explanation(
         reason=Reason.MOVED,
         at=row.updated_at,
-        detail=f"It was rescheduled or edited, and goes on as job {row.moved_to}.",
+        detail=f"It was rescheduled or edited, and continues as job {row.moved_to}.",
         remedy="Ask for that job.",
     )
 
