@@ -162,8 +162,7 @@ def on_refused(error: Exception) -> Response[str]:
 @app.exception_handler(Exception)
 def on_unexpected(error: Exception) -> Response[str]:
     """A store failed, or there is a fault in Tickwheel: the log says which."""
-    logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
-    wiring.journal.count(REQUESTS_FAILED)
+    _report(error)
     title = "Something failed; submit or ask again"
     return problem_answer(problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", title))
 
@@ -198,10 +197,14 @@ def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         wiring.journal.flush()
 
 
-def _late(error: OutOfTime) -> dict[str, Any]:
-    """The answer to a request that took too long: some of it may have been done."""
+def _report(error: BaseException) -> None:
     logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
     wiring.journal.count(REQUESTS_FAILED)
+
+
+def _late(error: OutOfTime) -> dict[str, Any]:
+    """The answer to a request that took too long: some of it may have been done."""
+    _report(error)
     title = f"It took longer than {ANSWER_WITHIN} s; ask again, or for less at once"
     return _plain(problem(HTTPStatus.SERVICE_UNAVAILABLE, "out_of_time", title))
 

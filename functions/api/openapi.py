@@ -10,8 +10,7 @@ from typing import Any
 
 from functions.api.dead_letters import answers as dead_letters
 from functions.api.http import breaker_answers, shapes
-from functions.api.http.components import describe_defaults, schemas_of, shapes_of
-from functions.api.http.openapi_parts import REFERENCE, paths_of
+from functions.api.http.openapi_parts import REFERENCE, describe_defaults, paths_of, schemas_of, shapes_of
 from functions.api.jobs import answers as jobs
 from functions.api.jobs.bodies import JobBody
 from functions.api.jobs.requests import CHANGEABLE

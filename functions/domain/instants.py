@@ -111,6 +111,11 @@ def from_ms(milliseconds: int) -> datetime:
     return EPOCH + timedelta(milliseconds=milliseconds)
 
 
+def to_the_millisecond(instant: datetime) -> datetime:
+    """An instant as stores keep it: what is read back is equal to it."""
+    return from_ms(to_ms(instant))
+
+
 def to_seconds(instant: datetime) -> int:
     """Whole seconds since the epoch, rounded down."""
     return (instant - EPOCH) // SECOND

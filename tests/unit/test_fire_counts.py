@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from functions.api.http.requests import Rules
+from functions.api.schedules.answers import FireCounts
 from functions.api.schedules.fire_counts import (
     MOST_COUNTED,
-    FireCounts,
     FireCountsBody,
     count_given,
     count_stored,
@@ -65,8 +65,8 @@ def test_what_one_request_does_not_pay_for_is_left_to_the_next_pages():
     results, after, pages = list[dict[str, Any]](), "", 0
     while after is not None:
         page = counted([{"cron": "* * * * *"}] * 30, after=after)
-        assert page.results
-        results, after, pages = [*results, *page.results], page.next, pages + 1
+        assert page["results"]
+        results, after, pages = [*results, *page["results"]], page["next"], pages + 1
 
     assert [result["id"] for result in results] == [f"s{number}" for number in range(30)]
     assert {sum(result["minutes"].values()) for result in results} == {2_880}
@@ -82,12 +82,12 @@ def test_a_definition_that_takes_more_than_a_request_pays_for_is_reported_as_suc
     }
 
     first = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}])
-    second = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}], after=first.next or "")
-    third = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}], after=second.next or "")
+    second = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}], after=first["next"] or "")
+    third = counted([{"cron": "0 9 * * *"}, nasty, {"cron": "0 9 * * *"}], after=second["next"] or "")
 
-    assert [result["id"] for page in (first, second, third) for result in page.results] == ["s0", "s1", "s2"]
-    assert second.results[0]["problem"]["code"] == "too_costly"
-    assert (first.next, second.next, third.next) == ("1", "2", None)
+    assert [result["id"] for page in (first, second, third) for result in page["results"]] == ["s0", "s1", "s2"]
+    assert second["results"][0]["problem"]["code"] == "too_costly"
+    assert (first["next"], second["next"], third["next"]) == ("1", "2", None)
 
 
 @pytest.mark.parametrize("after", ["0", "2", "-1", "nightly", "1.5", "99999999999999999999"])
@@ -102,10 +102,10 @@ def test_a_page_of_stored_schedules_goes_on_behind_the_last_that_was_counted():
 
     first = count_stored(page, body, start=NOON, goes_on_after="z")
 
-    assert 0 < len(first.results) < 20
-    assert first.next == page[len(first.results) - 1].schedule_id
-    assert count_stored(page[:2], body, start=NOON, goes_on_after="z").next == "z"
-    assert count_stored([], body, start=NOON, goes_on_after="z").next == "z"
+    assert 0 < len(first["results"]) < 20
+    assert first["next"] == page[len(first["results"]) - 1].schedule_id
+    assert count_stored(page[:2], body, start=NOON, goes_on_after="z")["next"] == "z"
+    assert count_stored([], body, start=NOON, goes_on_after="z")["next"] == "z"
 
 
 def test_a_spread_moves_what_has_none():

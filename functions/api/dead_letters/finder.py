@@ -10,7 +10,16 @@ from typing import Any
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE, SURELY_MARKED, DeadLetterId
 from functions.domain.errors import DeadLetterNotFound, InvalidInput, Undecodable
 from functions.domain.far_ring.timer_record import unpack
-from functions.domain.instants import LATEST, MILLISECOND, format_instant, from_ms, from_seconds, to_ms, to_seconds
+from functions.domain.instants import (
+    LATEST,
+    MILLISECOND,
+    format_instant,
+    from_ms,
+    from_seconds,
+    to_ms,
+    to_seconds,
+    to_the_millisecond,
+)
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import base36, read_base36
 from functions.domain.jobs.occurrence import fill_references
@@ -171,7 +180,7 @@ class DeadLetterFinder:
         """Where a request begins: where the one before it has left off, or at the newest. Raises InvalidInput."""
         now = self.clock.now()
         # The clock of whoever wrote a dead letter may be ahead.
-        latest, earliest = _to_ms(now + self.wheel.skew), _to_ms(now - DEAD_LETTER_LIFE)
+        latest, earliest = to_the_millisecond(now + self.wheel.skew), to_the_millisecond(now - DEAD_LETTER_LIFE)
         if after:
             bookmark = _parse_bookmark(after, tenant=wanted.tenant)
             newest = DeadLetterId(tenant=wanted.tenant, dead_at=latest, identity="")
@@ -185,8 +194,10 @@ class DeadLetterFinder:
         if wanted.until is not None and since >= wanted.until:
             raise InvalidInput("since must be before until: it is the older end")
         return Bookmark(
-            since=max(_to_ms(since), earliest),
-            before=DeadLetterId(tenant=wanted.tenant, dead_at=min(_to_ms(wanted.until or latest), latest), identity=""),
+            since=max(to_the_millisecond(since), earliest),
+            before=DeadLetterId(
+                tenant=wanted.tenant, dead_at=min(to_the_millisecond(wanted.until or latest), latest), identity=""
+            ),
         )
 
     def find(self, wanted: DeadLetterFilter, *, begin: Bookmark, limit: int) -> DeadLetterPage:
@@ -280,7 +291,3 @@ def _parse_bookmark(text: str, *, tenant: str) -> Bookmark:
         )
     except (ValueError, OverflowError):
         raise problem from None
-
-
-def _to_ms(instant: datetime) -> datetime:
-    return from_ms(to_ms(instant))

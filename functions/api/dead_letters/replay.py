@@ -22,7 +22,7 @@ from functions.domain import errors
 from functions.domain.audit import Action, ActionName
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.faults import fault_of
-from functions.domain.instants import SECOND, format_instant, from_ms, to_ms
+from functions.domain.instants import SECOND, format_instant, to_ms, to_the_millisecond
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow, awaits_replay, has_gone_on
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import attempt_id, job_id_of
@@ -341,5 +341,5 @@ def _already(letter: DeadLetter, row: LedgerRow | None) -> AlreadyReplayed:
 
 
 def _replayed(letter: DeadLetter, timer: Timer) -> Replayed:
-    due_at = from_ms(to_ms(timer.due_at))
+    due_at = to_the_millisecond(timer.due_at)
     return Replayed(letter_id=letter.letter_id, job_id=letter.job_id, attempt=timer.attempt, due_at=due_at)

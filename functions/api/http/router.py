@@ -25,14 +25,10 @@ _SHOWN = 100
 def serve(app: APIGatewayHttpResolver, routes: Routes, services: Any, *, checks: Sequence[Check]) -> None:
     """Let a resolver answer the routes of a resource. services: what their functions work with."""
     # The first pattern that matches is taken, and a variable of a path takes colons, too.
-    by_verbs = [route for route in routes.declared if route.verb]
-    for route in by_verbs:
-        _register(app, route, route.pattern, services, checks)
-    for route, pattern in _unknown_verbs(routes.declared):
+    by_verbs = [(route, route.pattern) for route in routes.declared if route.verb]
+    others = [(route, route.pattern) for route in routes.declared if not route.verb]
+    for route, pattern in (*by_verbs, *_unknown_verbs(routes.declared), *others):
         _register(app, route, pattern, services, checks)
-    for route in routes.declared:
-        if not route.verb:
-            _register(app, route, route.pattern, services, checks)
 
 
 def _register(app: APIGatewayHttpResolver, route: Route, pattern: str, services: Any, checks: Sequence[Check]) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from functions.api.http.problem_table import TABLE
+from functions.domain.jobs.job import Priority
 from functions.domain.lifecycle import UNTRACKED, State
 
 
@@ -35,6 +36,7 @@ Instant = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"
 Day = Annotated[str, WithJsonSchema({"type": "string", "format": "date", "description": "in UTC"})]
 Duration = Annotated[str, WithJsonSchema({"type": "string", "format": "duration"})]
 Count = Annotated[int, Field(ge=0)]
+PriorityName = Annotated[str, one_of(priority.name.lower() for priority in Priority)]
 JobState = Annotated[str, one_of([*(state for state in State if state is not State.ABSENT), UNTRACKED])]
 
 OTHER_CODES = {"no_such_route", "unavailable", "out_of_time", "answer_too_large"}

@@ -16,13 +16,11 @@ from functions.api.jobs.find import JobInWheel
 from functions.domain.explanation import facts
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import LedgerRow
-from functions.domain.jobs.job import Delivery, Priority
+from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import UNTRACKED, State
 from functions.domain.wheel import Ring
 from functions.services.jobs import rescheduler
-
-PriorityName = Annotated[str, shapes.one_of(priority.name.lower() for priority in Priority)]
 
 
 class Accepted(TypedDict):
@@ -44,7 +42,7 @@ class Job(TypedDict):
     tenant: shapes.TenantId
     state: shapes.JobState
     due_at: shapes.Instant
-    priority: PriorityName
+    priority: shapes.PriorityName
     delivery: Annotated[str, shapes.one_of(Delivery)]
     attempt: NotRequired[int]
     fence: NotRequired[int]

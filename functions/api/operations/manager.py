@@ -15,7 +15,7 @@ from functions.api.operations.answers import filter_body, shift_body
 from functions.domain.audit import Action, ActionName
 from functions.domain.errors import InvalidInput, KeyReused, OperationNotFound, TooManyOperations
 from functions.domain.faults import fault_of
-from functions.domain.instants import MILLISECOND, format_instant, from_ms, to_ms
+from functions.domain.instants import MILLISECOND, format_instant, to_ms, to_the_millisecond
 from functions.domain.jobs.claims import REQUEST_LIMIT
 from functions.domain.jobs.job import TENANT
 from functions.domain.operations import operation as rules
@@ -164,7 +164,7 @@ class OperationManager:
         )
 
     def _operation(self, asked: Asked, operation_id: str, *, caller: str) -> rules.Operation:
-        now = from_ms(to_ms(self.clock.now()))
+        now = to_the_millisecond(self.clock.now())
         if asked.shift is not None:
             self._check_shift(asked.shift, now=now)
         return rules.Operation(

@@ -12,7 +12,7 @@ from functions.api.http import shapes
 from functions.api.http.answers import without_empty
 from functions.api.schedules import backfill, standing
 from functions.api.schedules.requests import MOST_SCHEDULES
-from functions.domain.instants import format_instant, from_ms, to_ms
+from functions.domain.instants import format_instant, to_the_millisecond
 from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import UNTRACKED, State
@@ -190,8 +190,9 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
         "version": stored.version,
         "status": state.status.value,
         "note": state.note,
-        "created_at": _kept(stored.created_at),
-        "changed_at": _kept(stored.changed_at),
+        # As they are kept, so that the answer to a change says the same as the next question does.
+        "created_at": format_instant(to_the_millisecond(stored.created_at)),
+        "changed_at": format_instant(to_the_millisecond(stored.changed_at)),
         "last_fire": format_instant(fired[-1]) if fired else "",
         "last_outcome": runs[0]["state"] if runs else "",
         "fires": found.fire_count,
@@ -269,11 +270,6 @@ def backfill_body(run: backfill.Backfill) -> Backfill:
 
 def _optional(instant: datetime | None) -> str:
     return format_instant(instant) if instant is not None else ""
-
-
-def _kept(instant: datetime) -> str:
-    """An instant as the store keeps it, so that the answer to a change says the same as the next question does."""
-    return format_instant(from_ms(to_ms(instant)))
 
 
 def _definition(schedule: rules.Schedule, stored_payload: str | None) -> dict[str, Any]:

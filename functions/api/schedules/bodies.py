@@ -21,7 +21,7 @@ from functions.api.http.call_body import CallBody
 from functions.api.http.problems import Misshapen
 from functions.api.http.requests import Duration, Instant, Rules, StrictModel, checked, compact_json, obeying
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import EARLIEST, LATEST, from_ms, to_ms
+from functions.domain.instants import EARLIEST, LATEST, to_the_millisecond
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.occurrence import check_references
 from functions.domain.jobs.overlap import Overlap
@@ -84,11 +84,6 @@ def _interval(value: Any) -> Any:
     return {"interval": value} if is_plain else value
 
 
-def _to_the_millisecond(value: datetime) -> datetime:
-    # As it is stored: the same definition again must be equal to the stored one.
-    return from_ms(to_ms(value))
-
-
 _TimeOfDay = Annotated[
     time,
     BeforeValidator(_time_of_day),
@@ -103,7 +98,9 @@ _LocalTime = Annotated[
         {"type": "string", "description": "a local time, without an offset", "examples": ["2027-01-31T09:00:00"]}
     ),
 ]
-_StoredInstant = Annotated[Instant, AfterValidator(_to_the_millisecond)]
+_StoredInstant = Annotated[Instant, AfterValidator(to_the_millisecond)]
+"""The same definition again must be equal to the stored one."""
+
 _Count = Annotated[int, Field(ge=1, strict=True)]
 
 

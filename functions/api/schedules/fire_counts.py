@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice, takewhile
@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.requests import Duration, Instant, Rules, StrictModel, Tenant
-from functions.api.schedules.answers import FireCount
+from functions.api.schedules.answers import FireCount, FireCounts, fire_counts_body
 from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.requests import MOST_SCHEDULES, After
 from functions.domain.errors import InvalidInput, InvalidSchedule, TooCostly
@@ -70,17 +70,6 @@ class FireCountsBody(StrictModel, json_schema_extra={"examples": [{"tenant": "ac
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class FireCounts:
-    """A result for each of the first schedules of a page, in order: its minutes, or its problem.
-
-    next: the `after` of the next page; None behind the last one.
-    """
-
-    results: list[FireCount]
-    next: str | None
-
-
 def count_given(body: FireCountsBody, rules: Rules, *, start: datetime) -> FireCounts:
     """The fires of the definitions of a body. Raises InvalidSchedule for an `after` that no answer had."""
     given = body.schedules or ()
@@ -90,7 +79,7 @@ def count_given(body: FireCountsBody, rules: Rules, *, start: datetime) -> FireC
     asked = [(definition, partial(_read, definition, rules)) for definition in given[max(first, 0) :]]
     results = _counted(asked, body, start)
     end = max(first, 0) + len(results)
-    return FireCounts(results, str(end) if end < len(given) else None)
+    return fire_counts_body(results, start=start, after=str(end) if end < len(given) else None)
 
 
 def count_stored(
@@ -99,7 +88,8 @@ def count_stored(
     """The fires of a page of schedules. goes_on_after: where the page behind it begins."""
     named = [({"tenant": found.tenant, "id": found.schedule_id}, lambda _, found=found: found) for found in page]
     results = _counted(named, body, start)
-    return FireCounts(results, goes_on_after if len(results) == len(page) else page[len(results) - 1].schedule_id)
+    after = goes_on_after if len(results) == len(page) else page[len(results) - 1].schedule_id
+    return fire_counts_body(results, start=start, after=after)
 
 
 def minutes_of(schedule: Schedule, *, start: datetime, hours: int, budget: Budget | None = None) -> dict[int, int]:

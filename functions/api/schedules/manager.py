@@ -11,13 +11,12 @@ from functions.api.admission.gate import Gate
 from functions.api.schedules import standing
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import changed, described
-from functions.api.schedules.backfill import Backfill, extra_job, range_of
-from functions.api.schedules.backfill_bookmark import Bookmark, parse_bookmark
+from functions.api.schedules.backfill import Backfill, Bookmark, extra_job, parse_bookmark, range_of
 from functions.api.schedules.requests import BackfillBody
 from functions.domain.audit import ActionName
 from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
-from functions.domain.instants import format_instant, from_ms, to_ms
+from functions.domain.instants import format_instant, to_the_millisecond
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import identity_of
@@ -202,7 +201,7 @@ class ScheduleManager:
         The same token again is the same run. Raises what the gate does.
         """
         stored, _ = self._existing(tenant, schedule_id)
-        now = from_ms(to_ms(self.clock.now()))
+        now = to_the_millisecond(self.clock.now())
         job = extra_job(stored, wheel=self.wheel, fire_at=now, due_at=now, index=0, suffix="trigger", overlap=overlap)
         # Its name has no time: a repeat of the request must be the same run.
         job = replace(job, identity=f"{schedule_id}:trigger:{token}")
@@ -222,7 +221,7 @@ class ScheduleManager:
         than MOST_BACKFILLED fires; InvalidInput; and what the gate does.
         """
         stored, _ = self._existing(tenant, schedule_id)
-        now = from_ms(to_ms(self.clock.now()))
+        now = to_the_millisecond(self.clock.now())
         start, first_at, first_index = body.start, now, 0
         if body.after:
             left_off = parse_bookmark(body.after)

@@ -79,7 +79,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     else:
         active, after = services.manager.active(body.tenant, after=body.after, limit=requests.MOST_SCHEDULES)
         counts = count_stored(active, body, start=start, goes_on_after=after)
-    return answer(HTTPStatus.OK, answers.fire_counts_body(counts.results, start=start, after=counts.next))
+    return answer(HTTPStatus.OK, counts)
 
 
 @routes.route(

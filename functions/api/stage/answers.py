@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from functions.api.http import shapes
 from functions.api.http.breaker_answers import Breaker, breaker_body
 from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS, StageSnapshot
-from functions.api.stage.pulse_answers import PriorityName, Pulse, pulse_body
+from functions.api.stage.pulse_answers import Pulse, pulse_body
 from functions.domain.instants import format_instant, from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage import health as rules
@@ -21,7 +21,7 @@ from functions.domain.tenants.plan import TenantPlan, TenantStatus
 class ClassHealth(TypedDict):
     """How a class does."""
 
-    priority: PriorityName
+    priority: shapes.PriorityName
     depth: shapes.Count | None
     """messages in its ready queue: visible, delayed and in flight"""
     waiting: shapes.Count | None

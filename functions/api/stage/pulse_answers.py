@@ -13,7 +13,6 @@ from functions.domain.jobs.job import Priority
 from functions.domain.stage.lag_histogram import PERCENTILES, percentile
 from functions.domain.stage.pulse import LAG_WINDOW, WINDOW, Figure
 
-PriorityName = Annotated[str, shapes.one_of(priority.name.lower() for priority in Priority)]
 Milliseconds = Annotated[float, Field(ge=0)]
 
 
@@ -31,7 +30,7 @@ class Lag(TypedDict):
 class ClassLag(Lag):
     """The lag of a class."""
 
-    priority: PriorityName
+    priority: shapes.PriorityName
 
 
 class Minute(TypedDict):

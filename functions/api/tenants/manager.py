@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from functions.domain.audit import Action, ActionName
 from functions.domain.errors import InvalidInput, TenantBusy
-from functions.domain.instants import from_ms, to_ms
+from functions.domain.instants import to_the_millisecond
 from functions.domain.jobs.job import check_new_tenant, check_tenant
 from functions.domain.schedules.load import Load
 from functions.domain.tenants import changes
@@ -21,6 +21,7 @@ from functions.domain.tenants.plan import Limits, Tenant, TenantPlan, TenantStat
 from functions.domain.tenants.usage import Days, Usage, days_asked
 from functions.ports.clock import Clock
 from functions.ports.recorder import AuditTrail, Journal
+from functions.ports.schedules import ScheduleStore
 from functions.ports.tenants import EVERYBODY, DeletionStore, TenantStore, UsageStore
 
 _TRIES = 4
@@ -51,14 +52,6 @@ class TenantInEffect:
     load: Load | None = None
 
 
-class LoadReader(Protocol):
-    """Reports what the schedules of a tenant come to."""
-
-    def load(self, tenant: str) -> Load:
-        """The sum of the shares of a tenant's schedules."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
     """What a tenant has used on each of some days on which there was anything, and what its schedules come to now.
@@ -87,7 +80,7 @@ class TenantManager:
     store: TenantStore
     usage: UsageStore
     deletions: DeletionStore
-    schedules: LoadReader
+    schedules: ScheduleStore
     journal: Journal
     plans: Mapping[str, Limits]
     audit: AuditTrail
@@ -164,7 +157,7 @@ class TenantManager:
         for _ in range(_TRIES):
             before = self.store.get(name) or Tenant()
             changes.check_version(shown, before, seen)
-            after = edit(name, before, now=from_ms(to_ms(self.clock.now())))
+            after = edit(name, before, now=to_the_millisecond(self.clock.now()))
             if after != before and not self.store.change(name, after, seen=before.version):
                 continue
             states = {"before": _described(before), "after": _described(after)}
