@@ -74,7 +74,9 @@ wiring = Wiring(
         "admission": Admission,
         "asked": AskedFires,
         "finder": DeadLetterFinder,
+        "finisher": Finisher,
         "gate": Gate,
+        "intake": Intake,
         "known": KnownIds,
         "purger": Purger,
         "quota": Quota,
@@ -83,10 +85,8 @@ wiring = Wiring(
     },
 )
 wiring.confirm()
-admission = wiring.part("admission", Admission)
 quota = wiring.part("quota", Quota)
 finder = wiring.build(Finder)
-intake = wiring.build(Intake)
 refusals = wiring.build(Refusals)
 
 
@@ -105,8 +105,6 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
         wiring.build(
             JobServices,
             finder=finder,
-            intake=intake,
-            finisher=wiring.build(Finisher),
             explainer=wiring.build(Explainer, finder=finder, breakers=wiring.breaker_store, backlogs=quota.backlog),
             refusals=refusals,
             rules=_rules,

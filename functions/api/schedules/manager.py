@@ -127,7 +127,7 @@ class ScheduleManager:
         return self._standing(*self._apply(ActionName.SCHEDULE_PAUSE, key, rule, caller=caller))
 
     def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> standing.Standing:
-        """Go on from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
+        """Continue from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             stored, state = standing.existing(stored, state, tenant, schedule_id)
