@@ -8,7 +8,7 @@ import pytest
 
 from functions.adapters.s3.exports import URL_LIFE
 from functions.api.http.problem_table import TABLE
-from functions.api.operations import operator as operations
+from functions.api.operations import manager as operations
 from functions.api.operations.answers import operation_body
 from functions.api.operations.requests import OperationBody
 from functions.domain.operations.operation import (
