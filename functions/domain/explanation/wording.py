@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from functions.domain.instants import format_instant
+from functions.domain.instants import DAY, format_instant
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.tenants.backlog import Backlog
 
@@ -28,7 +28,7 @@ def backlog_text(backlog: Backlog | None) -> str:
     """How long what waits takes; empty where nothing does."""
     if backlog is None or not backlog.count:
         return ""
-    days = backlog.takes / timedelta(days=1)
+    days = backlog.takes / DAY
     return f"; about {backlog.count} jobs wait, which take {days:.1f} days at that rate"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.instants import MILLISECOND, to_ms
+from functions.domain.instants import DAY, MILLISECOND, to_ms
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
 
 MAX_RESCUES = 3
@@ -37,12 +37,12 @@ RENEW_AFTER = TIMER_LIFE / 2
 MESSAGE_LIFE = timedelta(days=14)
 """How long a ready queue or a dead-letter queue keeps a message."""
 
-LEDGER_LIFE = RENEW_AFTER + MESSAGE_LIFE + timedelta(days=1)
+LEDGER_LIFE = RENEW_AFTER + MESSAGE_LIFE + DAY
 """How long a row lives after its last transition, due time or lease: longer than any copy of its job. A second far row may
 have waited for a cap or for room until it would have been put anew, which looks at the ledger, and its message as long again
 as a queue keeps one."""
 
-ABSENT_IS_OVER = MESSAGE_LIFE + timedelta(days=1)
+ABSENT_IS_OVER = MESSAGE_LIFE + DAY
 """A job without a row whose time was so long ago is over, to all who ask for it: rows that older releases wrote live no
 longer, and whatever waits for so long has a row, because putting it anew notes that."""
 

@@ -7,10 +7,11 @@ from datetime import timedelta
 from enum import StrEnum
 
 from functions.domain.errors import InvalidJob
+from functions.domain.instants import SECOND
 from functions.domain.targets.http_answers import LONGEST_WAIT
 
 MAX_ATTEMPTS = 100
-MIN_BACKOFF = timedelta(seconds=1)
+MIN_BACKOFF = SECOND
 """An attempt is placed before the failed one is settled: sooner than this, it would find that one's lease still running."""
 
 MAX_AGE = timedelta(days=30)

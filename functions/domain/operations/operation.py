@@ -14,13 +14,13 @@ from typing import NamedTuple
 import xxhash
 
 from functions.domain.errors import InvalidInput
-from functions.domain.instants import MILLISECOND, SECOND, from_seconds, require_aware, to_seconds
+from functions.domain.instants import HOUR, MILLISECOND, SECOND, from_seconds, require_aware, to_seconds
 from functions.domain.jobs.job import Job, Priority, Timer
 from functions.domain.jobs.job_id import movers_of
 from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
 
-USUAL_REACH = timedelta(hours=1)
+USUAL_REACH = HOUR
 """How far back an operation looks that does not say so: what is late, or is being retried, waits too."""
 
 MOST_REACH = timedelta(days=14)

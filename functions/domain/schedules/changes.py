@@ -6,11 +6,11 @@ Fires that have come due stay with the version that decided them; what it has pl
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice, takewhile
 
 from functions.domain.errors import InvalidInput, InvalidSchedule
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import MICROSECOND, MILLISECOND
 from functions.domain.schedules.due_fires import first_link
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.rrules import counted
@@ -19,7 +19,6 @@ from functions.domain.schedules.shifts import course_of
 from functions.domain.schedules.state import Link, ScheduleState, Status, changed
 from functions.domain.schedules.zones import Nominal
 
-_MICROSECOND = timedelta(microseconds=1)
 _MOST_DROPPED = 1_000
 """More fires than the near ring holds of a schedule of seconds."""
 
@@ -77,7 +76,7 @@ def _link(
     if link is None or last_nominal is None or schedule.is_end_to_start:
         return link
     # What has fired does not fire again because a spread, a window or a calendar now moves it behind the change.
-    earliest = course_of(schedule).floor(Nominal(last_nominal)) - _MICROSECOND
+    earliest = course_of(schedule).floor(Nominal(last_nominal)) - MICROSECOND
     for fire in fires(schedule, after=max(after.changed_at, earliest)):
         if fire.nominal_at > last_nominal:
             return replace(link, at=fire.at, nominal_at=fire.nominal_at, merged_count=fire.merged_count)

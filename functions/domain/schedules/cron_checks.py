@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import format_duration
+from functions.domain.instants import DAY, HOUR, MINUTE, format_duration
 from functions.domain.schedules.cron import FIELDS, MONTHS, WEEKDAYS, as_json, parse_cron, with_field, written_fields
 from functions.domain.schedules.schedule import MAX_INTERVAL
 
@@ -20,7 +20,7 @@ _LARGEST_STEPS = (59, 23, 31, 12, 7)
 _FIRST = ("0", "0", "1", "1", "0")
 _JOINED = {2: 4, 4: 2}
 """A day field, and the other one."""
-_UNITS = (timedelta(minutes=1), timedelta(hours=1), timedelta(days=1))
+_UNITS = (MINUTE, HOUR, DAY)
 _SHORTEST_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _LONG_NUMBER = re.compile(r"[0-9]{3,}", re.ASCII)

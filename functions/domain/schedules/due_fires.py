@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 
 from functions.domain.errors import TooCostly
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.occurrence import Occurrence, identity_of
 from functions.domain.schedules.firing import fires, next_fire
@@ -23,7 +23,7 @@ MOST_MISSED = 120
 """How many missed fires of one schedule a ring of its alarm places; more of one that fires so often that it would not
 catch up."""
 
-MISSED_APART = timedelta(seconds=1)
+MISSED_APART = SECOND
 """Missed fires are placed so far from each other: oldest first, and no herd."""
 
 MOST_FIRES = 2_000
@@ -32,7 +32,7 @@ MOST_FIRES = 2_000
 ALARM_MARGIN = timedelta(seconds=5)
 """How much farther than GUARD the alarm of a fire that is near already comes due: its write takes time."""
 
-MISFIRE_GRACE = timedelta(minutes=1)
+MISFIRE_GRACE = MINUTE
 """A fire that is later than this was missed."""
 
 

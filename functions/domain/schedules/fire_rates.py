@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
 from itertools import accumulate, chain, groupby, pairwise
 from math import ceil, inf
 from operator import attrgetter
 from typing import NamedTuple
 
 from functions.domain.errors import InvalidInput
+from functions.domain.instants import HOUR, MINUTE
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.load import Share
 from functions.domain.schedules.recurrence import Frequency
@@ -32,7 +32,6 @@ from functions.domain.schedules.schedule import (
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.windows import open_hours, open_share
 
-_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _MINUTES = 60
 _DAY = 1_440
 _WEEK = 7 * _DAY
@@ -57,7 +56,7 @@ def fires_an_hour(schedule: Schedule) -> int:
         case At():
             return 1
         case Every():
-            return ceil(_HOUR / rule.interval)
+            return ceil(HOUR / rule.interval)
         case Poisson():
             return ceil(rule.per_day / 24 * open_share(schedule) * _crowd(schedule))
         case CronRule() | RecurrenceRule():
@@ -136,7 +135,7 @@ def _open_minutes(schedule: Schedule) -> bytearray:
     hours = open_hours(schedule.windows, schedule.calendar, schedule.timezone)
     for weekday in Weekday:
         for opens, closes in hours.of_weekday(weekday):
-            first, end = (weekday * _DAY + moment // _MINUTE for moment in (opens, closes))
+            first, end = (weekday * _DAY + moment // MINUTE for moment in (opens, closes))
             is_open[first:end] = b"\1" * (end - first)
     return is_open
 

@@ -11,7 +11,7 @@ from itertools import count
 from typing import NamedTuple, Protocol
 
 from functions.domain.errors import InvalidSchedule, TooCostly
-from functions.domain.instants import EPOCH, LATEST, format_instant, from_ms, to_ms
+from functions.domain.instants import EPOCH, LATEST, MICROSECOND, format_instant, from_ms, to_ms
 from functions.domain.schedules.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
 from functions.domain.schedules.nominal_times import nominals
 from functions.domain.schedules.schedule import At, Every, Fire, Poisson, Schedule
@@ -30,8 +30,6 @@ STEPS_OF_A_JUMP = 30
 
 MOST_GATHERED = 100
 """Nominal times that a fire is counted for: it jumps over the others that wait for the same opening."""
-
-_MICROSECOND = timedelta(microseconds=1)
 
 
 _Waiting = tuple[datetime, int, int, Shift]
@@ -68,7 +66,7 @@ def gather(schedule: Schedule, *, after: datetime, budget: Budget | None = None)
     if schedule.is_end_to_start:
         return _until_the_end(schedule, _end_to_start(schedule, after, budget))
     if schedule.start is not None:
-        after = max(after, schedule.start.astimezone(UTC) - _MICROSECOND)
+        after = max(after, schedule.start.astimezone(UTC) - MICROSECOND)
     course = course_of(schedule)
     if course.never_opens:
         return iter(())

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from functions.domain.errors import TooCostly
-from functions.domain.instants import MILLISECOND, format_instant
+from functions.domain.instants import MICROSECOND, MILLISECOND, format_instant
 from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import MOST_GATHERED, Gathered, gather
 from functions.domain.schedules.schedule import Fire, Fold, Gap, Schedule, Shifter
@@ -19,7 +19,6 @@ from functions.domain.schedules.zones import Nominal, instants_of, local_of, zon
 
 Mark = tuple[Shifter, str]
 
-_MICROSECOND = timedelta(microseconds=1)
 _GATHERED_FROM = {
     Shifter.WINDOW: "the closed hours",
     Shifter.CALENDAR: "excluded dates",
@@ -87,7 +86,7 @@ def explain(schedule: Schedule, fire: Fire) -> list[str]:
         move = course_of(schedule).move(Nominal(fire.nominal_at))
         moves = (move,) if move is not None else ()
     else:
-        found = next(gather(schedule, after=fire.at - _MICROSECOND), None)
+        found = next(gather(schedule, after=fire.at - MICROSECOND), None)
         moves = found.moves if found is not None and found.fire.at == fire.at else ()
     return [text for _, text in _marks(schedule, moves)]
 

@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 
 from functions.domain import key_lengths
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import MILLISECOND, SECOND, require_aware
+from functions.domain.instants import DAY, MILLISECOND, SECOND, require_aware
 from functions.domain.jobs.job import (
     DOT_SEGMENTS,
     Delivery,
@@ -28,8 +28,8 @@ SCHEDULE_ID = re.compile(rf"[A-Za-z0-9._-]{{1,{key_lengths.SCHEDULE_ID}}}", re.A
 MAX_WINDOWS = 50
 MAX_EXCLUDED = 400
 MAX_HOLIDAY_SETS = 10
-MAX_SPREAD = timedelta(days=1)
-MAX_JITTER = timedelta(days=1)
+MAX_SPREAD = DAY
+MAX_JITTER = DAY
 MAX_INTERVAL = timedelta(days=3_660)
 MAX_EVENTS_PER_DAY = 86_400.0
 MIN_EVENTS_PER_DAY = 1 / 3_660

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import DAY, HOUR, MINUTE
 from functions.domain.schedules.calendars import check_calendar
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.cron_checks import check_new_cron
@@ -25,13 +26,11 @@ from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.windows import open_share
 from functions.domain.schedules.zones import zone_of
 
-SHORTEST_WAIT = timedelta(minutes=1)
+SHORTEST_WAIT = MINUTE
 """Between fires that are gathered over closed hours: each of them is looked at."""
 
-SHORTEST_ROLL = timedelta(hours=1)
+SHORTEST_ROLL = HOUR
 """Between fires that roll over excluded dates: a month of them is looked at for each fire."""
-
-_DAY = timedelta(days=1)
 
 
 def check_sense(schedule: Schedule, *, budget: Budget | None = None) -> None:
@@ -130,9 +129,9 @@ def _check_poisson(schedule: Schedule, rule: Poisson) -> None:
             field="poisson.per_day",
             value=rule.per_day,
         )
-    if schedule.mode is WindowMode.DEFER and rule.per_day * SHORTEST_WAIT > _DAY:
+    if schedule.mode is WindowMode.DEFER and rule.per_day * SHORTEST_WAIT > DAY:
         raise InvalidSchedule(
-            f"defer is for at most {_DAY // SHORTEST_WAIT} events a day: use scale",
+            f"defer is for at most {DAY // SHORTEST_WAIT} events a day: use scale",
             field="window_mode",
             value=schedule.mode,
         )

@@ -17,13 +17,10 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import LATEST, SECOND
+from functions.domain.instants import DAY, HOUR, LATEST, MICROSECOND, SECOND
 from functions.domain.schedules.schedule import Fold, Gap, Shifter
 from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 
-_DAY = timedelta(days=1)
-_HOUR = timedelta(hours=1)
-_MICROSECOND = timedelta(microseconds=1)
 _SAMPLE = timedelta(hours=6)
 """No zone of today changes its clock twice in so short a time."""
 
@@ -101,8 +98,8 @@ def first_local(since: datetime, zone: ZoneInfo) -> datetime:
     """
     shown = _offset(since.astimezone(zone))
     # A time that comes twice may be behind this instant in its second pass only.
-    repeated = max(timedelta(0), shown - _offset((since + _DAY).astimezone(zone)))
-    around = (since - _MICROSECOND, since + repeated)
+    repeated = max(timedelta(0), shown - _offset((since + DAY).astimezone(zone)))
+    around = (since - MICROSECOND, since + repeated)
     return since.replace(tzinfo=None) + min(shown, *(_offset(moment.astimezone(zone)) for moment in around))
 
 
@@ -199,7 +196,7 @@ def _change(aware: datetime, *, before: timedelta, after: timedelta) -> datetime
 @lru_cache(maxsize=1_000)
 def _change_around(zone: ZoneInfo, hour: datetime, before: timedelta, after: timedelta) -> datetime:
     """The end of the gap that holds a time of this hour: a rule may name thousands of them."""
-    return _bisect(zone, hour - after, hour + _HOUR - before, before)
+    return _bisect(zone, hour - after, hour + HOUR - before, before)
 
 
 def _bisect(zone: ZoneInfo, low: datetime, high: datetime, offset: timedelta) -> datetime:

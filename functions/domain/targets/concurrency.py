@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import DAY, SECOND
 
-PERMIT_LIFE = timedelta(days=1)
+PERMIT_LIFE = DAY
 """How long the row of a permit is kept beyond its lease."""
 
 _HALF_LIFE = timedelta(seconds=60)

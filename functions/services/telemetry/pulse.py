@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from functions.domain.faults import fault_of
+from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Job, Priority
 from functions.domain.stage.lag_histogram import cell_of
-from functions.domain.stage.pulse import MINUTE, RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
+from functions.domain.stage.pulse import RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal, PulseStore
 
