@@ -14,19 +14,8 @@ from rich.table import Table
 from bench.budgets import NEXT_FIRES_A_SECOND, SPARSE_CRONS
 from bench.results import write_result
 from functions.domain.schedules.firing import next_fire
-from functions.domain.schedules.schedule import (
-    Calendar,
-    CronRule,
-    Every,
-    JobTemplate,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-)
+from functions.domain.schedules.rules import CronRule, Every, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, JobTemplate, Roll, Schedule, Weekday, Window
 
 MEASURED_SECONDS = 1.0
 _BATCH = 50

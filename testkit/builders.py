@@ -18,7 +18,8 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import Submission
 from functions.domain.operations.operation import MARK, USUAL_REACH, JobFilter, Operation, OperationKind, Shift
 from functions.domain.schedules.due_fires import occurrence_job, shard_of
-from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
+from functions.domain.schedules.rules import Every
+from functions.domain.schedules.schedule import JobTemplate, Schedule
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.wheel import Wheel

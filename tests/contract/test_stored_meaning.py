@@ -34,7 +34,8 @@ from functions.domain.operations.operation import OperationKind, OperationState
 from functions.domain.operations.record import OperationRecord, decode_operation, encode_operation
 from functions.domain.schedules.defaults import REQUESTED, STORED
 from functions.domain.schedules.record import decode_schedule, encode_schedule
-from functions.domain.schedules.schedule import Fold, Gap, Misfire, Roll, WindowMode
+from functions.domain.schedules.rules import Fold, Gap
+from functions.domain.schedules.schedule import Misfire, Roll, WindowMode
 from functions.domain.schedules.state import SkipReason, Status
 from functions.domain.stage.conditions import decode_conditions, encode_conditions
 from functions.domain.stage.pulse import Figure

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.schedules.schedule import CronRule
+from functions.domain.schedules.rules import CronRule
 from testkit.builders import a_schedule, a_submission, every
 from testkit.world.expected import fires_between
 from testkit.world.process import HELD, Conditions, Fate, Fault

@@ -2,7 +2,7 @@ import pytest
 
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.schedules.firing import fires, next_fire
-from functions.domain.schedules.schedule import CronRule
+from functions.domain.schedules.rules import CronRule
 from functions.domain.schedules.step_budget import Budget
 from testkit.builders import NOON, a_schedule
 from tests.wall_clock import a_cron

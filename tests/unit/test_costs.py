@@ -16,21 +16,8 @@ from functions.domain.schedules.fire_rates import fires_an_hour
 from functions.domain.schedules.firing import check_fires, fires, next_fire
 from functions.domain.schedules.preview import preview
 from functions.domain.schedules.rrules import counted, parse_rrule
-from functions.domain.schedules.schedule import (
-    Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Roll, Schedule, Weekday, Window, WindowMode
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.validation import check_sense
 from functions.domain.schedules.zones import STEPS_OF_NO_INSTANT

@@ -16,7 +16,8 @@ from functions.api.schedules.fire_counts import (
     start_of,
 )
 from functions.domain.errors import InvalidSchedule
-from functions.domain.schedules.schedule import At, CronRule, Poisson, Schedule, Window
+from functions.domain.schedules.rules import At, CronRule, Poisson
+from functions.domain.schedules.schedule import Schedule, Window
 from functions.domain.schedules.shifts import spread_of
 from functions.domain.targets.targets import AllowedTargets
 from testkit.builders import NOON, a_schedule, every

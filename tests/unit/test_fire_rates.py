@@ -14,18 +14,8 @@ from functions.domain.instants import SECOND
 from functions.domain.schedules.fire_rates import fires_an_hour, share_of
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.load import Share
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Poisson,
-    RecurrenceRule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Calendar, Schedule, Weekday, Window, WindowMode
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.step_budget import Budget
 from testkit.builders import NOON, a_link, a_schedule, a_state, every

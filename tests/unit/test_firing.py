@@ -8,20 +8,8 @@ import pytest
 from functions.domain.instants import EPOCH, HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.rrules import last_of, parse_rrule
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fire,
-    RecurrenceRule,
-    Roll,
-    Schedule,
-    Shifter,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, RecurrenceRule
+from functions.domain.schedules.schedule import Calendar, Fire, Roll, Schedule, Shifter, Weekday, Window, WindowMode
 from functions.domain.schedules.shifts import jitter_of, spread_of
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import local_of, zone_of

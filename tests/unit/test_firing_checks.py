@@ -6,19 +6,8 @@ import pytest
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import HOUR, MINUTE
 from functions.domain.schedules.firing import check_fires, next_fire
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Roll, Weekday, Window, WindowMode
 from functions.domain.schedules.validation import name_of, shortest_period
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc

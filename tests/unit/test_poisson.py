@@ -8,7 +8,8 @@ import pytest
 from functions.domain.instants import EPOCH, to_ms
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.poisson import events
-from functions.domain.schedules.schedule import Calendar, Fire, Poisson, Schedule, Shifter, Weekday, Window, WindowMode
+from functions.domain.schedules.rules import Poisson
+from functions.domain.schedules.schedule import Calendar, Fire, Schedule, Shifter, Weekday, Window, WindowMode
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import local_of, zone_of
 from testkit.builders import a_schedule

@@ -8,20 +8,8 @@ import pytest
 from functions.domain.instants import MINUTE
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.preview import Preview, PreviewPosition, explain, preview
-from functions.domain.schedules.schedule import (
-    Calendar,
-    CronRule,
-    Fire,
-    Fold,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Schedule,
-    Shifter,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import CronRule, Fold, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Calendar, Fire, Roll, Schedule, Shifter, Weekday, Window, WindowMode
 from functions.domain.schedules.step_budget import Budget
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import a_cron, local, utc

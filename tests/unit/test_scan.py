@@ -13,7 +13,8 @@ from functions.domain.jobs.job import Delivery, Payload, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import DEAD_LETTER_IDENTITY
 from functions.domain.lifecycle import State
-from functions.domain.schedules.schedule import CronRule, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import Schedule
 from functions.ports.ready_queue import Rejected
 from functions.scanner import due_alarms
 from functions.scanner import tick as ticking

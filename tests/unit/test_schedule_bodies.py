@@ -13,23 +13,8 @@ from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.record import encode_schedule
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
-    Misfire,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Misfire, Roll, Schedule, Weekday, Window, WindowMode
 from functions.domain.targets.options import Method, TargetOptions
 from testkit.builders import NOON
 

@@ -14,19 +14,12 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.record import decode_schedule, encode_schedule, encode_stored
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import (
-    At,
     Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
     JobTemplate,
     Misfire,
-    Poisson,
-    RecurrenceRule,
     Roll,
-    Rule,
     Schedule,
     Weekday,
     Window,

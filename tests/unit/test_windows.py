@@ -4,7 +4,8 @@ import pytest
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import MINUTE
-from functions.domain.schedules.schedule import Calendar, CronRule, Poisson, Weekday, Window, WindowMode
+from functions.domain.schedules.rules import CronRule, Poisson
+from functions.domain.schedules.schedule import Calendar, Weekday, Window, WindowMode
 from functions.domain.schedules.windows import (
     LONGEST,
     REACH,

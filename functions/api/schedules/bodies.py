@@ -30,23 +30,16 @@ from functions.domain.schedules.cron_dialects import check_cron
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import POINTER
 from functions.domain.schedules.rrules import parse_rrule
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import (
     MAX_EXCLUDED,
     MAX_HISTORY,
     MAX_HOLIDAY_SETS,
     MAX_WINDOWS,
-    At,
     Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
     JobTemplate,
     Misfire,
-    Poisson,
-    RecurrenceRule,
     Roll,
-    Rule,
     Schedule,
     Weekday,
     Window,

@@ -21,7 +21,8 @@ from functions.api.schedules.requests import MOST_SCHEDULES, After
 from functions.domain.errors import InvalidInput, InvalidSchedule, TooCostly
 from functions.domain.instants import MILLISECOND, from_seconds, to_seconds
 from functions.domain.schedules.firing import fires
-from functions.domain.schedules.schedule import At, Poisson, Schedule
+from functions.domain.schedules.rules import At, Poisson
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_new, check_sense
 

@@ -14,7 +14,8 @@ from functions.domain.instants import MICROSECOND, MILLISECOND
 from functions.domain.schedules.due_fires import first_link
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.rrules import counted
-from functions.domain.schedules.schedule import RecurrenceRule, Schedule
+from functions.domain.schedules.rules import RecurrenceRule
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.shifts import course_of
 from functions.domain.schedules.state import Link, ScheduleState, Status, changed
 from functions.domain.schedules.zones import Nominal

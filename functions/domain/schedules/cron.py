@@ -26,7 +26,7 @@ from croniter import CroniterError, croniter
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import LATEST
-from functions.domain.schedules.schedule import MAX_EXPRESSION
+from functions.domain.schedules.rules import MAX_EXPRESSION
 
 MACROS = {
     "@yearly": "0 0 1 1 *",

@@ -14,7 +14,7 @@ from typing import Any
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import DAY, HOUR, MINUTE, format_duration
 from functions.domain.schedules.cron import FIELDS, MONTHS, WEEKDAYS, as_json, parse_cron, with_field, written_fields
-from functions.domain.schedules.schedule import MAX_INTERVAL
+from functions.domain.schedules.rules import MAX_INTERVAL
 
 _LARGEST_STEPS = (59, 23, 31, 12, 7)
 _FIRST = ("0", "0", "1", "1", "0")

@@ -13,7 +13,8 @@ from functions.domain.instants import EPOCH
 from functions.domain.jobs.job import Delivery, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.schedules.schedule import At, Calendar, JobTemplate, Misfire, Roll, Schedule
+from functions.domain.schedules.rules import At
+from functions.domain.schedules.schedule import Calendar, JobTemplate, Misfire, Roll, Schedule
 from functions.domain.targets.options import Method
 
 

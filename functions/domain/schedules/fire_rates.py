@@ -19,16 +19,8 @@ from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.load import Share
 from functions.domain.schedules.recurrence import Frequency
 from functions.domain.schedules.rrules import recurrence_of
-from functions.domain.schedules.schedule import (
-    At,
-    CronRule,
-    Every,
-    Poisson,
-    RecurrenceRule,
-    Schedule,
-    Weekday,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Schedule, Weekday, WindowMode
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.windows import open_hours, open_share
 

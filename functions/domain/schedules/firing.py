@@ -14,7 +14,8 @@ from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.instants import EPOCH, LATEST, MICROSECOND, format_instant, from_ms, to_ms
 from functions.domain.schedules.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
 from functions.domain.schedules.nominal_times import nominals
-from functions.domain.schedules.schedule import At, Every, Fire, Poisson, Schedule
+from functions.domain.schedules.rules import At, Every, Poisson
+from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.shifts import Course, Shift, course_of
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.validation import check_sense, name_of

@@ -10,7 +10,8 @@ from functions.domain.instants import EPOCH, from_ms, to_ms
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.poisson import events
 from functions.domain.schedules.rrules import recurrence_of
-from functions.domain.schedules.schedule import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Schedule
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.windows import open_share
 from functions.domain.schedules.zones import Nominal, first_local, in_time, zone_of

@@ -12,7 +12,8 @@ from functions.domain.errors import TooCostly
 from functions.domain.instants import MICROSECOND, MILLISECOND, format_instant
 from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import MOST_GATHERED, Gathered, gather
-from functions.domain.schedules.schedule import Fire, Fold, Gap, Schedule, Shifter
+from functions.domain.schedules.rules import Fold, Gap
+from functions.domain.schedules.schedule import Fire, Schedule, Shifter
 from functions.domain.schedules.shifts import Shift, course_of, jitter_of, spread_of
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import Nominal, instants_of, local_of, zone_of

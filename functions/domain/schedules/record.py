@@ -20,19 +20,12 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.stored_codes import PRIORITY_WORDS, Codes
 from functions.domain.schedules.defaults import STORED, Defaults
 from functions.domain.schedules.rrules import last_of
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import (
-    At,
     Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
     JobTemplate,
     Misfire,
-    Poisson,
-    RecurrenceRule,
     Roll,
-    Rule,
     Schedule,
     Weekday,
     Window,

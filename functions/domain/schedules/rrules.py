@@ -12,7 +12,7 @@ from math import prod
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.schedules.recurrence import Days, Frequency, Recurrence, never_meets
-from functions.domain.schedules.schedule import MAX_EXPRESSION, RecurrenceRule
+from functions.domain.schedules.rules import MAX_EXPRESSION, RecurrenceRule
 from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
 
 MAX_COUNT = 5_000

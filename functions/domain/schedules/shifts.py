@@ -15,7 +15,8 @@ import xxhash
 from functions.domain.instants import DAY, LATEST, MICROSECOND, MILLISECOND, SECOND, to_ms
 from functions.domain.schedules.calendars import HOLIDAYS_END, MAX_ROLL_DAYS, rolled, why_excluded
 from functions.domain.schedules.nominal_times import clock_policy
-from functions.domain.schedules.schedule import Calendar, Every, Fold, Gap, Poisson, Roll, Schedule, Shifter, WindowMode
+from functions.domain.schedules.rules import Every, Fold, Gap, Poisson
+from functions.domain.schedules.schedule import Calendar, Roll, Schedule, Shifter, WindowMode
 from functions.domain.schedules.week import times_of_week
 from functions.domain.schedules.windows import REACH, OpenHours, Opening, open_hours
 from functions.domain.schedules.zones import Nominal, instants_of, local_of, next_change, zone_of

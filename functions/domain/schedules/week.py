@@ -14,7 +14,7 @@ from functions.domain.instants import DAY, HOUR, MILLISECOND, MINUTE
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.recurrence import Frequency
 from functions.domain.schedules.rrules import recurrence_of
-from functions.domain.schedules.schedule import At, CronRule, Every, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule, Rule
 
 _WEEK = timedelta(days=7)
 _EVERY_WEEKDAY = frozenset(range(7))

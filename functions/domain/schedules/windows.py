@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from functions.domain.instants import DAY
 from functions.domain.schedules.calendars import why_excluded
-from functions.domain.schedules.schedule import Calendar, Poisson, Schedule, Weekday, Window, WindowMode
+from functions.domain.schedules.rules import Poisson
+from functions.domain.schedules.schedule import Calendar, Schedule, Weekday, Window, WindowMode
 from functions.domain.schedules.week import TimesOfWeek
 from functions.domain.schedules.zones import steady_spans, zone_of
 

@@ -18,7 +18,8 @@ from zoneinfo import ZoneInfo
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import DAY, HOUR, LATEST, MICROSECOND, SECOND
-from functions.domain.schedules.schedule import Fold, Gap, Shifter
+from functions.domain.schedules.rules import Fold, Gap
+from functions.domain.schedules.schedule import Shifter
 from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 
 _SAMPLE = timedelta(hours=6)
