@@ -8,7 +8,7 @@ from functions.domain.instants import HOUR, MINUTE
 from functions.domain.schedules.firing import check_fires, next_fire
 from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import Calendar, Roll, Weekday, Window, WindowMode
-from functions.domain.schedules.validation import name_of, shortest_period
+from functions.domain.schedules.validation import shortest_period
 from testkit.builders import NOON, a_schedule, every
 from tests.wall_clock import local, utc
 
@@ -123,7 +123,7 @@ def test_an_until_in_utc_is_an_instant_and_one_without_an_offset_is_local():
     ],
 )
 def test_a_rule_has_a_name_and_a_shortest_period(rule: Rule, name: str, period: timedelta | None):
-    assert (name_of(rule), shortest_period(rule)) == (name, period)
+    assert (rule.name, shortest_period(rule)) == (name, period)
 
 
 @pytest.mark.parametrize(

@@ -29,20 +29,13 @@ def activated(
 ) -> ScheduleState:
     """The state of a schedule that is created, replaced or resumed. before: its definition until now."""
     if state is not None and state.status is Status.DELETED:
-        state = replace(
-            state,
-            # What is left of it is older than all that follows.
+        # What is left of it is older than all that follows.
+        state = ScheduleState(
+            version=state.version,
+            status=state.status,
+            changed_at=state.changed_at,
             born=state.version + 1,
-            cuts=(),
-            fire_count=0,
-            recent=(),
-            holder="",
-            holder_since=None,
-            waiting="",
-            waiting_since=None,
-            misfire_count=0,
-            skips={},
-            last_skip=None,
+            share=state.share,
         )
     dropped_count = placed_ahead(before, state, now=now)
     after = changed(state, status=Status.ACTIVE, now=now, note=note, dropped_count=dropped_count)

@@ -18,7 +18,7 @@ from functions.domain.schedules.rules import At, Every, Poisson
 from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.shifts import Course, Shift, course_of
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
-from functions.domain.schedules.validation import check_sense, name_of
+from functions.domain.schedules.validation import check_sense
 from functions.domain.schedules.zones import Nominal
 
 STEPS_OF_A_LOOK = 3
@@ -91,7 +91,7 @@ def check_fires(schedule: Schedule, *, now: datetime, budget: Budget | None = No
     if fire is None:
         raise _never(schedule, now, whole)
     if left - whole.left > STEPS_OF_A_FIRE:
-        raise TooCostly(field=name_of(schedule.rule))
+        raise TooCostly(field=schedule.rule.name)
     return fire
 
 
@@ -116,7 +116,7 @@ def _never(schedule: Schedule, now: datetime, budget: Budget) -> InvalidSchedule
         return InvalidSchedule("leave nothing of what the rule names: nothing would ever fire", field=field)
     if schedule.end is not None and next_fire(replace(at_all_times, end=None), after=now, budget=budget) is not None:
         return InvalidSchedule("is before the first fire", field="end", value=format_instant(schedule.end))
-    return InvalidSchedule("names no time after now: nothing would ever fire", field=name_of(schedule.rule))
+    return InvalidSchedule("names no time after now: nothing would ever fire", field=schedule.rule.name)
 
 
 def _end_to_start(schedule: Schedule, after: datetime, budget: Budget) -> Iterator[Gathered]:
@@ -150,7 +150,7 @@ def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Ga
                 return
             yield gathered
     except TooCostly as error:
-        error.field = name_of(schedule.rule)
+        error.field = schedule.rule.name
         raise
 
 

@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
-from functions.domain.errors import InvalidInput, Undecodable
+from functions.domain.errors import Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
@@ -71,8 +71,8 @@ def encode_schedule(schedule: Schedule, defaults: Defaults = STORED) -> dict[str
         "pause_after_failures": (schedule.pause_after_failures, None),
         "history": (schedule.history, defaults.history),
     }
-    name, rule = _write_rule(schedule.rule)
-    return {name: rule, **_unusual(usual), "job": encode_template(schedule.job, defaults)}
+    rule = {schedule.rule.name: _write_rule(schedule.rule)}
+    return {**rule, **_unusual(usual), "job": encode_template(schedule.job, defaults)}
 
 
 def encode_stored(schedule: Schedule) -> dict[str, Any]:
@@ -84,16 +84,12 @@ def encode_stored(schedule: Schedule) -> dict[str, Any]:
     return written
 
 
+@lru_cache(maxsize=5_000)
 def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedule:
     """The schedule that `encode_schedule` wrote, as JSON text. Raises Undecodable for anything else."""
-    return _decode(definition, tenant, schedule_id)
-
-
-@lru_cache(maxsize=5_000)
-def _decode(definition: str, tenant: str, schedule_id: str) -> Schedule:
     try:
         return _read_schedule(json.loads(definition), tenant=tenant, schedule_id=schedule_id)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a schedule: {error!r}") from error
 
 
@@ -122,19 +118,19 @@ def _read_schedule(written: dict[str, Any], *, tenant: str, schedule_id: str) ->
     )
 
 
-def _write_rule(rule: Rule) -> tuple[str, Any]:
+def _write_rule(rule: Rule) -> Any:
     match rule:
         case At(at):
-            return "at", format_instant(at)
+            return format_instant(at)
         case CronRule(expression):
-            return "cron", expression
+            return expression
         case Every(interval=interval, phase=phase, from_end=from_end):
             parts = {"phase": (format_duration(phase), "PT0S"), "from": ("end" if from_end else "start", "start")}
-            return "every", {"interval": format_duration(interval), **_unusual(parts)}
+            return {"interval": format_duration(interval), **_unusual(parts)}
         case RecurrenceRule(rule=text, starts_at=starts_at):
-            return "rrule", {"rule": text, "starts_at": starts_at.isoformat(timespec="seconds")}
+            return {"rule": text, "starts_at": starts_at.isoformat(timespec="seconds")}
         case Poisson(per_day):
-            return "poisson", {"per_day": per_day}
+            return {"per_day": per_day}
 
 
 def _read_rule(written: dict[str, Any]) -> Rule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import ClassVar
 
 from functions.domain.instants import MILLISECOND, SECOND, require_aware
 from functions.domain.schedules.require import require
@@ -15,25 +16,11 @@ MIN_EVENTS_PER_DAY = 1 / 3_660
 MAX_EXPRESSION = 1_000
 
 
-class Gap(StrEnum):
-    """What becomes of a local time that a clock change skips: the first valid time after it, or nothing."""
-
-    NEXT_VALID = "next_valid"
-    SKIP = "skip"
-
-
-class Fold(StrEnum):
-    """Which pass of a local time that a clock change repeats fires."""
-
-    FIRST = "first"
-    SECOND = "second"
-    BOTH = "both"
-
-
 @dataclass(frozen=True, slots=True)
 class At:
     """Once, at an instant."""
 
+    name: ClassVar = "at"
     at: datetime
 
     def __post_init__(self) -> None:
@@ -44,6 +31,7 @@ class At:
 class CronRule:
     """Five fields: minute, hour, day of month, month, day of week; or a macro such as `@daily`."""
 
+    name: ClassVar = "cron"
     expression: str
 
 
@@ -54,6 +42,7 @@ class Every:
     Start to start: at `start` (or the epoch) + phase + n * interval. from_end: so long after the end of the last run.
     """
 
+    name: ClassVar = "every"
     interval: timedelta
     phase: timedelta = timedelta(0)
     from_end: bool = False
@@ -76,6 +65,7 @@ class RecurrenceRule:
     last: the local time at which its COUNT ends, where it has been counted; it follows from the other two.
     """
 
+    name: ClassVar = "rrule"
     rule: str
     starts_at: datetime
     last: datetime | None = field(default=None, compare=False)
@@ -85,6 +75,7 @@ class RecurrenceRule:
 class Poisson:
     """Events that come independently of each other, so many a day on average."""
 
+    name: ClassVar = "poisson"
     per_day: float
 
     def __post_init__(self) -> None:
@@ -93,3 +84,19 @@ class Poisson:
 
 
 Rule = At | CronRule | Every | RecurrenceRule | Poisson
+"""`name` is the field of a definition in which a rule is given."""
+
+
+class Gap(StrEnum):
+    """What becomes of a local time that a clock change skips: the first valid time after it, or nothing."""
+
+    NEXT_VALID = "next_valid"
+    SKIP = "skip"
+
+
+class Fold(StrEnum):
+    """Which pass of a local time that a clock change repeats fires."""
+
+    FIRST = "first"
+    SECOND = "second"
+    BOTH = "both"

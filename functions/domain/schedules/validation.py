@@ -43,21 +43,6 @@ def check_new(schedule: Schedule, *, before: Schedule | None) -> None:
         check_new_cron(rule.expression)
 
 
-def name_of(rule: Rule) -> str:
-    """The field of a schedule in which a rule is given."""
-    match rule:
-        case At():
-            return "at"
-        case CronRule():
-            return "cron"
-        case Every():
-            return "every"
-        case RecurrenceRule():
-            return "rrule"
-        case Poisson():
-            return "poisson"
-
-
 def shortest_period(rule: Rule, budget: Budget | None = None) -> timedelta | None:
     """The shortest time between two fires of a rule; None where there are not two. Of a recurrence, as far as was seen.
 

@@ -280,7 +280,7 @@ def decode_tenant(text: str) -> Tenant:
             version=said.get("version", 0),
             changed_at=from_ms(said["changed_at"]) if "changed_at" in said else None,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a tenant: {error!r}") from error
 
 
