@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
-from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim
+from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim, lost_attempt
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from functions.domain.jobs.claims import lost_attempt
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import first_identity, job_id_of
-from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger, Refused

@@ -51,32 +51,39 @@ TickwheelError
 Errors carry data; the API's table maps each type to a status.
 """
 
-from functions.domain.errors.dead_letters import (
-    DeadLetterNotFound,
-    InvalidDeadLetterId,
-    JobNotFailed,
-    NotReplayable,
-    PayloadGone,
-)
-from functions.domain.errors.far_ring import ClockSkewed, NotPlaced
 from functions.domain.errors.general import Busy, InvalidInput, NewerVersion, TickwheelError, Undecodable
 from functions.domain.errors.jobs import (
     AlreadySettled,
+    DeadLetterNotFound,
+    InvalidDeadLetterId,
     InvalidJob,
     InvalidJobId,
     JobBusy,
+    JobNotFailed,
     JobNotFound,
     KeyReused,
     Moved,
     NotChangeable,
     NotHeld,
+    NotReplayable,
+    OperationNotFound,
+    PayloadGone,
     StaleFence,
     TooLate,
+    TooManyOperations,
 )
-from functions.domain.errors.operations import OperationNotFound, TooManyOperations
 from functions.domain.errors.schedules import InvalidSchedule, ScheduleBehind, ScheduleBusy, ScheduleNotFound, TooCostly
-from functions.domain.errors.stage import Forbidden, InvalidWheel, ReadRateExceeded, Shed, WheelChanged
-from functions.domain.errors.targets import InvalidPattern, MalformedWebhookSecret
+from functions.domain.errors.stage import (
+    ClockSkewed,
+    Forbidden,
+    InvalidPattern,
+    InvalidWheel,
+    MalformedWebhookSecret,
+    NotPlaced,
+    ReadRateExceeded,
+    Shed,
+    WheelChanged,
+)
 from functions.domain.errors.tenants import (
     BacklogExceeded,
     FiresExceeded,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.instants import DAY, MILLISECOND, to_ms
+from functions.domain.jobs.job import Timer
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
 
 MAX_RESCUES = 3
@@ -198,6 +199,22 @@ def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
     if max(row.due_at, row.parked_until or row.due_at) + LONG_OVERDUE >= now:
         return None
     return row.attempt + 1 if row.state is State.RETRYING else row.attempt
+
+
+def lost_attempt(timer: Timer, row: LedgerRow | None, *, now: datetime) -> Timer | None:
+    """The attempt that a job waits for, made anew from another, if it should have come long ago; else None.
+
+    A message that the ledger drops may be the last of its job: a later attempt may have lost its own.
+
+    From one of before its replay, it has the budget that the replay gave it.
+    """
+    attempt = overdue_attempt(row, now=now)
+    if row is None or attempt is None:
+        return None
+    if row.counted_from is not None and timer.spent < row.spent:
+        timer = timer.with_new_budget(spent=row.spent, counted_from=row.counted_from)
+    lost = timer.revived(attempt=attempt, due_at=now)
+    return lost.watching(due_at=now) if row.held else lost
 
 
 def awaits_replay(row: LedgerRow | None, *, failed_attempt: int, job_id: str) -> bool:

@@ -205,12 +205,9 @@ class _Walk:
 
     def is_behind(self, fire: Fire) -> bool:
         """Whether a fire is left to a later ring."""
-        return fire.at - self._now >= self._guard or self._is_full
-
-    @property
-    def _is_full(self) -> bool:
-        """Whether a ring decides no more than this."""
-        return self._is_over or (self._missed_count >= MOST_MISSED and self._missed_count >= self._most_missed())
+        if fire.at - self._now >= self._guard or self._is_over:
+            return True
+        return self._missed_count >= MOST_MISSED and self._missed_count >= self._most_missed()
 
     def one_run(self) -> DueFires:
         """From end to start there is never more than one fire, however late; the next depends on the end of its run."""

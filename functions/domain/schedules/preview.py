@@ -106,17 +106,14 @@ def _marks(schedule: Schedule, moves: Sequence[Shift]) -> tuple[Mark, ...]:
     """One for each thing that moved the fire, or brought others to it."""
     reasons = {mover: [_reason(schedule, moves[0], mover)] for mover in (moves[0].moved_by if moves else ())}
     if len(moves) > 1:
+        gatherers = [next((mover for mover in _GATHERED_FROM if mover in move.moved_by), None) for move in moves]
         for mover, origin in _GATHERED_FROM.items():
-            number = sum(mover is _gatherer_of(move) for move in moves)
+            number = sum(mover is gatherer for gatherer in gatherers)
             if number:
                 fires = f"{number} fires" if number > 1 else "1 fire"
                 fires = f"at least {MOST_GATHERED} fires" if number >= MOST_GATHERED else fires
                 reasons.setdefault(mover, []).append(f"{fires} of {origin} became this one")
     return tuple((mover, "; ".join(texts)) for mover, texts in reasons.items())
-
-
-def _gatherer_of(move: Shift) -> Shifter | None:
-    return next((mover for mover in _GATHERED_FROM if mover in move.moved_by), None)
 
 
 def _reason(schedule: Schedule, move: Shift, mover: Shifter) -> str:

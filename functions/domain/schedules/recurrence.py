@@ -91,7 +91,7 @@ class Recurrence:
             return self.until if self.until is not None and self.until.tzinfo is None else None
         if self.last is not None:
             return self.last
-        if not budget.has_paid(self):
+        if self not in budget.paid:
             steps = self._walker.count_to(self.count, most=budget.affordable)
             # Whether it was counted before makes no difference to what is left, and to what is refused.
             budget.spend_once(self, budget.affordable + 1 if steps is None else steps)

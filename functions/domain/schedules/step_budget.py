@@ -56,7 +56,3 @@ class Budget:
         if what not in self.paid:
             self.spend(steps)
             self.paid.add(what)
-
-    def has_paid(self, what: Hashable) -> bool:
-        """Whether it was spent for in this call."""
-        return what in self.paid

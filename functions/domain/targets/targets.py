@@ -220,12 +220,10 @@ def _matches(pattern: str, target: Target) -> bool:
         return _matches_url(pattern, target)
     # Part by part: no wildcard reaches over a colon, as IAM lets some do.
     parts = pattern.split(":")
-    return any(_match_all(parts, text.split(":")) for text in (target.text, target.destination))
-
-
-def _match_all(patterns: list[str], parts: list[str]) -> bool:
-    return len(patterns) == len(parts) and all(
-        _glob(pattern).fullmatch(part) for pattern, part in zip(patterns, parts, strict=True)
+    named = (text.split(":") for text in (target.text, target.destination))
+    return any(
+        len(parts) == len(names) and all(_glob(part).fullmatch(name) for part, name in zip(parts, names, strict=True))
+        for names in named
     )
 
 

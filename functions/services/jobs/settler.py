@@ -12,10 +12,9 @@ from datetime import datetime
 from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
-from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, judge_claim, lease_of
+from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, judge_claim, lease_of, lost_attempt
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.lifecycle import Event, State
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.domain.tenants.usage import Usage
