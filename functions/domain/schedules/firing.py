@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from typing import NamedTuple, Protocol
@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.instants import EPOCH, LATEST, MICROSECOND, format_instant, from_ms, to_ms
 from functions.domain.schedules.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
-from functions.domain.schedules.nominal_times import nominals
+from functions.domain.schedules.nominal_times import nominals, steps
 from functions.domain.schedules.rules import At, Every, Poisson
 from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.shifts import Course, Shift, course_of
@@ -126,20 +126,13 @@ def _end_to_start(schedule: Schedule, after: datetime, budget: Budget) -> Iterat
     ended_at = after
     while True:
         first = from_ms(to_ms(max(ended_at + interval, schedule.start or ended_at)))
-        moves = _moves(course, partial(_steps, first, interval), since=first, budget=budget)
+        moves = _moves(course, partial(steps, first, interval), since=first, budget=budget)
         # A calendar must not roll it back behind the end of the run before it.
         move = next((move for move, _ in moves if move is not None and move.at > ended_at), None)
         if move is None:
             return
         yield _gathered([move])
         ended_at = move.at
-
-
-def _steps(first: datetime, interval: timedelta, *, since: datetime) -> Iterator[Nominal]:
-    at = first + max(0, -((first - since) // interval)) * interval
-    while True:
-        yield Nominal(at)
-        at += interval
 
 
 def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Gathered]:
@@ -158,11 +151,11 @@ def _moves(
     course: Course, source: _Source, *, since: datetime, budget: Budget
 ) -> Iterator[tuple[Shift | None, datetime]]:
     """Each nominal time as it was moved, None for a dropped one, with the instant before which none that follow go."""
-    end, steps = course.ends_at, _steps_of_a_look(course)
+    end, look = course.ends_at, _steps_of_a_look(course)
     last_at, gathered_count = since, 0
     stream, year = source(since=since), 0
     while (nominal := next(stream, None)) is not None and nominal.at < end:
-        budget.spend(steps)
+        budget.spend(look)
         if nominal.at.year != year:
             year = nominal.at.year
             _pay_for_holidays(course, year, budget)

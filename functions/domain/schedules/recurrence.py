@@ -23,6 +23,7 @@ from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.year_days import (
     WEEK,
     Days,
+    counted,
     first_week_of,
     first_weekday_of,
     length_of,
@@ -176,12 +177,10 @@ class _Walker:
         for days in self._periods(first, budget):
             if positions:
                 size = len(days) * len(times)
-                chosen = sorted({position - 1 if position > 0 else size + position for position in positions})
-                for place in chosen:
-                    if 0 <= place < size:
-                        found = days[place // len(times)], times[place % len(times)]
-                        if found >= (first, since):
-                            yield found
+                for place in sorted({*counted(range(size), positions)}):
+                    found = days[place // len(times)], times[place % len(times)]
+                    if found >= (first, since):
+                        yield found
                 continue
             for day in days:
                 if day >= first:
@@ -374,9 +373,7 @@ def _chosen(times: Sequence[int], positions: Sequence[int]) -> Sequence[int]:
     """Those at positions counted from 1, or from the end with -1; all without any."""
     if not positions:
         return times
-    size = len(times)
-    places = {position - 1 if position > 0 else size + position for position in positions}
-    return [times[place] for place in sorted(places) if 0 <= place < size]
+    return [times[place] for place in sorted({*counted(range(len(times)), positions)})]
 
 
 def _month_of(day: int) -> int:
