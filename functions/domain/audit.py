@@ -23,7 +23,7 @@ from functions.domain.lifecycle import State
 from functions.domain.targets.targets import destination_of
 
 VERSION = 1
-"""Of a line: raised when a field changes its meaning, not when one is added."""
+"""The version of a line: raised when a field changes its meaning, not when one is added."""
 
 LINE_LIMIT = 128_000
 """Bytes of a line; half of what a log event holds, which is where it goes when nothing else takes it."""
@@ -180,7 +180,7 @@ def ending_of(job_id: JobId, row: LedgerRow, *, now: datetime, attempt: int = 0,
 
 
 def _reason(row: LedgerRow) -> str:
-    """Of an end whose row keeps one as its first word; other errors may hold what a target said."""
+    """The reason of an end whose row keeps one as its first word; other errors may hold what a target said."""
     if row.state is State.CANCELLED and row.error == ABANDONED:
         return ABANDONED
     return row.error.partition(":")[0] if row.state is State.SKIPPED else ""
@@ -261,12 +261,12 @@ def packed(lines: Sequence[str]) -> Iterator[Record]:
 
 
 def _line(values: Mapping[str, Any]) -> str:
-    said = {name: _bounded(name, value) for name, value in values.items() if value is not None}
+    said = {
+        name: value[:_LONGEST_TEXT] if isinstance(value, str) and name not in ("before", "after") else value
+        for name, value in values.items()
+        if value is not None
+    }
     return json.dumps({"v": VERSION, **said}, separators=(",", ":"), ensure_ascii=False)
-
-
-def _bounded(name: str, value: Any) -> Any:
-    return value[:_LONGEST_TEXT] if isinstance(value, str) and name not in ("before", "after") else value
 
 
 def _text(values: Mapping[str, Any] | None) -> str | None:

@@ -14,10 +14,11 @@ from functions.domain.schedules.schedule import SCHEDULE_ID
 
 MAX_NOTE = 500
 MOST_SHOWN = 100
+"""Fires of one preview."""
 
 MOST_SCHEDULES = 100
-"""Whose fires one request counts."""
-"""Fires of one preview."""
+"""Schedules whose fires one request counts."""
+
 _GOES_ON = re.compile(r"(.{1,40})~([0-9]{1,9})", re.ASCII)
 
 

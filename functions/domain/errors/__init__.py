@@ -26,13 +26,13 @@ TickwheelError
 │   └── ScheduleBusy        those of a schedule, or of its tenant's schedules together
 ├── ScheduleBehind          a schedule still catches up on what it missed
 ├── AlreadySettled          the job came to its end before it could be cancelled or changed
-├── Moved                   the job goes on under another id
+├── Moved                   the job continues under another id
 ├── Forbidden               a caller may not act for a tenant, or is no operator
 ├── TenantBusy              a tenant kept changing while it was being changed
 ├── TenantChanged           a tenant is not as somebody has seen it who changes it
 ├── TenantDeleted           a tenant is being deleted, or has been
 ├── TenantClosed            a tenant takes nothing in any more
-├── RateExceeded            a tenant hands in faster than it may
+├── RateExceeded            a tenant submits faster than it may
 ├── ReadRateExceeded        a caller reads faster than it may
 ├── Shed                    the stage is behind, and takes nothing of a class in
 ├── QuotaExceeded           as many jobs of a tenant wait as may

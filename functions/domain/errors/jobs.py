@@ -57,7 +57,7 @@ class AlreadySettled(TickwheelError):
 
 
 class Moved(TickwheelError):
-    """The job goes on under another id."""
+    """The job continues under another id."""
 
     def __init__(self, job_id: str, *, moved_to: str) -> None:
         super().__init__(f"job {job_id} was rescheduled or edited and is now job {moved_to}: ask for that")

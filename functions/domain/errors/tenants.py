@@ -8,7 +8,7 @@ from functions.domain.errors.general import TickwheelError
 
 
 class RateExceeded(TickwheelError):
-    """A tenant hands jobs in faster than it may. retry_after: when there is room for one more."""
+    """A tenant submits jobs faster than it may. retry_after: when there is room for one more."""
 
     def __init__(self, tenant: str, *, rate: float, burst: int, retry_after: timedelta) -> None:
         super().__init__(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import inf
 
 from functions.domain.explanation.facts import Explanation, Facts, Reason
 from functions.domain.far_ring.cursor import ClassCursor
-from functions.domain.instants import DAY, format_instant, from_seconds
+from functions.domain.instants import DAY, SECOND, format_instant, from_seconds
 from functions.domain.jobs.claims import LedgerRow, after_lease
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import parse_job_id
@@ -109,7 +109,7 @@ def _explain_turn(facts: Facts, behind: ClassCursor) -> Explanation | None:
         reason=Reason.WAITING,
         at=from_seconds(behind.at.bucket),
         detail=(
-            f"It is due since {_whole_seconds(facts.now - facts.due_at)} s and waits in the far ring: the scanner of its shard has "
+            f"It is due since {(facts.now - facts.due_at) // SECOND} s and waits in the far ring: the scanner of its shard has "
             f"come to {_instant_text(from_seconds(behind.at.bucket))}."
         ),
         remedy=(
@@ -141,7 +141,7 @@ def _explain_message(facts: Facts) -> Explanation:
             detail=f"It is on its way to a worker, as a message that is due at {_instant_text(facts.due_at)}.",
             remedy="Nothing but its time; it can still be cancelled, if it is not at_least_once.",
         )
-    late = _whole_seconds(facts.now - facts.due_at)
+    late = (facts.now - facts.due_at) // SECOND
     return Explanation(
         reason=Reason.IN_READY_QUEUE,
         at=facts.due_at,
@@ -307,11 +307,6 @@ _EXPLAIN: dict[State, Callable[[Facts, LedgerRow], Explanation]] = {
 def _instant_text(instant: datetime | None) -> str:
     """An instant, or that it is not known."""
     return format_instant(instant) if instant else "an unknown time"
-
-
-def _whole_seconds(duration: timedelta) -> int:
-    """The whole seconds of it."""
-    return int(duration.total_seconds())
 
 
 def _error_text(row: LedgerRow) -> str:

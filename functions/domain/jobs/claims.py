@@ -56,7 +56,7 @@ class LedgerRow:
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
     fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt was put back
     into the wheel before its claim. held: the record of the running attempt, where its target answered 202.
-    moved_to: the id under which it goes on. spent, counted_from: what its last replay has given its timer.
+    moved_to: the id under which it continues. spent, counted_from: what its last replay has given its timer.
     """
 
     state: State
@@ -218,12 +218,13 @@ def lost_attempt(timer: Timer, row: LedgerRow | None, *, now: datetime) -> Timer
 
 
 def awaits_replay(row: LedgerRow | None, *, failed_attempt: int, job_id: str) -> bool:
-    """Whether the job with this id, which failed at an attempt, is to go on by a replay that has not come yet.
+    """Whether the job with this id, which failed at an attempt, is to continue by a replay that has not come yet.
 
     Any later message may come for the same attempt.
     """
-    is_next = row is not None and row.state is State.RETRYING and row.attempt == failed_attempt + 1
-    return is_next and row is not None and is_of(row, job_id)
+    if row is None or row.state is not State.RETRYING:
+        return False
+    return row.attempt == failed_attempt + 1 and is_of(row, job_id)
 
 
 def has_gone_on(row: LedgerRow, *, failed_attempt: int, job_id: str) -> bool:

@@ -23,4 +23,4 @@ class Overlap(StrEnum):
 
 
 CODES = {Overlap.ALLOW: 0, Overlap.FORBID: 1, Overlap.BUFFER_ONE: 2, Overlap.REPLACE: 3}
-"""Of `functions/domain/jobs/stored_codes.py`: for ever, and no code of another again."""
+"""The codes of `functions/domain/jobs/stored_codes.py`: for ever, and no code of another again."""

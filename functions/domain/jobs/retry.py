@@ -15,7 +15,7 @@ MIN_BACKOFF = SECOND
 """An attempt is placed before the failed one is settled: sooner than this, it would find that one's lease still running."""
 
 MAX_AGE = timedelta(days=30)
-"""The longest that a policy may go on for."""
+"""The longest time over which a policy may try a job again."""
 
 MAX_BACKOFF = LONGEST_WAIT
 """The longest gap that a policy may have."""

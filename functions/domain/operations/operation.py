@@ -179,7 +179,7 @@ def stretches(days: Sequence[OwnedDay], wanted: JobFilter, *, wheel: Wheel) -> l
 
 
 def rest_of(way: Sequence[Stretch], place: WalkPosition | None) -> list[tuple[Stretch, str]]:
-    """What is left of a way behind a place, each stretch with the key to go on behind in its first bucket."""
+    """What is left of a way behind a place, each stretch with the key to continue behind in its first bucket."""
     if place is None:
         return [(stretch, "") for stretch in way]
     at = (place.day, place.priority, place.shard)

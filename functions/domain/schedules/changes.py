@@ -63,7 +63,7 @@ def _link(
     schedule: Schedule, *, before: Schedule | None, state: ScheduleState | None, after: ScheduleState
 ) -> Link | None:
     if awaited := _awaited(schedule, state, after):
-        return awaited  # its run goes on, and the next fire waits for its end as before
+        return awaited  # its run continues, and the next fire waits for its end as before
     previous_at = after.recent[-1] if after.recent else None
     link = first_link(schedule, after=after.changed_at, index=after.fire_count, previous_at=previous_at)
     last_nominal = _nominal_of(None if state and state.asides else before, previous_at)

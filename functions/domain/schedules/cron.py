@@ -7,7 +7,7 @@ with a star, and either of them otherwise.
 
 croniter says what a plain field means. What a clock change does to a fire is decided in `zones`.
 
-An expression that has been stored is read here, whatever `cron_checks` refuses today: it goes on as it always has.
+An expression that has been stored is read here, whatever `cron_checks` refuses today: it fires as it always has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a cron expression may not be that somebody asks for today.
 
-`parse_cron` still reads it, since it may be stored, and goes on as it always has. Other programs refuse it, or read it
+`parse_cron` still reads it, since it may be stored, and fires as it always has. Other programs refuse it, or read it
 differently, so that whoever writes it may mean something else than what would fire.
 """
 
@@ -118,7 +118,7 @@ def _check_end_of_week(expression: str, item: str) -> None:
     numbers = range(first, len(WEEKDAYS) + 1, int(match[2]))
     if not first or len(WEEKDAYS) not in numbers:
         return
-    # Cronos and cronsim go on to 7, croniter and robfig/cron to 6.
+    # Cronos and cronsim count to 7, croniter and robfig/cron to 6.
     to_saturday = ",".join(WEEKDAYS[number] for number in numbers if number < len(WEEKDAYS))
     instead = [
         with_field(expression, 4, item, to_saturday),

@@ -54,7 +54,7 @@ STORED = Defaults(
     roll=Roll.SKIP,
     history=10,
 )
-"""Of rows and messages. Spelled out, and never changed."""
+"""What rows and messages leave out. Spelled out, and never changed."""
 
 
 def _requested() -> Defaults:
@@ -76,4 +76,4 @@ def _requested() -> Defaults:
 
 
 REQUESTED = _requested()
-"""Of what a request says nothing of: those of the domain's values themselves."""
+"""What a request leaves out: the defaults of the domain's values themselves."""

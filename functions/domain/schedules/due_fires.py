@@ -1,4 +1,4 @@
-"""What becomes of the fires of a schedule that are near or overdue, and where its chain goes on.
+"""What becomes of the fires of a schedule that are near or overdue, and where its chain continues.
 
 Pure: the same schedule, link and time give the same plan, so that a step that is repeated decides the same fires.
 """
@@ -70,7 +70,7 @@ class DueFires:
 def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> DueFires:
     """Decide the fires before now + guard, oldest first, under the misfire policy.
 
-    One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring goes on.
+    One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring continues.
     Raises TooCostly where not even the next fire can be found, or where a limit of the processor's time has interrupted
     a decision, or what comes before the first: such a plan would pass a fire over.
     """

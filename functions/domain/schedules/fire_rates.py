@@ -71,7 +71,7 @@ def begins_anew(
         return True
     if _when(before) != _when(schedule) or before.max_runs != schedule.max_runs:
         return True
-    # From end to start it begins from the change on, unless a run that has begun goes on.
+    # From end to start it begins from the change on, unless a run that has begun continues.
     return schedule.is_end_to_start and after.link is not None and not after.link.is_awaited
 
 

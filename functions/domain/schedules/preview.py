@@ -43,7 +43,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class PreviewPosition:
-    """An instant behind which a preview goes on. fired: how many fires there are up to it, of a schedule that has a last run."""
+    """An instant behind which a preview continues. fired: how many fires there are up to it, of a schedule that has a last run."""
 
     after: datetime
     fired: int | None = None

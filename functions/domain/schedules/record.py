@@ -14,6 +14,7 @@ from typing import Any
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
+from functions.domain.jobs.description import retry_body
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -88,34 +89,31 @@ def encode_stored(schedule: Schedule) -> dict[str, Any]:
 def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedule:
     """The schedule that `encode_schedule` wrote, as JSON text. Raises Undecodable for anything else."""
     try:
-        return _read_schedule(json.loads(definition), tenant=tenant, schedule_id=schedule_id)
+        written = json.loads(definition)
+        return Schedule(
+            tenant=tenant,
+            schedule_id=schedule_id,
+            rule=_read_rule(written),
+            job=_read_job(written["job"]),
+            timezone=written.get("timezone", STORED.timezone),
+            gap=_optional(Gap, written.get("gap")),
+            fold=_optional(Fold, written.get("fold")),
+            windows=tuple(_read_window(window) for window in written.get("windows", [])),
+            window_mode=_optional(WindowMode, written.get("window_mode")),
+            calendar=_optional(_read_calendar, written.get("calendar")),
+            spread=_duration(written, "spread"),
+            jitter=_duration(written, "jitter"),
+            start=_optional(parse_instant, written.get("start")),
+            end=_optional(parse_instant, written.get("end")),
+            max_runs=written.get("max_runs"),
+            misfire=Misfire(written.get("misfire", STORED.misfire)),
+            max_lateness=_optional(parse_duration, written.get("max_lateness")),
+            overlap=Overlap(written.get("overlap", STORED.overlap)),
+            pause_after_failures=written.get("pause_after_failures"),
+            history=written.get("history", STORED.history),
+        )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a schedule: {error!r}") from error
-
-
-def _read_schedule(written: dict[str, Any], *, tenant: str, schedule_id: str) -> Schedule:
-    return Schedule(
-        tenant=tenant,
-        schedule_id=schedule_id,
-        rule=_read_rule(written),
-        job=_read_job(written["job"]),
-        timezone=written.get("timezone", STORED.timezone),
-        gap=_optional(Gap, written.get("gap")),
-        fold=_optional(Fold, written.get("fold")),
-        windows=tuple(_read_window(window) for window in written.get("windows", [])),
-        window_mode=_optional(WindowMode, written.get("window_mode")),
-        calendar=_optional(_read_calendar, written.get("calendar")),
-        spread=_duration(written, "spread"),
-        jitter=_duration(written, "jitter"),
-        start=_optional(parse_instant, written.get("start")),
-        end=_optional(parse_instant, written.get("end")),
-        max_runs=written.get("max_runs"),
-        misfire=Misfire(written.get("misfire", STORED.misfire)),
-        max_lateness=_optional(parse_duration, written.get("max_lateness")),
-        overlap=Overlap(written.get("overlap", STORED.overlap)),
-        pause_after_failures=written.get("pause_after_failures"),
-        history=written.get("history", STORED.history),
-    )
 
 
 def _write_rule(rule: Rule) -> Any:
@@ -191,16 +189,8 @@ def _read_calendar(written: dict[str, Any]) -> Calendar:
 
 def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, Any]:
     """The job of a schedule as JSON values, without what has its default."""
-    usual = defaults.retry
-    retry = _unusual(
-        {
-            "strategy": (job.retry.strategy.value, usual.strategy.value),
-            "attempts": (job.retry.attempts, usual.attempts),
-            "base": (format_duration(job.retry.base), format_duration(usual.base)),
-            "cap": (format_duration(job.retry.cap), format_duration(usual.cap)),
-            "max_age": (_optional(format_duration, job.retry.max_age), _optional(format_duration, usual.max_age)),
-        }
-    )
+    usual = retry_body(defaults.retry)
+    retry = _unusual({name: (value, usual.get(name)) for name, value in retry_body(job.retry).items()})
     http = _unusual(
         {
             "method": (job.options.method.value, defaults.method.value),

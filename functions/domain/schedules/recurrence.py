@@ -142,7 +142,7 @@ class _Walker:
 
     @cached_property
     def _times(self) -> Sequence[int]:
-        """Of a day that is named, in seconds after its midnight."""
+        """The times of a day that is named, in seconds after its midnight."""
         parts = product(self._rule.hours, self._rule.minutes, self._rule.seconds)
         return sorted(hour * 3_600 + minute * 60 + second for hour, minute, second in parts)
 
@@ -226,7 +226,7 @@ class _Walker:
 
 
 class _Yearly(_Walker):
-    """Of a rule with weeks, the years are those to which weeks belong, which begin up to three days off."""
+    """A rule with weeks has the years to which its weeks belong, which begin up to three days off."""
 
     def _periods(self, first: int, budget: Budget) -> Iterator[Sequence[int]]:
         origin, interval = self._year_of(self._start), self._rule.interval

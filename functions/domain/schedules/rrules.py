@@ -42,7 +42,7 @@ _WITHOUT_MEANING = {
     "BYMONTHDAY": {Frequency.WEEKLY},
 }
 _DATE = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:T([0-9]{2})([0-9]{2})([0-9]{2})(Z?))?", re.ASCII)
-_MOST_TOLD = 5
+_MOST_NAMED = 5
 
 
 def recurrence_of(rule: RecurrenceRule) -> Recurrence:
@@ -144,7 +144,7 @@ def _parts_of(rule: str) -> dict[str, str]:
 def _instead_of(name: str, dates: str) -> str:
     """What to give instead of a line of a calendar that stands beside its rule, with the dates that it names."""
     named: list[str] = []
-    for year, month, day, hour, minute, second, zone in islice(_DATE.findall(dates), _MOST_TOLD):
+    for year, month, day, hour, minute, second, zone in islice(_DATE.findall(dates), _MOST_NAMED):
         date = f"{year}-{month}-{day}"
         named.append(date if name == "EXDATE" else f"{date}T{hour or '00'}:{minute or '00'}:{second or '00'}{zone}")
     if name == "EXDATE":

@@ -52,7 +52,7 @@ class SkipReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Where a chain of fires goes on: at this fire; or, from end to start, after the run of this fire.
+    """Where a chain of fires continues: at this fire; or, from end to start, after the run of this fire.
 
     index: of the fire, counted from 0. previous_at: the fire before it. merged_count: see Fire.
     """

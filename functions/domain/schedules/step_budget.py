@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from functions.domain.errors import TooCostly
 
 STEPS_OF_A_FIRE = 2_600
-"""For the next fire of a definition that is handed in."""
+"""For the next fire of a definition that is submitted."""
 
 STEPS_OF_A_WALK = 50_000
 """For many fires of one schedule, and to find out that it never fires."""

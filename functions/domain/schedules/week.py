@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import product, takewhile
@@ -66,11 +66,11 @@ def times_of_week(rule: Rule, local: datetime) -> TimesOfWeek | None:
             recurrence = recurrence_of(rule)
             unit = _UNITS.get(recurrence.frequency)
             weekdays, times = _of_recurrence(rule)
+            named = TimesOfWeek(weekdays=weekdays, times=times)
             if unit is None:
-                return TimesOfWeek(weekdays=weekdays, times=times)
-            return TimesOfWeek(
-                weekdays=weekdays,
-                times=times,
+                return named
+            return replace(
+                named,
                 origin=since_monday // unit * (unit // MILLISECOND),
                 step=gcd(recurrence.interval * unit // MILLISECOND, _WEEK // MILLISECOND),
                 width=unit // MILLISECOND,

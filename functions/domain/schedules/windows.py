@@ -22,7 +22,7 @@ REACH = timedelta(days=31)
 """How far away the next opening may be: what would wait longer is dropped."""
 
 LONGEST = timedelta(days=7)
-"""Of a longer opening only the first week takes what was deferred."""
+"""The part of an opening that takes what was deferred: its first week."""
 
 _WEEK = timedelta(days=7)
 _CACHED_DAYS = 400

@@ -144,17 +144,12 @@ def in_time(
 
 def steady_spans(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime, timedelta]]:
     """The parts of [start, end) in which the clock does not change, each with its offset from UTC."""
-    since, offset = start, _offset(start.astimezone(zone))
-    while start < end:
-        following = min(start + _SAMPLE, end)
-        found = _offset(following.astimezone(zone))
-        if found != offset:
-            change = _bisect(zone, start, following, offset)
-            yield since, change, offset
-            since, offset = change, found
-        start = following
+    since = start
+    for change, offset in _changes(zone, start, end, sample=_SAMPLE):
+        yield since, change, offset
+        since = change
     if since < end:
-        yield since, end, offset
+        yield since, end, _offset(since.astimezone(zone))
 
 
 def next_change(zone: ZoneInfo, after: datetime) -> datetime | None:
@@ -170,15 +165,20 @@ def next_change(zone: ZoneInfo, after: datetime) -> datetime | None:
 def _changes_of(name: str, year: int) -> tuple[datetime, ...]:
     zone = zone_of(name)
     start, end = (datetime(number, 1, 1, tzinfo=UTC) for number in (year, year + 1))
-    changes: list[datetime] = []
+    return tuple(change for change, _ in _changes(zone, start, end, sample=_RARE_SAMPLE))
+
+
+def _changes(
+    zone: ZoneInfo, start: datetime, end: datetime, *, sample: timedelta
+) -> Iterator[tuple[datetime, timedelta]]:
+    """When the clock changes in (start, end], each with the offset before it. sample: no two changes are nearer."""
     offset = _offset(start.astimezone(zone))
     while start < end:
-        following = min(start + _RARE_SAMPLE, end)
+        following = min(start + sample, end)
         found = _offset(following.astimezone(zone))
         if found != offset:
-            changes.append(_bisect(zone, start, following, offset))
+            yield _bisect(zone, start, following, offset), offset
         start, offset = following, found
-    return tuple(changes)
 
 
 def _offset(aware: datetime) -> timedelta:

@@ -69,7 +69,7 @@ class Pulse:
 
     @property
     def all_lags(self) -> Mapping[int, int]:
-        """Of all classes."""
+        """The lags of all classes together."""
         return _added(self.lags.values())
 
 

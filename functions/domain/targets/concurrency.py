@@ -41,11 +41,6 @@ def is_free(lease_until: datetime | None, *, now: datetime, skew: timedelta) -> 
     return lease_until is None or lease_until + skew < now
 
 
-def may_take(held: Permit | None, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
-    """Whether a permit may be taken from what its row says: it is free, or its owner's already."""
-    return held is None or held.owner == permit.owner or is_free(held.lease_until, now=now, skew=skew)
-
-
 def free_permits(
     leases: Mapping[int, datetime], *, limit: int, now: datetime, skew: timedelta, chance: float
 ) -> Sequence[int]:

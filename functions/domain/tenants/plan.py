@@ -32,7 +32,7 @@ MAX_PRINCIPAL_LENGTH = 256
 MAX_NOTE_LENGTH = 500
 
 BURST_SECONDS = 10
-"""Of its submission rate, that a tenant may save up where its plan does not say how much; and of its read rate, always."""
+"""Seconds of its submission rate that a tenant may save up where its plan does not say how much; and of its read rate, always."""
 
 
 class TenantStatus(StrEnum):
