@@ -10,6 +10,16 @@ from functions.domain.errors import InvalidJob
 from functions.domain.instants import SECOND
 from functions.domain.targets.http_answers import LONGEST_WAIT
 
+
+class Strategy(StrEnum):
+    """How the gap grows from attempt to attempt."""
+
+    EXPONENTIAL = "exponential"
+    FIXED = "fixed"
+    LINEAR = "linear"
+    DECORRELATED_JITTER = "decorrelated_jitter"
+
+
 MAX_ATTEMPTS = 100
 MIN_BACKOFF = SECOND
 """An attempt is placed before the failed one is settled: sooner than this, it would find that one's lease still running."""
@@ -19,15 +29,6 @@ MAX_AGE = timedelta(days=30)
 
 MAX_BACKOFF = LONGEST_WAIT
 """The longest gap that a policy may have."""
-
-
-class Strategy(StrEnum):
-    """How the gap grows from attempt to attempt."""
-
-    EXPONENTIAL = "exponential"
-    FIXED = "fixed"
-    LINEAR = "linear"
-    DECORRELATED_JITTER = "decorrelated_jitter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

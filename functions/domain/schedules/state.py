@@ -10,12 +10,6 @@ from functions.domain.instants import to_seconds
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.schedules.load import COUNTED_BY, Share
 
-ASIDES_COUNT_FOR = timedelta(days=7)
-"""How long after it was set aside a chain is not taken for sound again. The sweep tries it every few minutes."""
-
-MOST_CUTS = 20
-"""How many changes of a schedule are remembered: a message of an older version than these is dropped."""
-
 
 class Status(StrEnum):
     """deleted: kept for a while, so that what is left of the schedule stays without effect."""
@@ -48,6 +42,13 @@ class SkipReason(StrEnum):
     """The ready queue does not take it, in any way."""
     DRAINING = "draining"
     """Its tenant was closed before it came due."""
+
+
+ASIDES_COUNT_FOR = timedelta(days=7)
+"""How long after it was set aside a chain is not taken for sound again. The sweep tries it every few minutes."""
+
+MOST_CUTS = 20
+"""How many changes of a schedule are remembered: a message of an older version than these is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
