@@ -85,7 +85,10 @@ def parse_rrule(rule: str, starts_at: datetime, last: datetime | None = None) ->
     parts = _parts_of(rule)
     frequency = _frequency_of(rule, parts)
     numbers, (weekdays, numbered) = _lists_of(rule, parts, frequency), _weekdays(rule, parts, frequency)
-    wkst = _weekday(rule, parts.get("WKST", "MO"))
+    wkst = parts.get("WKST", "MO")
+    if wkst not in _WEEKDAYS:
+        raise _refused(rule, f"WKST={wkst[:100]} is not one of {', '.join(_WEEKDAYS)}")
+    first_weekday = _WEEKDAYS.index(wkst)
     days = Days(
         months=frozenset(numbers["BYMONTH"]),
         month_days=frozenset(numbers["BYMONTHDAY"]),
@@ -94,13 +97,13 @@ def parse_rrule(rule: str, starts_at: datetime, last: datetime | None = None) ->
         weekdays=weekdays,
         numbered=numbered,
         is_numbered_by_month=frequency is Frequency.MONTHLY or "BYMONTH" in parts,
-        wkst=wkst,
+        wkst=first_weekday,
     )
     recurrence = Recurrence(
         starts_at=starts_at,
         frequency=frequency,
         interval=_number(rule, parts, "INTERVAL", most=MAX_INTERVAL) or 1,
-        wkst=wkst,
+        wkst=first_weekday,
         days=_with_what_the_start_implies(days, frequency, starts_at),
         # Section 3.3.10: what a rule does not say of the time of day, its start does.
         hours=numbers["BYHOUR"] or (tuple(range(24)) if frequency >= Frequency.HOURLY else (starts_at.hour,)),
@@ -229,12 +232,6 @@ def _number(rule: str, parts: Mapping[str, str], name: str, *, most: int) -> int
         hint = ": use max_runs or UNTIL" if name == "COUNT" else ""
         raise _refused(rule, f"{name}={parts[name][:100]} must be from 1 to {most}{hint}")
     return int(parts[name])
-
-
-def _weekday(rule: str, name: str) -> int:
-    if name not in _WEEKDAYS:
-        raise _refused(rule, f"WKST={name[:100]} is not one of {', '.join(_WEEKDAYS)}")
-    return _WEEKDAYS.index(name)
 
 
 def _until_of(rule: str, parts: Mapping[str, str]) -> datetime | None:
