@@ -21,7 +21,7 @@ MAX_BACKOFF = LONGEST_WAIT
 
 
 class Strategy(StrEnum):
-    """How the gap grows from attempt to attempt."""
+    """How the wait grows from attempt to attempt."""
 
     EXPONENTIAL = "exponential"
     FIXED = "fixed"

@@ -41,7 +41,7 @@ RESERVED_PREFIXES = ("tickwheel-", "webhook-")
 
 
 class Method(StrEnum):
-    """The methods of a call over HTTP."""
+    """The HTTP method of a call."""
 
     POST = "POST"
     PUT = "PUT"
