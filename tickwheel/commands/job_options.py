@@ -18,7 +18,7 @@ class RetryOptions(OptionSet):
     retry_strategy: Annotated[str | None, typer.Option(help="exponential, fixed, linear or decorrelated_jitter.")] = (
         None
     )
-    retry_attempts: Annotated[int | None, typer.Option(help="Attempts in all.")] = None
+    retry_attempts: Annotated[int | None, typer.Option(help="Highest number of attempts, including the first.")] = None
     retry_base: Annotated[timedelta | None, duration("First wait.")] = None
     retry_cap: Annotated[timedelta | None, duration("Longest wait.")] = None
     retry_max_age: Annotated[timedelta | None, duration("No attempt later than this after the first.")] = None
@@ -35,13 +35,13 @@ class HttpOptions(OptionSet):
     http_method: Annotated[str | None, typer.Option(help="POST, PUT, PATCH, DELETE or GET.")] = None
     header: Annotated[
         list[Header] | None,
-        typer.Option(parser=header_option, metavar="NAME=VALUE", help="A header; may be given again."),
+        typer.Option(parser=header_option, metavar="NAME=VALUE", help="A header. Repeatable."),
     ] = None
     http_success: Annotated[
-        list[int] | None, typer.Option(metavar="STATUS", help="A status that means success; may be given again.")
+        list[int] | None, typer.Option(metavar="STATUS", help="A status that means success. Repeatable.")
     ] = None
     http_retry_on: Annotated[
-        list[int] | None, typer.Option(metavar="STATUS", help="A status to try again; may be given again.")
+        list[int] | None, typer.Option(metavar="STATUS", help="A status to retry. Repeatable.")
     ] = None
 
     def as_json(self) -> dict[str, Any]:
@@ -62,8 +62,10 @@ class JobOptions(OptionSet):
 
     panel = "The job"
 
-    target: Annotated[str | None, typer.Option(help="https://..., handler:NAME or an ARN")] = None
-    payload: Annotated[str | None, typer.Option(help="JSON, or @FILE that holds it.", show_default=False)] = None
+    target: Annotated[str | None, typer.Option(help="https://..., handler:NAME or an ARN.")] = None
+    payload: Annotated[str | None, typer.Option(help="JSON, or @FILE to read it from a file.", show_default=False)] = (
+        None
+    )
     priority: Annotated[str | None, typer.Option(help="critical, high, normal or low.")] = None
     delivery: Annotated[str | None, typer.Option(help="exactly_once, at_least_once or at_most_once.")] = None
     precision: Annotated[str | None, typer.Option(help="default or exact.")] = None
@@ -72,9 +74,9 @@ class JobOptions(OptionSet):
     expires_after: Annotated[timedelta | None, duration("Do not run later than this after its time.")] = None
     http: HttpOptions
     asynchronous: Annotated[
-        bool, typer.Option("--asynchronous", help="Start a Lambda function without waiting for its answer.")
+        bool, typer.Option("--asynchronous", help="Invoke a Lambda function without waiting for its result.")
     ] = False
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A label of the job; may be given again.")] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A label of the job. Repeatable.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
