@@ -24,17 +24,19 @@ _local = option_of(parse_local)
 class RuleOptions(OptionSet):
     """When a schedule fires."""
 
-    panel = "When it fires (one of them)"
+    panel = "Rule (exactly one)"
 
     cron: Annotated[str | None, typer.Option(help="Cron expression of five fields, or a macro such as @daily.")] = None
-    every: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.")] = None
-    at: Annotated[datetime | None, instant("Once: RFC 3339 with an offset.")] = None
-    rrule: Annotated[str | None, typer.Option(help="RFC 5545, such as FREQ=MONTHLY;BYDAY=-1FR.")] = None
+    every: Annotated[timedelta | None, duration("Interval: 90, 90s, 5m, 2h, 1d or PT1M30S.")] = None
+    at: Annotated[datetime | None, instant("Fire once at this time; RFC 3339 with an offset.")] = None
+    rrule: Annotated[str | None, typer.Option(help="Recurrence rule of RFC 5545, such as FREQ=MONTHLY;BYDAY=-1FR.")] = (
+        None
+    )
     poisson: Annotated[float | None, typer.Option(help="Random fires; the average number per day.")] = None
     starts_at: Annotated[
         datetime | None, typer.Option(parser=_local, help="First occurrence of --rrule, as a local time.")
     ] = None
-    phase: Annotated[timedelta | None, duration("So long after each multiple of --every.")] = None
+    phase: Annotated[timedelta | None, duration("Offset from each multiple of --every.")] = None
     from_end: Annotated[bool, typer.Option("--from-end", help="Measure --every from the end of a run.")] = False
     timezone: Annotated[str | None, typer.Option(help="IANA time zone name, such as Europe/Berlin. Default: UTC.")] = (
         None
@@ -84,7 +86,7 @@ class CalendarOptions(OptionSet):
 class MoveOptions(OptionSet):
     """What moves and bounds the fires of a schedule."""
 
-    panel = "What moves and bounds its fires"
+    panel = "Windows, calendar and limits"
 
     window: Annotated[
         list[Window] | None,
@@ -96,10 +98,10 @@ class MoveOptions(OptionSet):
         str | None, typer.Option(help="What to do with fires outside the windows: skip, defer, or scale (poisson).")
     ] = None
     calendar: CalendarOptions
-    spread: Annotated[timedelta | None, duration("A constant delay below this.")] = None
-    jitter: Annotated[timedelta | None, duration("A delay below this, another each time.")] = None
-    start: Annotated[datetime | None, instant("No fire before.")] = None
-    end: Annotated[datetime | None, instant("No fire from then on.")] = None
+    spread: Annotated[timedelta | None, duration("Upper bound of a constant delay.")] = None
+    jitter: Annotated[timedelta | None, duration("Upper bound of a random delay for each fire.")] = None
+    start: Annotated[datetime | None, instant("No fire before this time.")] = None
+    end: Annotated[datetime | None, instant("No fire at or after this time.")] = None
     max_runs: Annotated[int | None, typer.Option(help="Number of fires after which the schedule ends.")] = None
 
     def as_json(self) -> dict[str, Any]:
@@ -112,12 +114,12 @@ class MoveOptions(OptionSet):
 class RunOptions(OptionSet):
     """What the runs of a schedule do."""
 
-    panel = "What its runs do"
+    panel = "Missed fires and overlapping runs"
 
     misfire: Annotated[str | None, typer.Option(help="What to do with missed fires: fire_all, coalesce or skip.")] = (
         None
     )
-    max_lateness: Annotated[timedelta | None, duration("Later fires are dropped.")] = None
+    max_lateness: Annotated[timedelta | None, duration("Drop fires that are later than this.")] = None
     overlap: Annotated[
         str | None,
         typer.Option(help=f"What to do while the previous run has not ended: {', '.join(get_args(Overlap))}."),

@@ -42,7 +42,7 @@ def herd(
         ),
     ] = None,
     hours: Annotated[int, typer.Option(min=1, max=48, help="Number of hours to look ahead.")] = 24,
-    start: Annotated[datetime | None, instant("From when on, RFC 3339; else now.")] = None,
+    start: Annotated[datetime | None, instant("Start of the hours to look at; RFC 3339. Default: now.")] = None,
     target: Annotated[
         float | None,
         typer.Option(min=1, help=f"Highest fires per minute to aim for. Default: {USUAL_TARGET:g} times the mean."),

@@ -42,8 +42,8 @@ def run_now(job_id: IdArgument, *, api: Api) -> None:
 def reschedule(
     job_id: IdArgument,
     *,
-    at: Annotated[datetime | None, instant("RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
-    delay: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.", "--in")] = None,
+    at: Annotated[datetime | None, instant("New time; RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
+    delay: Annotated[timedelta | None, duration("New delay from now: 90, 90s, 5m, 2h, 1d or PT1M30S.", "--in")] = None,
     api: Api,
 ) -> None:
     """Reschedule a waiting job. It continues under a new id."""
@@ -81,7 +81,9 @@ def heartbeat(
     job_id: IdArgument,
     *,
     fence: FenceOption,
-    lease: Annotated[timedelta | None, duration("1 s to 12 h; else the job's timeout and 5 s.")] = None,
+    lease: Annotated[
+        timedelta | None, duration("Length of the lease, 1 s to 12 h. Default: the job's timeout plus 5 s.")
+    ] = None,
     api: Api,
 ) -> None:
     """Renew the lease of an attempt whose target answered 202."""
@@ -110,7 +112,7 @@ def fail(
     fence: FenceOption,
     error: Annotated[str, typer.Option(help="The error message. It is shown with the job.", show_default=False)],
     permanent: Annotated[bool, typer.Option("--permanent", help="Do not retry the job.")] = False,
-    retry_after: Annotated[timedelta | None, duration("No attempt before this is of any use.")] = None,
+    retry_after: Annotated[timedelta | None, duration("Shortest wait before the next attempt.")] = None,
     api: Api,
 ) -> None:
     """Fail an attempt: report that its target has failed."""

@@ -117,7 +117,7 @@ def reschedule(
         timedelta | None, typer.Option(parser=shift_option, help="How much later, or earlier: --by=-1h.")
     ] = None,
     to: Annotated[datetime | None, typer.Option(parser=due_option, help="New time; RFC 3339, or from now: 2h.")] = None,
-    spread: Annotated[timedelta | None, duration("With --to: evenly over so long.")] = None,
+    spread: Annotated[timedelta | None, duration("With --to: distribute the jobs evenly over this time.")] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
     api: Api,

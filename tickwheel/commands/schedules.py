@@ -137,8 +137,8 @@ def backfill(
     schedule_id: IdArgument,
     tenant: TenantOption,
     *,
-    start: Annotated[datetime, instant("First fire, RFC 3339.", show_default=False)],
-    end: Annotated[datetime, instant("Fires before, RFC 3339.", show_default=False)],
+    start: Annotated[datetime, instant("Fires at or after this time; RFC 3339.", show_default=False)],
+    end: Annotated[datetime, instant("Fires before this time; RFC 3339.", show_default=False)],
     overlap: OverlapOption = None,
     per_minute: Annotated[float | None, typer.Option(help="Runs per minute. Default: 60.")] = None,
     after: Annotated[str | None, typer.Option(help="Where to continue an incomplete backfill.")] = None,
@@ -197,7 +197,7 @@ def preview(
     tenant: TenantOption,
     *,
     count: CountOption = 10,
-    after: Annotated[datetime | None, instant("Fires after this, RFC 3339; else now.")] = None,
+    after: Annotated[datetime | None, instant("Fires after this time; RFC 3339. Default: now.")] = None,
     api: Api,
 ) -> None:
     """Preview the next fires, and what shifts them."""

@@ -38,8 +38,8 @@ def submit(
     ] = None,
     *,
     tenant: Annotated[str | None, typer.Option(help="Tenant of the job.", show_default=False)] = None,
-    run_at: Annotated[datetime | None, instant("RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
-    delay: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.")] = None,
+    run_at: Annotated[datetime | None, instant("When to run; RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
+    delay: Annotated[timedelta | None, duration("Delay from now: 90, 90s, 5m, 2h, 1d or PT1M30S.")] = None,
     idempotency_key: Annotated[
         str | None, typer.Option(help="Idempotency key: the same key returns the same job.")
     ] = None,

@@ -195,7 +195,7 @@ def shard(
     tenant: TenantArgument,
     *,
     subshards: Annotated[int | None, typer.Option(help="Number of shards over which the jobs are spread.")] = None,
-    cap: Annotated[Amount | None, _rate("Jobs that run: 2000/s or unlimited.")] = None,
+    cap: Annotated[Amount | None, _rate("Rate at which jobs run: 2000/s or unlimited.")] = None,
     api: Api,
 ) -> None:
     """Spread a large tenant over several shards, and cap the rate at which its jobs run."""

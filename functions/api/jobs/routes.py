@@ -162,7 +162,7 @@ def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     answers={200: "Cancelled", 202: "Cancelled"},
 )
 def cancel_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Cancel a job that has not run."""
+    """Cancel a job, or request that its running attempt is not retried."""
     asked = services.known.check(parse_job_id(job_id))
     parsed, is_cancelled = follow(partial(services.canceller.cancel, caller=request.caller), asked)
     state = "cancelled" if is_cancelled else "cancel_requested"

@@ -53,13 +53,13 @@ class ShardHealth(TypedDict):
     oldest_bucket_at: shapes.Instant
     age_seconds: shapes.Count
     behind: Names
-    """Tenants with cursors of their own, the furthest behind first."""
+    """Tenants that are behind and have a cursor of their own, the furthest behind first."""
     held: Names
     """Tenants with cursors of their own that are paused or over their cap."""
 
 
 class Unscanned(TypedDict):
-    """Shards that have never been scanned."""
+    """Shards that have not been scanned for three minutes."""
 
     count: shapes.Count
     first: Annotated[list[shapes.Count], Field(max_length=rules.MOST_NAMES)]

@@ -111,7 +111,7 @@ class UsageFigures(TypedDict):
     """The number of attempts whose target was called."""
     succeeded: int
     failed: int
-    """The number of jobs that failed for good."""
+    """The number of jobs and fires that failed for good."""
     units: int
     """Write units of the tables."""
     bytes: int
