@@ -76,18 +76,9 @@ class Ledger(Protocol):
         ...
 
     def settle(
-        self,
-        job: Job,
-        event: Event,
-        *,
-        fence: int,
-        owner: str,
-        due_at: datetime,
-        now: datetime,
-        result: str = "",
-        error: str = "",
+        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
     ) -> Applied | Refused:
-        """End an attempt under its fence; a held one with any token.
+        """End an attempt under its fence; a held one with any token. timer: of the retry that follows, where one does.
 
         RETRY loses against a requested cancel.
         """

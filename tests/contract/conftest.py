@@ -260,7 +260,8 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
         store = _timer_store(
             dynamodb, name, ledger_table=ledger_table, tenants_table=tenants_table, clock=clock, pool=pool
         )
-        rows = DynamoDBLedger(Table(dynamodb, ledger_table), skew=skew, timers=store)
+        dead_letters = DynamoDBDeadLetters(Table(dynamodb, "no-dead-letters"))
+        rows = DynamoDBLedger(Table(dynamodb, ledger_table), skew=skew, dead_letters=dead_letters, timers=store)
         yield TimerSubject(store, rows, clock, expires_at, put_item, marks)
 
 

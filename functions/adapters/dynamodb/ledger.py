@@ -47,13 +47,11 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
     def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, refused or not."""
         return self._write(
-            timer.job.key,
+            timer,
             condition="attribute_not_exists(k) OR s = :scheduled OR (s = :state AND o = :owner)",
             assignments="d = :due, i = :id, e = :reason",
             state=target(Event.SKIP),
             owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
             now=now,
             scheduled=State.SCHEDULED,
             id=str(job_id_of(timer.job)),
@@ -96,7 +94,6 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
 
     def _end_with_dead_letter(self, letter: DeadLetter, job: Job, *, condition: str, **asked: Any) -> Applied | Refused:
         """In one transaction: a letter of a job that went on, or a job that failed without one, would be a lie."""
-        assert self.dead_letters is not None  # only where a function has the table
         update = self._request(
             job.key,
             condition=f"({condition}) OR (s = :state AND o = :owner)",

@@ -10,7 +10,7 @@ from functions.adapters.dynamodb.ledger_row import read_row, ttl_of
 from functions.adapters.dynamodb.ledger_writes import LedgerWrites
 from functions.domain.far_ring.timer_record import encode_timer
 from functions.domain.jobs.claims import LedgerRow, deaths_of, is_own
-from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, target
 from functions.domain.targets.http_answers import RESULT_LIMIT
@@ -64,13 +64,11 @@ class LedgerAttempts(LedgerWrites):
         """One write unit, and the only one of an at_most_once job."""
         never_started = "attribute_not_exists(k) OR s = :scheduled"
         return self._write(
-            timer.job.key,
+            timer,
             condition=f"{never_started} OR (s = :state AND o = :owner)",
             assignments="d = :due, a = :attempt, i = :id",
             state=target(event),
             owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
             now=now,
             scheduled=State.SCHEDULED,
             attempt=timer.attempt,
@@ -78,16 +76,7 @@ class LedgerAttempts(LedgerWrites):
         )
 
     def settle(
-        self,
-        job: Job,
-        event: Event,
-        *,
-        fence: int,
-        owner: str,
-        due_at: datetime,
-        now: datetime,
-        result: str = "",
-        error: str = "",
+        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
     ) -> Applied | Refused:
         """One write unit. A zombie, whose attempt was rescued, is refused by the fence."""
         # Whoever ends a held attempt has a token of its own, and its fence.
@@ -96,14 +85,12 @@ class LedgerAttempts(LedgerWrites):
             running_under_my_fence += " AND attribute_not_exists(c)"
         mine = "f = :fence AND o = :owner AND s = :state"
         return self._write(
-            job.key,
+            timer,
             condition=f"({running_under_my_fence}) OR ({mine})",
             assignments="d = :due, z = :result, e = :error",
             removals="j",
             state=target(event),
             owner=owner,
-            due_at=due_at,
-            scheduled_at=job.scheduled_at,
             now=now,
             fence=fence,
             running=State.RUNNING,
@@ -114,13 +101,11 @@ class LedgerAttempts(LedgerWrites):
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
         """One write unit and one more for each 1,024 bytes of the record, which the API needs for a retry."""
         answer = self._write(
-            timer.job.key,
+            timer,
             condition="f = :fence AND o = :owner AND s = :state AND l <= :lease",
             assignments="d = :due, l = :lease, j = :record",
             state=target(Event.HOLD),
             owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
             lease_until=lease_until,
             now=now,
             fence=fence,
@@ -209,12 +194,12 @@ class LedgerAttempts(LedgerWrites):
     ) -> Claimed | Refused:
         answer = self._update(
             timer.job.key,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
             assignments=f"d = :due, a = :attempt, l = :lease, i = :id, {assignments}",
             returns="ALL_NEW",
             state=target(Event.CLAIM),
             owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
             lease_until=lease_until,
             attempt=timer.attempt,
             lease=lease_until,

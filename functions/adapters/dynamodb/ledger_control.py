@@ -24,12 +24,11 @@ class LedgerControl(LedgerWrites):
         """One write unit. A later message of the same attempt still finds its row: it lives as long as for its own time."""
         assert row.due_at is not None  # a retry has an instant
         return self._write(
-            timer.job.key,
+            timer,
             condition="s = :state AND ((d = :seen AND a = :before) OR (d = :due AND o = :owner))",
             assignments="d = :due",
             state=State.RETRYING,
             owner=owner,
-            due_at=timer.due_at,
             scheduled_at=max(timer.job.scheduled_at, row.due_at),
             now=now,
             seen=row.due_at,
@@ -43,7 +42,6 @@ class LedgerControl(LedgerWrites):
 
         Raises NotPlaced when the day of the far row could not be marked.
         """
-        assert self.timers is not None  # only where a function has the table
         moved_to = str(job_id_of(timer.job))
         nobody_has_had_it = "(s = :scheduled AND attribute_not_exists(f) AND attribute_not_exists(c))"
         update = self._request(
@@ -94,7 +92,6 @@ class LedgerControl(LedgerWrites):
 
         Raises NotPlaced when the day of the far row could not be marked.
         """
-        assert self.timers is not None  # only where a function has the table
         has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
         # Its key may have been used again since its row expired.
         is_its_own = "(attribute_not_exists(i) OR i = :id)"

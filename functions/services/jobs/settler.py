@@ -128,14 +128,7 @@ class Settler:
         if timer.job.delivery is not Delivery.EXACTLY_ONCE:
             return
         try:
-            self.ledger.settle(
-                timer.job,
-                Event.RELEASE,
-                fence=claim.fence,
-                owner=claim.owner,
-                due_at=timer.due_at,
-                now=self.clock.now(),
-            )
+            self.ledger.settle(timer, Event.RELEASE, fence=claim.fence, owner=claim.owner, now=self.clock.now())
         except Exception as error:  # noqa: BLE001  then it is rescued when its lease is over
             self.journal.event("not_released", job_id=str(job_id_of(timer.job)), error=type(error).__name__)
 
@@ -188,11 +181,10 @@ class Settler:
     ) -> bool:
         if timer.job.delivery is Delivery.EXACTLY_ONCE:
             answer = self.ledger.settle(
-                timer.job,
+                following or timer,
                 event,
                 fence=claim.fence,
                 owner=claim.owner,
-                due_at=following.due_at if following else timer.due_at,
                 now=self.clock.now(),
                 result=result,
                 error=failure.error if failure else "",
