@@ -243,7 +243,7 @@ def _failure(error: BotoCoreError | ClientError, target: Target, *, size: int) -
     name = type(error).__name__
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return _refusal(error.response.get("Error", {}).get("Code", name), status, target, size=size)
+        return _refusal(clients.code_of(error) or name, status, target, size=size)
     if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
         return Failed(f"{name}: no answer of {target.destination} in time", error_class=TIMEOUT)
     if isinstance(error, HTTPClientError | NotConnected):

@@ -9,8 +9,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from itertools import chain
 
 from functions.domain.audit import LINE_LIMIT, AuditLine, Ending, Record, encode_action, encode_ending, packed
+from functions.domain.batches import batches
 from functions.domain.faults import fault_of
 from functions.ports.clock import Clock
 from functions.ports.recorder import AuditStream, Journal, Untaken
@@ -62,7 +64,7 @@ class Trail:
             return Untaken(records, "the stream was slow to fail, and is left alone")
         try:
             untaken = self._stream.put(records)
-        except Exception as error:  # noqa: BLE001  the lines are in the log then, and the jobs go on
+        except Exception as error:  # noqa: BLE001  the lines are in the log then, and the jobs continue
             untaken = Untaken(records, fault_of(error))
         ended_at = self._clock.monotonic()
         if untaken.records and ended_at - began_at >= SLOW.total_seconds():
@@ -72,14 +74,4 @@ class Trail:
 
 def _parts_of(records: Sequence[Record]) -> Iterator[list[str]]:
     """The lines, as many at a time as a log event holds."""
-    part: list[str] = []
-    size = 0
-    for line in (line for record in records for line in record):
-        length = len(line.encode())
-        if part and size + length > LINE_LIMIT:
-            yield part
-            part, size = [], 0
-        part.append(line)
-        size += length
-    if part:
-        yield part
+    return batches(chain.from_iterable(records), size_of=lambda line: len(line.encode()), most_size=LINE_LIMIT)
