@@ -89,18 +89,11 @@ class Ledger(Protocol):
         ...
 
     def extend(
-        self,
-        key: str,
-        *,
-        fence: int,
-        lease_until: datetime,
-        now: datetime,
-        scheduled_at: datetime | None = None,
-        job_id: JobId | None = None,
+        self, job_id: JobId, *, fence: int, lease_until: datetime, now: datetime, needs_id: bool = True
     ) -> LedgerRow | Refused:
         """Prolong the lease of a running attempt with this fence; its row, with the longer of both leases.
 
-        scheduled_at: when its job was to run, where that may be later. job_id: only if the row has this id; None for whichever.
+        needs_id: only if the row has this very id, and not another one of the same key.
         """
         ...
 

@@ -563,7 +563,7 @@ def test_a_run_is_not_given_up_by_whoever_saw_it_before_it_was_heard_of_again(le
     seen = row_of(ledger, timer.job)
     match what:
         case "extended":
-            ledger.extend(timer.job.key, fence=1, lease_until=later + LEASE, now=later)
+            ledger.extend(job_id_of(timer.job), fence=1, lease_until=later + LEASE, now=later)
         case "rescued":
             rescue(ledger, timer, owner="you", now=later)
         case "parked":

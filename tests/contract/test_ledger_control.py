@@ -22,7 +22,7 @@ LEASE = NOON + 15 * SECOND
 class TestHeartbeats:
     def test_a_hold_after_a_heartbeat_keeps_the_longer_lease(self, ledger: Ledger):
         timer = a_claimed(ledger)
-        ledger.extend(timer.job.key, fence=1, lease_until=NOON + HOUR, now=NOON)
+        ledger.extend(job_id_of(timer.job), fence=1, lease_until=NOON + HOUR, now=NOON)
 
         assert hold(ledger, timer, lease_until=LEASE) == Applied()
 
@@ -33,7 +33,7 @@ class TestHeartbeats:
         ledger, timer = ledger_subject.ledger, an_early_timer()
         claim(ledger, timer)
 
-        ledger.extend(timer.job.key, fence=1, lease_until=LEASE + HOUR, now=NOON, scheduled_at=NOON + YEAR)
+        ledger.extend(job_id_of(timer.job), fence=1, lease_until=LEASE + HOUR, now=NOON)
 
         assert ledger_subject.expires_at(timer.job.key) >= NOON + YEAR + LEDGER_LIFE
 

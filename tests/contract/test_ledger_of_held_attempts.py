@@ -100,6 +100,15 @@ def test_who_names_another_id_of_the_same_key_prolongs_nothing(ledger: Ledger, l
     assert isinstance(extend(ledger, timer, lease_until=lease_until, job_id=job_id), LedgerRow)
 
 
+def test_who_needs_no_very_id_prolongs_the_lease_of_another_id_of_the_same_key(ledger: Ledger):
+    timer = a_held_timer(ledger)
+    job_id = job_id_of(timer.job)
+    other = replace(job_id, due_at=job_id.due_at + HOUR)
+
+    assert isinstance(extend(ledger, timer, job_id=other, needs_id=False), LedgerRow)
+    assert row_of(ledger, timer).lease_until == NOON + 2 * HOUR
+
+
 def test_a_heartbeat_learns_of_a_requested_cancel(ledger: Ledger):
     timer = a_held_timer(ledger)
     ledger.request_cancel(job_id_of(timer.job), row=row_of(ledger, timer), now=NOON)
@@ -310,8 +319,8 @@ def park(ledger: Ledger, timer: Timer, *, until: datetime) -> Applied | Refused:
 
 
 def extend(ledger: Ledger, timer: Timer, **options: Any) -> LedgerRow | Refused:
-    given: dict[str, Any] = {"fence": 1, "lease_until": NOON + 2 * HOUR, **options}
-    return ledger.extend(timer.job.key, now=NOON, **given)
+    given: dict[str, Any] = {"job_id": job_id_of(timer.job), "fence": 1, "lease_until": NOON + 2 * HOUR, **options}
+    return ledger.extend(now=NOON, **given)
 
 
 def row_of(ledger: Ledger, timer: Timer) -> LedgerRow:

@@ -60,9 +60,9 @@ def listens_to_stale_fences(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 def prolongs_whatever_runs(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     extend = fakes.InMemoryLedger.extend
 
-    def extend_anyway(ledger: Any, key: str, *, fence: int, **given: Any) -> Any:
-        row = ledger.rows.get(key)
-        return extend(ledger, key, fence=row.fence if row else fence, **given)
+    def extend_anyway(ledger: Any, job_id: Any, *, fence: int, **given: Any) -> Any:
+        row = ledger.rows.get(job_id.key)
+        return extend(ledger, job_id, fence=row.fence if row else fence, **given)
 
     monkeypatch.setattr(fakes.InMemoryLedger, "extend", extend_anyway)
     return {}

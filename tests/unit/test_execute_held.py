@@ -96,7 +96,7 @@ def test_a_watchdog_looks_again_after_each_heartbeat_however_often(world: World)
     for minute in range(1, 30):
         world.clock.tick(timedelta(minutes=1))
         lease_until = NOON + timedelta(minutes=minute, seconds=90)
-        world.ledger.extend(timer.job.key, fence=1, lease_until=lease_until, now=world.clock.now())
+        world.ledger.extend(job_id_of(timer.job), fence=1, lease_until=lease_until, now=world.clock.now())
         watchdog = world.ready.sent[-1]
         if watchdog.due_at > world.clock.now():
             continue

@@ -121,19 +121,12 @@ class LedgerAttempts(LedgerWrites):
         return self.hold(timer, fence=fence, owner=owner, lease_until=found.lease_until, now=now)
 
     def extend(
-        self,
-        key: str,
-        *,
-        fence: int,
-        lease_until: datetime,
-        now: datetime,
-        scheduled_at: datetime | None = None,
-        job_id: JobId | None = None,
+        self, job_id: JobId, *, fence: int, lease_until: datetime, now: datetime, needs_id: bool = True
     ) -> LedgerRow | Refused:
         """One write unit, and one more for each 1,024 bytes of the record. A lease only grows."""
-        its_id = {"id": str(job_id)} if job_id is not None else {}
+        its_id = {"id": str(job_id)} if needs_id else {}
         answer = self._change(
-            key,
+            job_id.key,
             returns="ALL_NEW",
             update="SET l = :lease, u = :now, x = :ttl",
             condition="f = :fence AND s = :running AND l <= :lease" + (" AND i = :id" if its_id else ""),
@@ -142,14 +135,14 @@ class LedgerAttempts(LedgerWrites):
             running=State.RUNNING,
             lease=lease_until,
             now=now,
-            ttl=ttl_of(now=now, due_at=scheduled_at or now, lease_until=lease_until),
+            ttl=ttl_of(now=now, due_at=job_id.due_at, lease_until=lease_until),
         )
         if not isinstance(answer, Refused):
             return read_row(answer)
         row = answer.row
         if row is None or (row.state, row.fence) != (State.RUNNING, fence):
             return answer
-        return row if job_id is None or row.job_id == str(job_id) else answer
+        return answer if needs_id and row.job_id != str(job_id) else row
 
     def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
         """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""

@@ -99,29 +99,24 @@ class DynamoDBScheduleStore:
         return StatePage(_states_of(found.items), found.last.get("k"))
 
     def change(
-        self,
-        stored: StoredSchedule,
-        state: ScheduleState,
-        *,
-        seen: ScheduleState | None,
-        limits: LoadLimits = NO_LIMITS,
+        self, new: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, limits: LoadLimits = NO_LIMITS
     ) -> bool:
         """A transaction: two write units for each KB of the two rows, and two more where its share changes.
 
         Those of one tenant that change shares are made one after another, each in its turn: they meet in the sum.
         """
-        history = stored.schedule.history
+        history = new.schedule.history
         added = Load.of(state.share) - Load.of(seen.share if seen else None)
-        tenant = stored.schedule.tenant
+        tenant = new.schedule.tenant
         writes = [
-            self._definition_write(stored, state),
-            self._state_write(stored.key, state, seen, history=history),
+            self._definition_write(new, state),
+            self._state_write(new.key, state, seen, history=history),
             *([self._sum_write(tenant, added, limits)] if added != Load() else ()),
         ]
         try:
             answer = self.state_table.transact(*writes, tries=self.tries_of_sums if added != Load() else TRIES)
         except Busy:
-            raise ScheduleBusy(stored.schedule.schedule_id) from None
+            raise ScheduleBusy(new.schedule.schedule_id) from None
         _, other, *sums = answer.found or (None, None)
         if other is None and sums and sums[0] is not None:
             limits.check(tenant, read_sum(sums[0]), added)

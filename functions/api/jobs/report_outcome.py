@@ -62,12 +62,7 @@ class Finisher:
             lease = _timer_of(job_id, row).job.timeout + LEASE_MARGIN if is_held and row else USUAL_LEASE
         now = self.clock.now()
         answer = self.ledger.extend(
-            job_id.key,
-            fence=fence,
-            lease_until=now + lease,
-            now=now,
-            scheduled_at=max(now, job_id.due_at),
-            job_id=None if self.known.has_check(job_id) else job_id,
+            job_id, fence=fence, lease_until=now + lease, now=now, needs_id=not self.known.has_check(job_id)
         )
         if isinstance(answer, Refused):
             self._check(job_id, answer.row)
