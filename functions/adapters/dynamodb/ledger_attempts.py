@@ -62,17 +62,14 @@ class LedgerAttempts(LedgerWrites):
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, and the only one of an at_most_once job."""
-        never_started = "attribute_not_exists(k) OR s = :scheduled"
-        return self._write(
-            timer,
-            condition=f"{never_started} OR (s = :state AND o = :owner)",
-            assignments="d = :due, a = :attempt, i = :id",
-            state=target(event),
-            owner=owner,
-            now=now,
-            scheduled=State.SCHEDULED,
-            attempt=timer.attempt,
-            id=str(job_id_of(timer.job)),
+        return self._end_unstarted(
+            timer, event, assignments="a = :attempt", owner=owner, now=now, attempt=timer.attempt
+        )
+
+    def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit, refused or not."""
+        return self._end_unstarted(
+            timer, Event.SKIP, assignments="e = :reason", owner=owner, now=now, reason=reason[:RESULT_LIMIT]
         )
 
     def settle(
@@ -180,6 +177,18 @@ class LedgerAttempts(LedgerWrites):
             attempt=timer.attempt,
             due=timer.due_at,
             id=str(job_id_of(timer.job)),
+        )
+
+    def _end_unstarted(self, timer: Timer, event: Event, *, assignments: str, **asked: Any) -> Applied | Refused:
+        """End what nobody has ever claimed."""
+        return self._write(
+            timer,
+            condition="attribute_not_exists(k) OR s = :scheduled OR (s = :state AND o = :owner)",
+            assignments=f"d = :due, i = :id, {assignments}",
+            state=target(event),
+            scheduled=State.SCHEDULED,
+            id=str(job_id_of(timer.job)),
+            **asked,
         )
 
     def _take(

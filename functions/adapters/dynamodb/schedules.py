@@ -33,7 +33,7 @@ from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, StatePage, StoredSchedule
 
 TRIES_OF_SUMS = 24
-"""Of a change that a request waits for, which meets all others of its tenant in one row: six seconds of pauses or so."""
+"""Tries of a change that a request waits for, and that collides with all others of its tenant in one row: some six seconds."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class DynamoDBScheduleStore:
     a, aa: how often it was set aside lately, and when last, e: its share, x: ttl}; instants
     in ms, the ttl in s. l is a ring: a fire's index says which place it takes.
 
-    tries_of_sums: how often a change is made that meets others of its tenant in their sum.
+    tries_of_sums: how often a change is tried that collides with others of its tenant in their sum.
 
     Sums of shares {k: `{tenant}#`, c: schedules, e: fires an hour}, among the states: no schedule has an empty id.
     """
@@ -103,7 +103,7 @@ class DynamoDBScheduleStore:
     ) -> bool:
         """A transaction: two write units for each KB of the two rows, and two more where its share changes.
 
-        Those of one tenant that change shares are made one after another, each in its turn: they meet in the sum.
+        Those of one tenant that change shares are made one after another, each in its turn: they collide in the sum.
         """
         history = new.schedule.history
         added = Load.of(state.share) - Load.of(seen.share if seen else None)
@@ -201,9 +201,7 @@ class DynamoDBScheduleStore:
 
     def forget_failures(self, key: str) -> None:
         """One write unit."""
-        update = Update()
-        update.remove("f")
-        self._update(key, update, condition="attribute_exists(k)")
+        self.state_table.update({"k": key}, update="REMOVE f", condition="attribute_exists(k)", tries=TRIES)
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:
         """A write unit, or two for the first of a while. Repeating it changes nothing."""
