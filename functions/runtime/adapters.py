@@ -54,6 +54,11 @@ class Adapters:
         self.settings = settings
         self.clock = clock or SystemClock()
 
+    _sqs = cached_property(lambda _: clients.sqs(attempts=1))
+    _s3 = cached_property(lambda _: clients.s3())
+    _dynamodb = cached_property(lambda adapters: clients.dynamodb(adapters.clock))
+    _writer = cached_property(lambda adapters: clients.dynamodb(adapters.clock, attempts=1))
+
     shards = _stored_in("SHARDS", DynamoDBShardStore)
     dead_letters = _stored_in("DEAD_LETTERS", DynamoDBDeadLetters)
     breaker_store = _stored_in("TENANTS", DynamoDBBreakerStore)
@@ -92,10 +97,6 @@ class Adapters:
     def promoted(self) -> SqsReadyQueue:
         """The ready queues, for what comes from the far ring."""
         return self._queues(Ring.FAR)
-
-    @cached_property
-    def _sqs(self) -> Any:
-        return clients.sqs(attempts=1)
 
     def _queues(self, ring: Ring) -> SqsReadyQueue:
         urls = self.settings.READY_QUEUE_URLS
@@ -151,22 +152,10 @@ class Adapters:
         return SecretsManagerWebhookKeys(client, self.setting("WEBHOOK_SECRET"), clock=self.clock)
 
     @cached_property
-    def _dynamodb(self) -> Any:
-        return clients.dynamodb(self.clock)
-
-    @cached_property
-    def _writer(self) -> Any:
-        return clients.dynamodb(self.clock, attempts=1)
-
-    @cached_property
     def marks(self) -> DynamoDBDayMarks:
         """Which days are a tenant's."""
         writer = self.table("TENANTS", client=self._writer)
         return DynamoDBDayMarks(self.table("TENANTS"), writer=writer, pool=self._senders)
-
-    @cached_property
-    def _s3(self) -> Any:
-        return clients.s3()
 
     @cached_property
     def _senders(self) -> ThreadPoolExecutor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Self
 
@@ -18,27 +18,19 @@ from functions.domain.tenants.access import check_pattern
 from functions.domain.tenants.plan import Limits, read_limits
 from functions.domain.wheel import Wheel
 
-_Urls = Annotated[
-    tuple[str, ...],
-    BeforeValidator(lambda value: tuple(from_json(value)) if isinstance(value, str) else value),
-    Field(min_length=len(Priority), max_length=len(Priority)),
-]
-_Networks = Annotated[
-    tuple[Network, ...],
-    BeforeValidator(lambda value: parse_networks(from_json(value)) if isinstance(value, str) else value),
-]
-
 _PATTERNS = TypeAdapter(tuple[str, ...])
-_Targets = Annotated[
-    AllowedTargets,
-    BeforeValidator(lambda value: AllowedTargets(_PATTERNS.validate_json(value)) if isinstance(value, str) else value),
-]
 
+
+def _written(read: Callable[[str], Any]) -> BeforeValidator:
+    """A setting that the environment has as a text."""
+    return BeforeValidator(lambda value: read(value) if isinstance(value, str) else value)
+
+
+_Urls = Annotated[tuple[str, ...], _written(from_json), Field(min_length=len(Priority), max_length=len(Priority))]
+_Networks = Annotated[tuple[Network, ...], _written(lambda text: parse_networks(from_json(text)))]
+_Targets = Annotated[AllowedTargets, _written(lambda text: AllowedTargets(_PATTERNS.validate_json(text)))]
 _Principals = Annotated[
-    tuple[str, ...],
-    BeforeValidator(
-        lambda value: tuple(map(check_pattern, _PATTERNS.validate_json(value))) if isinstance(value, str) else value
-    ),
+    tuple[str, ...], _written(lambda text: tuple(map(check_pattern, _PATTERNS.validate_json(text))))
 ]
 
 _LIMITS = TypeAdapter(dict[str, dict[str, Any]])

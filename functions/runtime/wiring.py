@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from functions.adapters.dynamodb.tenant_data import StoredRemains, Tables
+from functions.adapters.dynamodb.tenant_data import StoredRemains
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.targets.address_check import AddressCheck
 from functions.adapters.targets.allowed import AllowedCaller
@@ -94,15 +94,13 @@ class Wiring(Adapters):
         """All that is stored of tenants."""
         return StoredRemains(
             s3=self._s3,
-            tables=Tables(
-                timer_rows=self.table("TIMERS"),
-                ledger_rows=self.table("LEDGER"),
-                schedule_rows=self.table("SCHEDULES"),
-                state_rows=self.table("SCHEDULE_STATE"),
-                tenant_rows=self.table("TENANTS"),
-                dead_letter_rows=self.table("DEAD_LETTERS"),
-            ),
             bucket=self.setting("PAYLOAD_BUCKET"),
+            timer_rows=self.table("TIMERS"),
+            ledger_rows=self.table("LEDGER"),
+            schedule_rows=self.table("SCHEDULES"),
+            state_rows=self.table("SCHEDULE_STATE"),
+            tenant_rows=self.table("TENANTS"),
+            dead_letter_rows=self.table("DEAD_LETTERS"),
             wheel=self.wheel,
             clock=self.clock,
             plans=self.plans,
@@ -115,16 +113,6 @@ class Wiring(Adapters):
         guard = AddressCheck(self.setting("ALLOWED_NETWORKS"))
         caller = TargetCaller(self._handlers, clock=self.clock, guard=guard, keys=self.webhook_keys)
         return AllowedCaller(caller, allowed=self.setting("ALLOWED_TARGETS"))
-
-    @property
-    def lag_objective(self) -> timedelta:
-        """How late an attempt may begin."""
-        return timedelta(milliseconds=self.setting("LAG_OBJECTIVE_MS"))
-
-    @property
-    def capacity(self) -> int:
-        """Jobs that a ready queue may hold."""
-        return self.setting("READY_CAPACITY")
 
     def confirm(self) -> None:
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""
@@ -189,13 +177,11 @@ jitter = random.random
 _SAME = (
     "audit",
     "breaker_store",
-    "capacity",
     "clock",
     "dead_letters",
     "deletions",
     "exports",
     "journal",
-    "lag_objective",
     "ledger",
     "operations",
     "payloads",
@@ -217,9 +203,11 @@ _SAME = (
 
 _GIVEN: Mapping[str, Callable[[Wiring], Any]] = {
     **{name: attrgetter(name) for name in _SAME},
+    "capacity": attrgetter("settings.READY_CAPACITY"),
     "id_secret": attrgetter("plans.id_secret"),
     "identity": lambda _: job_identity,
     "jitter": lambda _: jitter,
+    "lag_objective": lambda wiring: timedelta(milliseconds=wiring.setting("LAG_OBJECTIVE_MS")),
     "marked_since": attrgetter("conditions.marked_since"),
     "pending": attrgetter("tally"),
     "side_by_side": attrgetter("map_side_by_side"),
