@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.errors import NotPlaced, Undecodable
+from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim
 from functions.domain.jobs.job import Timer
@@ -94,15 +94,10 @@ class DeadMessageHandler:
         """This message may be all that is left of its job."""
         lost = lost_attempt(timer, row, now=now)
         if lost is not None:
-            self._place(lost)
+            self.placer.place_one(lost)
             self.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=lost.attempt)
 
     def _requeue(self, timer: Timer) -> None:
-        self._place(timer)
+        self.placer.place_one(timer)
         self.journal.event("requeued", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
         self.journal.count("requeued")
-
-    def _place(self, timer: Timer) -> None:
-        placement = self.placer.place([timer])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])

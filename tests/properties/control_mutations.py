@@ -17,7 +17,6 @@ from functions.domain.operations.operation import Operation
 from functions.domain.wheel import Ring
 from functions.operations import executor as work
 from functions.ports.ledger import Applied, Cancelled
-from functions.services.far_ring.placer import Placement
 from functions.services.jobs import settler as settling
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.rescheduler import Rescheduler
@@ -33,8 +32,8 @@ class _HoldsWithoutAWatchdog(settling.Settler):
 
 
 class _PlacesNothing:
-    def place(self, timers: Any) -> Any:
-        return [Placement(Ring.NEAR) for _ in timers]
+    def place_one(self, _: Timer) -> Ring:
+        return Ring.NEAR
 
 
 def holds_without_a_watchdog(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.domain.audit import Action, ActionName
-from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
+from functions.domain.errors import AlreadySettled, JobNotFound, Moved, TooLate
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job_id import JobId
 from functions.domain.jobs.occurrence import fire_of
@@ -115,9 +115,7 @@ class Canceller:
         if not self.wheel.is_surely_far(job_id.due_at, now=self.clock.now()):
             # The delete stalled: the scanner may have read the row or not. Without a promise to cancel, it must run.
             if deleted is not None and deleted.timer is not None:
-                placement = self.placer.place([deleted.timer])[0]
-                if placement.ring is None:
-                    raise NotPlaced([placement.fault])
+                self.placer.place_one(deleted.timer)
             raise TooLate(str(job_id))
         # No row, and no message can be on its way: an earlier cancel removed it.
         self._forget(deleted)

@@ -229,9 +229,7 @@ class Occurrences:
     def _wait(self, timer: Timer, *, now: datetime) -> FireDecision:
         """Placed again before this message is acknowledged; the same attempt, its ledger row untouched."""
         wait = wait_of(waited=now - timer.job.scheduled_at)
-        placement = self.placer.place([replace(timer, due_at=now + wait)])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
+        self.placer.place_one(replace(timer, due_at=now + wait))
         self.journal.event("fire_waits", job_id=str(job_id_of(timer.job)), seconds=wait.total_seconds())
         return FireDecision.IS_OVER
 

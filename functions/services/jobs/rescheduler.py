@@ -21,7 +21,6 @@ from functions.domain.errors import (
     JobNotFound,
     Moved,
     NotChangeable,
-    NotPlaced,
     TooLate,
 )
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, unpack, written_size
@@ -109,9 +108,7 @@ class Rescheduler:
         hastened = timer.hastened(to=runs_at)
         if row is not None and row.state is State.RETRYING:
             self._hasten(job_id, hastened, row, now=now)
-        placement = self.placer.place([hastened])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
+        self.placer.place_one(hastened)
         # Housekeeping: the ledger alone keeps the job from running twice.
         self.timers.delete(place)
         if timer.attempt == 1:
@@ -199,9 +196,7 @@ class Rescheduler:
         return parse_job_id(row.job_id) if row is not None and row.state is State.MOVED else None
 
     def _settle_move(self, job_id: JobId, job: Job, timer: Timer, *, caller: str) -> None:
-        placement = self.placer.confirm(timer)
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
+        self.placer.confirm(timer)
         # Housekeeping: its ledger row alone keeps the old job from running.
         self.timers.delete(job_id)
         self._forget(job.payload)

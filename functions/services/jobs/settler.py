@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, judge_claim, lease_of
@@ -134,10 +133,7 @@ class Settler:
 
     def place(self, timer: Timer) -> None:
         """Into the wheel. Raises NotPlaced."""
-        placement = self.placer.place([timer])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
-        if placement.ring is Ring.FAR:
+        if self.placer.place_one(timer) is Ring.FAR:
             self.usage.add(timer.job.tenant, Usage(units=row_units(timer)))
 
     def drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
