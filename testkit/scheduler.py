@@ -33,8 +33,7 @@ from functions.ports.dead_letters import DeadLetter
 from functions.ports.schedules import StoredSchedule
 from functions.ports.targets import Invocation
 from functions.runtime.container import Built, Container
-from functions.scanner.report import ScanReport
-from functions.scanner.scan import Scanner
+from functions.scanner.scan import Scanner, ScanReport
 from functions.scanner.schedule_alarms import ScheduleAlarms
 from functions.services.far_ring.pacer import Pacer
 from functions.services.far_ring.placer import Placer

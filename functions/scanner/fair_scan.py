@@ -21,7 +21,7 @@ from functions.domain.wheel import Wheel
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import Page, StoredTimer
 from functions.scanner.budgets import Budgets
-from functions.scanner.pages import PAGE
+from functions.scanner.pages import PAGE, position_behind
 from functions.scanner.promote import Promoter
 from functions.scanner.renew import Renewer
 from functions.scanner.tick import Tick
@@ -50,7 +50,7 @@ class _ClassScan:
     """Scans a class in one tick."""
 
     def __init__(self, parts: FairScan, tick: Tick, priority: Priority, *, horizon: int) -> None:
-        cursor = tick.cursor_of(priority)
+        cursor = tick.cursors[priority]
         self._parts = parts
         self._tick = tick
         self._priority = priority
@@ -112,10 +112,8 @@ class _ClassScan:
         renewed = self._parts.renewer.renew(mine)
         self._tick.buried += renewed.buried
         failed = min(renewed.failed, default=None)
-        to = Position(self._wheel.next_bucket(at.bucket))
-        if failed is not None or not page.is_last:
-            passed = [row.key for row in page.rows if failed is None or row.key < failed]
-            to = Position(at.bucket, max(passed, default=at.key))
+        behind = position_behind(page, at, wheel=self._wheel)
+        to = behind if failed is None else _position_before(failed, page.rows, at)
         if name == STREAM:
             self._at = to
         else:
@@ -216,8 +214,7 @@ class _ClassScan:
         for tenant in left:
             if self._own[tenant].at.key >= refused:
                 del self._own[tenant]
-        passed = max((row.key for row in rows if row.key < refused), default=self._at.key)
-        self._at = Position(self._at.bucket, passed)
+        self._at = _position_before(refused, rows, self._at)
 
     def _own_turn(self, tenant: str) -> bool:
         """A quantum of one tenant, and what a turn that was cut off has left over; whether it is used, or nothing is due."""
@@ -238,8 +235,7 @@ class _ClassScan:
             rows = self._parts.promoter.with_bookings(tenant, plan, page.rows) if plan.has_rate else page.rows
             refused = self._promote(rows)
             if refused is not None:
-                passed = max((row.key for row in rows if row.key < refused), default=own.at.key)
-                self._own[tenant] = own._replace(at=Position(own.at.bucket, passed))
+                self._own[tenant] = own._replace(at=_position_before(refused, rows, own.at))
                 return False
             if len(rows) < len(page.rows):
                 # Its rate is used up as far as this tick reaches.
@@ -248,11 +244,7 @@ class _ClassScan:
                 self._record()
                 return True
             deficit -= len(page.rows)
-            bucket = own.at.bucket
-            own = OwnCursor(
-                Position(self._wheel.next_bucket(bucket)) if page.is_last else Position(bucket, page.rows[-1].key)
-            )
-            self._own[tenant] = own
+            own = self._own[tenant] = OwnCursor(position_behind(page, own.at, wheel=self._wheel))
             self._record()
         return True
 
@@ -321,3 +313,8 @@ class _Picked:
     rows: list[StoredTimer] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     is_cut: bool = False
+
+
+def _position_before(key: str, rows: Sequence[StoredTimer], at: Position) -> Position:
+    """The last of these rows before a key; where there is none, the position at which they were read."""
+    return Position(at.bucket, max((row.key for row in rows if row.key < key), default=at.key))

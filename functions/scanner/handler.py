@@ -34,16 +34,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         if "rewind_to" in event:
             return _rewind(event["rewind_to"])
         time_limit = timedelta(milliseconds=context.get_remaining_time_in_millis())
-        report = scanner.scan(event["shard"], time_limit=time_limit)
+        return scanner.scan(event["shard"], time_limit=time_limit).summary
     finally:
         wiring.flush()
-    return {
-        "shard": report.shard,
-        "sent": report.sent,
-        "alarms_due": report.handled,
-        "buried": report.buried,
-        "stopped_by": report.stopped_by,
-    }
 
 
 def _rewind(to: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from functions.scanner.fair_scan import FairScan
 from functions.scanner.leases import Leases
 from functions.scanner.promote import Promoter
 from functions.scanner.renew import Renewer
-from functions.scanner.report import TickNotes
 from functions.scanner.row_burier import RowBurier
 from functions.scanner.schedule_alarms import ScheduleAlarms
 
@@ -23,6 +22,5 @@ PARTS: Mapping[str, type] = MappingProxyType(
         "promoter": Promoter,
         "renewer": Renewer,
         "row_burier": RowBurier,
-        "tick_notes": TickNotes,
     }
 )
