@@ -7,7 +7,7 @@ counted as a straggler. There should never be one. While messages wait for worke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
 import xxhash
@@ -91,14 +91,7 @@ class Sweeper:
             report = audit.report
             self.journal.count("audited", report.audited)
             self.journal.count("stragglers", report.stragglers)
-            self.journal.event(
-                "swept",
-                audited=report.audited,
-                stragglers=report.stragglers,
-                unplaced=report.unplaced,
-                waits_for=report.waits_for,
-                waits_for_queues=report.waits_for_queues,
-            )
+            self.journal.event("swept", **asdict(report))
         return report
 
     def has_drained(self, conditions: Conditions | None) -> bool:
@@ -116,21 +109,24 @@ class Sweeper:
 
 
 class _Stopped(Exception):
-    """The sweep ends here; the next one goes on from the recorded position."""
+    """The sweep ends here; the next one continues from the recorded position."""
 
 
+@dataclass(slots=True)
 class _Audit:
     """One sweep: its position, and what it has found so far."""
 
-    def __init__(self, sweeper: Sweeper, *, ends_at: float) -> None:
-        self._sweeper = sweeper
-        self._ends_at = ends_at
-        self._recorded = sweeper.shards.audited()
-        self.report = SweepReport()
+    sweeper: Sweeper
+    ends_at: float
+    report: SweepReport = field(default_factory=SweepReport)
+    _recorded: BucketAuditPosition | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._recorded = self.sweeper.shards.audited()
 
     def run(self, *, now: datetime) -> None:
         """Audit up to the youngest bucket that is ripe."""
-        sweeper, wheel = self._sweeper, self._sweeper.wheel
+        sweeper, wheel = self.sweeper, self.sweeper.wheel
         ripe_until = wheel.bucket_of(now - SETTLING)
         at = self._recorded or BucketAuditPosition(ripe_until)
         # Rows older than the ledger's memory cannot be distinguished from settled ones.
@@ -160,7 +156,7 @@ class _Audit:
 
     def _audit_shard(self, bucket: int, shard: int, *, after: str, to: Cursors) -> None:
         while True:
-            page = self._sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
+            page = self.sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
             # What has not been passed waits for its tenant to be resumed.
             passed = [row for row in page.rows if has_passed(to, bucket, row.key)]
             self._audit_page(
@@ -176,22 +172,22 @@ class _Audit:
 
         One of a tenant whose rate is capped may still wait for its booking, and one that is forgotten never has one.
         """
-        plan = self._sweeper.plans.of(timer.job.tenant)
+        plan = self.sweeper.plans.of(timer.job.tenant)
         return _leaves_a_row(timer) and not plan.has_rate and not plan.is_deleted
 
     def _audit_page(self, timers: Sequence[Timer]) -> None:
-        rows = self._sweeper.ledger.get_many([timer.job.key for timer in timers])
-        now = self._sweeper.clock.now()
+        rows = self.sweeper.ledger.get_many([timer.job.key for timer in timers])
+        now = self.sweeper.clock.now()
         for timer in timers:
             row = rows.get(timer.job.key)
             if row is not None and row.state is State.FAILED and row.error.startswith(_UNPLACED):
                 # By a sweep that died before it had passed it, and perhaps before it had reported it.
-                self._sweeper.ends.report_again(job_id_of(timer.job), row, target=timer.job.target)
+                self.sweeper.ends.report_again(job_id_of(timer.job), row, target=timer.job.target)
         stragglers = [timer for timer in timers if self._is_straggler(timer, rows.get(timer.job.key), now=now)]
         self.report.audited += len(timers)
         self.report.stragglers += len(stragglers)
-        for timer, placement in zip(stragglers, self._sweeper.placer.place(stragglers), strict=True):
-            self._sweeper.journal.event(
+        for timer, placement in zip(stragglers, self.sweeper.placer.place(stragglers), strict=True):
+            self.sweeper.journal.event(
                 "straggler", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fault=placement.fault
             )
             if placement.ring is None and not placement.is_permanent:
@@ -201,7 +197,7 @@ class _Audit:
 
     def _bury(self, timer: Timer, row: LedgerRow | None, *, fault: str) -> None:
         """What can never be sent must not hold up the audit of everything else, nor be passed in silence."""
-        sweeper = self._sweeper
+        sweeper = self.sweeper
         failure = Failed(f"{_UNPLACED}: {fault}", NOT_PROMOTED)
         self.report.unplaced += sweeper.ends.bury(timer, failure, row=row, owner=sweeper.token())
 
@@ -211,22 +207,22 @@ class _Audit:
             return False
         if row is not None and row.state is State.RUNNING and row.attempt < timer.attempt:
             # A watchdog, which looks again whenever a lease is over.
-            settled_by = now - SETTLING - self._sweeper.wheel.skew
+            settled_by = now - SETTLING - self.sweeper.wheel.skew
             return row.lease_until is not None and row.lease_until < settled_by
         return may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
 
     def _advance(self, to: BucketAuditPosition) -> None:
         # A row that is passed is not read again: if this sweep dies, no other reports how it ended.
-        self._sweeper.audit.flush()
+        self.sweeper.audit.flush()
         if to != self._recorded:
-            if not self._sweeper.shards.advance_audit(before=self._recorded, to=to):
+            if not self.sweeper.shards.advance_audit(before=self._recorded, to=to):
                 raise _Stopped("another sweep is at it")
             self._recorded = to
         if self._is_over():
             raise _Stopped("80 % of the time limit is used")
 
     def _is_over(self) -> bool:
-        return self._sweeper.clock.monotonic() >= self._ends_at
+        return self.sweeper.clock.monotonic() >= self.ends_at
 
 
 def _leaves_a_row(timer: Timer) -> bool:

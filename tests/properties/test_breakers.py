@@ -151,7 +151,8 @@ class Interleavings(RuleBasedStateMachine):
             # It may have seen the destination work: then its own calls go.
             call.worker.knows = 0
         if before is not None and self.row is None:
-            assert call.go.probe_owner == before.owner, "closed by another call than its probe"
+            closed_by = call.go.probe.owner if call.go.probe is not None else ""
+            assert closed_by == before.owner, "closed by another call than its probe"
             assert outcome not in (DOWN, OUTCOMES[1]), "closed by a failure"
 
     @rule(number=workers, count=st.integers(1, MIN_FAILURES + 1))

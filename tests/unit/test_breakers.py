@@ -282,7 +282,7 @@ def test_from_its_time_on_one_worker_becomes_the_probe_and_the_others_wait_for_i
     probe = first.probe()
 
     assert world.row is not None
-    assert (world.row.state, world.row.owner) == (BreakerState.HALF_OPEN, probe.probe_owner)
+    assert (world.row.state, world.row) == (BreakerState.HALF_OPEN, probe.probe)
     assert first.park() == second.park() == world.clock.now() + LEASE
 
 
@@ -400,7 +400,7 @@ def test_a_zombie_probe_that_reports_after_it_was_taken_over_changes_nothing(out
     zombie.answer(late, outcome)
 
     assert world.row is not None
-    assert world.row.owner == probe.probe_owner
+    assert world.row == probe.probe
     assert "breakers_closed" not in world.journal.counts
     writes = world.store.writes
     assert zombie.park() == world.clock.now() + LEASE
