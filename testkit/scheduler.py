@@ -316,7 +316,7 @@ class World:
         return self.build(Healer).heal(time_limit=time_limit)
 
     def operate(self, *, time_limit: timedelta = TIME_LIMIT) -> WorkReport:
-        return self.operator().work(time_limit=time_limit)
+        return self.operator().carry_on(time_limit=time_limit)
 
     def store(self, schedule: Schedule, **state: Any) -> StoredSchedule:
         """Put a schedule there in its first version, as if it had been changed to it an hour ago."""

@@ -51,12 +51,12 @@ class SelectedJob:
 
     @property
     def job_id(self) -> JobId:
-        """Of the job, whatever the attempt."""
+        """The id of the job, whatever the attempt."""
         return job_id_of(self.timer.job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class Applier:
     """Does to a job what an operation asks. identity: a fresh random identity."""
 
     operation: Operation
@@ -64,10 +64,10 @@ class Actor:
     rescheduler: Rescheduler
     identity: Callable[[], str]
 
-    def act(self, selected: SelectedJob, due_at: datetime | None) -> Example | Exception | None:
+    def apply(self, selected: SelectedJob, due_at: datetime | None) -> Example | Exception | None:
         """None when it is done; why not, when a rule refuses it; what a store raised. due_at: when it is to run now."""
         try:
-            self._act(selected, due_at)
+            self._apply(selected, due_at)
         except TickwheelError as refusal:
             code = next((_CODES[base] for base in type(refusal).__mro__ if base in _CODES), "internal")
             return Example(str(selected.job_id), code, str(refusal))
@@ -75,7 +75,7 @@ class Actor:
             return error
         return None
 
-    def _act(self, selected: SelectedJob, due_at: datetime | None) -> None:
+    def _apply(self, selected: SelectedJob, due_at: datetime | None) -> None:
         match self.operation.action:
             case OperationKind.CANCEL:
                 self.canceller.cancel(selected.job_id, caller=self.operation.caller)

@@ -17,8 +17,8 @@ from functions.runtime.wiring import Wiring
 settings = OperationsSettings.from_environment()
 wiring = Wiring(settings)
 wiring.confirm()
-operator = wiring.build(OperationExecutor)
-eraser = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
+executor = wiring.build(OperationExecutor)
+deleter = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
 
 
 @logger.inject_lambda_context
@@ -26,8 +26,8 @@ eraser = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_
 def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
     try:
-        report = operator.work(time_limit=_left(context))
-        eraser.work(time_limit=0.5 * _left(context))
+        report = executor.carry_on(time_limit=_left(context))
+        deleter.carry_on(time_limit=0.5 * _left(context))
     finally:
         wiring.flush()
     return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}

@@ -59,5 +59,5 @@ class Operations(Host):
         """One tick: a turn of each that is open."""
         process = self.process(OPERATES, conditions)
         canceller = _Told(self.build(Canceller, process), self.promises, process)
-        operator = self.build(OperationExecutor, process, canceller=canceller)
-        return self.begin(process, lambda: operator.work(time_limit=time_limit), conditions)
+        executor = self.build(OperationExecutor, process, canceller=canceller)
+        return self.begin(process, lambda: executor.carry_on(time_limit=time_limit), conditions)

@@ -153,7 +153,7 @@ def puts_a_part_without_its_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     put = work._Turn._put_part
 
     def put_anyway(turn: Any) -> bool:
-        turn.operation = replace(turn.operation, lease_until=turn.operator.clock.now())
+        turn.operation = replace(turn.operation, lease_until=turn.executor.clock.now())
         return put(turn)
 
     monkeypatch.setattr(work._Turn, "_put_part", put_anyway)

@@ -80,7 +80,7 @@ class Scene:
         )
 
     def work(self, *, seconds: float = 60) -> int:
-        return self.eraser().work(time_limit=timedelta(seconds=seconds))
+        return self.eraser().carry_on(time_limit=timedelta(seconds=seconds))
 
     @property
     def status(self) -> TenantStatus:

@@ -17,7 +17,7 @@ from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.jobs.claims import LEASE_MARGIN, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import Event, State
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied, Ledger, Refused
 from functions.ports.recorder import AuditTrail
@@ -82,7 +82,8 @@ class Finisher:
                 return
             running = _running(job_id, row, fence=fence)
             if running.held:
-                is_ended = self.settler.succeed(_timer_of(job_id, running), self._claim_of(running), result)
+                timer, claim = _timer_of(job_id, running), self._claim_of(running)
+                is_ended = self.settler.end(timer, claim, Event.SUCCEED, result=result)
             else:
                 # Its worker has not noted yet that it is held; then it notes this end, as its own.
                 answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())

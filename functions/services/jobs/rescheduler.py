@@ -1,7 +1,7 @@
 """Change a job that waits: let it run now, at another time, or with another content.
 
 A job that runs now keeps its id: the same timer is placed once more, and the ledger drops whichever message comes second.
-At another time, or with another content, it goes on under a new id: in one transaction the row of the old one says so,
+At another time, or with another content, it continues under a new id: in one transaction the row of the old one says so,
 which settles it for every message of it, and the far row of the new one is put. However often it is moved, the row of the
 job that was submitted points to the newest.
 """
@@ -15,11 +15,9 @@ from typing import Any
 
 from functions.domain.audit import Action, ActionName, described
 from functions.domain.errors import (
-    AlreadySettled,
     InvalidJob,
     JobBusy,
     JobNotFound,
-    Moved,
     NotChangeable,
     TooLate,
 )
@@ -39,7 +37,7 @@ from functions.ports.recorder import AuditTrail, Journal, PendingCounter
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
-from functions.services.jobs.moves import last_of
+from functions.services.jobs.moves import check_not_over, last_of
 
 _TRIES = 3
 
@@ -187,7 +185,7 @@ class Rescheduler:
         return Waiting(job_id_of(moved), moved.scheduled_at)
 
     def _first_of(self, job_id: JobId) -> JobId | None:
-        """The job that was submitted, if this is another and its row still says where it goes on.
+        """The job that was submitted, if this is another and its row still says what it has become.
 
         That id, and the idempotency key, lead to the job for as long as that row is kept: each move renews it.
         """
@@ -265,10 +263,7 @@ def _check_waits(job_id: JobId, row: LedgerRow | None) -> None:
     """Raises when no attempt of the job waits for its time."""
     if row is None:
         return
-    if row.state is State.MOVED:
-        raise Moved(str(job_id), moved_to=row.moved_to)
-    if row.is_settled:
-        raise AlreadySettled(str(job_id), state=row.state)
+    check_not_over(job_id, row)
     if row.state is State.RUNNING:
         raise TooLate(str(job_id), f"attempt {row.attempt} of it is running")
     if row.cancel_requested:

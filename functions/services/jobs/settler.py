@@ -61,13 +61,9 @@ class Settler:
     usage: UsageCounter
     jitter: Callable[[], float]
 
-    def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
-        """The target has taken the job."""
-        return self._settle(timer, claim, Event.SUCCEED, result=result)
-
-    def end(self, timer: Timer, claim: Claim, event: Event) -> bool:
-        """The attempt ends without a run: EXPIRE or WITHDRAW."""
-        return self._settle(timer, claim, event)
+    def end(self, timer: Timer, claim: Claim, event: Event, *, result: str = "") -> bool:
+        """The target has taken the job: SUCCEED; or the attempt ends without a run: EXPIRE or WITHDRAW."""
+        return self._settle(timer, claim, event, result=result)
 
     def fail(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
         """Try again as the policy says, or keep the job as a dead letter."""
@@ -105,11 +101,11 @@ class Settler:
         if timer.job.is_ledgered:
             answer = self.ledger.park(timer, until=until, now=now)
             if isinstance(answer, Refused):
-                verdict = judge_claim(
+                follows = judge_claim(
                     answer.row, attempt=timer.attempt, due_at=timer.due_at, owner="", now=now, skew=self.wheel.skew
                 )
-                if isinstance(verdict, Drop):
-                    self.drop(timer, answer.row, verdict.reason)
+                if isinstance(follows, Drop):
+                    self.drop(timer, answer.row, follows.reason)
                     return
         self.place(replace(timer, due_at=until))
         self.journal.count(metric)
