@@ -33,8 +33,6 @@ from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
-from functions.services.jobs.canceller import Canceller
-from functions.services.jobs.rescheduler import Rescheduler
 from functions.services.tenants.submission_rates import SubmissionRates
 
 LEASE = timedelta(minutes=2)
@@ -69,7 +67,7 @@ class WorkReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationExecutor:
-    """Carries operations on. token: a fresh owner token; identity: a fresh random identity.
+    """Carries operations on. token: a fresh owner token.
 
     side_by_side: maps a function over items at the same time, answers in order.
     """
@@ -81,13 +79,11 @@ class OperationExecutor:
     ledger: Ledger
     payloads: PayloadStore
     exports: ExportStore
-    canceller: Canceller
-    rescheduler: Rescheduler
+    applier: Applier
     plans: TenantPlans
     submission_rates: SubmissionRates
     journal: Journal
     token: Callable[[], str]
-    identity: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
     audit: AuditTrail
 
@@ -251,14 +247,8 @@ class _Turn:
     def _act_on(self, selected: Sequence[SelectedJob]) -> tuple[list[str], list[Example]]:
         """The ids of those that it was done to, and the others."""
         executor, operation = self.executor, self.operation
-        applier = Applier(
-            operation=operation,
-            canceller=executor.canceller,
-            rescheduler=executor.rescheduler,
-            identity=executor.identity,
-        )
         entries = list(zip(selected, self._staggered(len(selected)), strict=True))
-        answers = executor.side_by_side(lambda entry: applier.apply(*entry), entries)
+        answers = executor.side_by_side(lambda entry: executor.applier.apply(operation, *entry), entries)
         done = [str(job.job_id) for job, answer in zip(selected, answers, strict=True) if answer is None]
         # A page at a time: a turn lasts minutes, and the next one after a crash finds these jobs done and reports nothing about them.
         executor.audit.flush()

@@ -7,6 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.operations.apply_to_job import Applier
 from functions.operations.executor import OperationExecutor
 from functions.operations.tenant_deleter import TenantDeleter
 from functions.runtime.observability import logger
@@ -15,7 +16,7 @@ from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 
 settings = OperationsSettings.from_environment()
-wiring = Wiring(settings)
+wiring = Wiring(settings, parts={"applier": Applier})
 wiring.confirm()
 executor = wiring.build(OperationExecutor)
 deleter = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))

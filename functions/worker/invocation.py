@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import unpack
@@ -22,11 +23,14 @@ from functions.worker.message import Returned
 from functions.worker.preconditions import Permission
 from functions.worker.start import Starts
 
-GONE = "\x00"
-"""In place of a payload that is no more. It is no JSON."""
 
-UNREADABLE = "\x01"
-"""In place of one that is there and is none: to receive it again would change nothing. It is no JSON either."""
+class NoPayload(Enum):
+    """What there is in place of a payload."""
+
+    GONE = auto()
+    """It is no more."""
+    UNREADABLE = auto()
+    """It is there and is none: to receive it again would change nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +43,18 @@ class Invoker:
     settler: Settler
     starts: Starts
 
-    def payload_of(self, job: Job) -> str | None:
-        """The payload as JSON text, with what it says about its fire filled in; or GONE, or UNREADABLE."""
+    def payload_of(self, job: Job) -> str | NoPayload | None:
+        """The payload as JSON text, with what it says about its fire filled in; None where the job has none."""
         try:
             text = unpack(job.payload) if job.payload.pointer is None else self.payloads.get(job.payload.pointer)
         except Undecodable:
-            return UNREADABLE
+            return NoPayload.UNREADABLE
         if text is None:
-            return None if job.payload.pointer is None else GONE
+            return None if job.payload.pointer is None else NoPayload.GONE
         return fill_references(text, job.occurrence) if job.occurrence else text
 
     def invoke(
-        self, timer: Timer, payload: str | None, claim: Claim, entry: Permission, *, ring: Ring
+        self, timer: Timer, payload: str | NoPayload | None, claim: Claim, entry: Permission, *, ring: Ring
     ) -> tuple[Outcome | Returned | None, Claim]:
         """Call the target; None when there was no reason to. And the claim, which has begun where the target was called."""
         job = timer.job
@@ -70,9 +74,9 @@ class Invoker:
                 return Failed("its start took so long that no time was left to call it", NOT_CALLED), claim
             self.settler.release(timer, claim)
             return Returned("too little of its lease is left"), claim
-        if payload is GONE:
+        if payload is NoPayload.GONE:
             return self._miss_payload(timer), claim
-        if payload is UNREADABLE:
+        if payload is NoPayload.UNREADABLE:
             return Failed("its payload cannot be read", "payload_unreadable", is_permanent=True), claim
         self.starts.note(timer, started_at=started_at, ring=ring)
         outcome = self.targets.call(

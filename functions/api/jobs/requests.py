@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -16,11 +17,11 @@ from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import format_instant
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.retry import MAX_BACKOFF
+from functions.domain.jobs.submission import Submission
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import encode_template
 from functions.domain.schedules.schedule import JobTemplate
 from functions.domain.targets.http_answers import RESULT_LIMIT
-from functions.services.jobs.rescheduler import Edited
 
 MAX_ERROR = 2_000
 MIN_LEASE = timedelta(seconds=1)
@@ -90,10 +91,10 @@ class FailBody(
         return None if self.retry_after is None else min(self.retry_after, MAX_BACKOFF)
 
 
-def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Edited:
+def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Submission:
     """A job after an RFC 7396 merge patch of what was submitted; without run_at and delay it keeps its time.
 
-    payload: JSON text of the present one, where the patch reaches into it. Raises ValidationError, InvalidJob,
+    payload: JSON text of the present one, which it keeps unless the patch names it. Raises ValidationError, InvalidJob,
     InvalidInput.
     """
     if not isinstance(patch, dict):
@@ -112,7 +113,8 @@ def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Edited:
     except RecursionError:
         raise InvalidInput("the body is nested too deeply") from None
     body = JobBody.model_validate({**edited, "tenant": job.tenant, "delivery": job.delivery.value}, context=rules)
-    return Edited(body.submission(now=rules.now), keeps_payload=not names_payload)
+    submission = body.submission(now=rules.now)
+    return submission if names_payload else replace(submission, payload=payload)
 
 
 def _template_of(job: Job) -> JobTemplate:

@@ -59,7 +59,7 @@ from functions.ports.recorder import Journal
 from functions.ports.targets import Failed
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.moves import follow
-from functions.services.jobs.rescheduler import Edited, Rescheduler
+from functions.services.jobs.rescheduler import Rescheduler
 
 routes = Routes(
     "a job",
@@ -184,11 +184,11 @@ def change_job(services: JobServices, request: Request, job_id: str) -> Response
     services.known.check(parsed)
     rules = services.rules()
 
-    def edit(job: Job, payload: str | None) -> Edited:
+    def edit(job: Job, payload: str | None) -> Submission:
         edited = patched(job, payload, patch, rules)
         # What it has, it may keep.
-        if edited.submission.priority is not job.priority:
-            services.admission.check_priority(job.tenant, edited.submission.priority)
+        if edited.priority is not job.priority:
+            services.admission.check_priority(job.tenant, edited.priority)
         return edited
 
     services.admission.take_one(parsed.tenant)

@@ -42,12 +42,8 @@ from functions.services.jobs.moves import check_not_over, last_of
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """A job as it is to be. keeps_payload: that is not what changes, and the submission has none."""
-
-    submission: Submission
-    keeps_payload: bool
+Edit = Callable[[Job, str | None], Submission]
+"""The submission that a job, and the JSON text of its payload, are to become. May raise to refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +117,8 @@ class Rescheduler:
         )
         return Waiting(job_id, runs_at, State.RETRYING if timer.attempt > 1 else State.SCHEDULED)
 
-    def change(self, job_id: JobId, edit: Callable[[Job, str | None], Edited], *, caller: str = "") -> Waiting:
-        """Change what `edit` changes of a job and the JSON text of its payload. What changes nothing leaves it its id.
+    def change(self, job_id: JobId, edit: Edit, *, caller: str = "") -> Waiting:
+        """Change what `edit` changes. What changes nothing leaves the job its id.
 
         Raises InvalidJob when the new time is too near, and what `edit` raises.
         """
@@ -148,22 +144,21 @@ class Rescheduler:
                 return waiting
         raise JobBusy(str(job_id))
 
-    def _move(
-        self, job_id: JobId, job: Job, edit: Callable[[Job, str | None], Edited], *, caller: str, now: datetime
-    ) -> Waiting | None:
+    def _move(self, job_id: JobId, job: Job, edit: Edit, *, caller: str, now: datetime) -> Waiting | None:
         """None when somebody else was faster: it is looked at again."""
         text = self._text_of(job_id, job.payload)
-        edited = edit(job, text)
-        wanted = text if edited.keeps_payload else edited.submission.payload
-        subshards = self.plans.of(edited.submission.tenant).subshards
+        wanted = edit(job, text)
         moved = job_of(
-            replace(edited.submission, trace=job.trace),
+            replace(wanted, trace=job.trace),
             identity=moved_identity(job.identity, unique=self.identity()),
             wheel=self.wheel,
-            subshards=subshards,
+            subshards=self.plans.of(wanted.tenant).subshards,
             id_secret=self.id_secret(),
         )
-        if wanted == text and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job:
+        if (
+            wanted.payload == text
+            and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job
+        ):
             self._note(ActionName.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(job))
             return Waiting(job_id, job.scheduled_at)
         if not self.wheel.is_surely_far(moved.scheduled_at, now=now + REQUEST_LIMIT):
@@ -175,7 +170,7 @@ class Rescheduler:
             )
         self.placer.check_clock()
         # An object of its own: that of the old id goes with what is left of it.
-        moved = replace(moved, payload=self._stored(moved, wanted))
+        moved = replace(moved, payload=self._stored(moved, wanted.payload))
         timer = Timer(job=moved, due_at=moved.scheduled_at)
         first = self._first_of(job_id)
         if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now, first=first), Refused):
