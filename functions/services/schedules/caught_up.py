@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -43,13 +42,10 @@ class CaughtUpChanger:
             revived.add(link.position)
             raise _BehindError
 
-        for _ in range(_CATCH_UPS):
+        for revivals in range(_CATCH_UPS + 1):
             try:
                 return self.changer.change(key, caught_up)
             except _BehindError:
-                if self.materialiser.revive(key) is Carried.REFUSED:
+                if revivals == _CATCH_UPS or self.materialiser.revive(key) is Carried.REFUSED:
                     break
-        else:
-            with suppress(_BehindError):
-                return self.changer.change(key, caught_up)
         raise ScheduleBehind(key.partition("#")[2])
