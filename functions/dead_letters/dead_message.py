@@ -30,7 +30,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadMessageHandler:
-    """Buries messages. foreign: keeps what is no message of Tickwheel's. token: a fresh owner token."""
+    """Keeps the messages of dead-letter queues. foreign: keeps what is no message of Tickwheel's. token: a fresh owner token."""
 
     clock: Clock
     skew: timedelta
@@ -67,8 +67,8 @@ class DeadMessageHandler:
         for _ in range(_TRIES):
             now = self.clock.now()
             row = self.ledger.get(job.key)
-            verdict = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
-            match verdict:
+            follows = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
+            match follows:
                 case Drop(reason):
                     self._revive(timer, row, now=now)
                     job_id = job_id_of(job)
@@ -81,7 +81,7 @@ class DeadMessageHandler:
                     self._requeue(timer.put_off(until=until, is_watchdog=is_watchdog))
                     return True
                 case Again() | Rescue():
-                    # Its queue was not served, or its workers died of other jobs: a fresh message goes on where it was,
+                    # Its queue was not served, or its workers died of other jobs: a fresh message continues where it was,
                     # and its own deaths stay counted.
                     self._requeue(timer)
                     return True

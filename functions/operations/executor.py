@@ -150,7 +150,7 @@ class _Turn:
         """Until its end, the end of its time, or an error, after which the next turn continues."""
         try:
             self._walk()
-        except Exception as error:  # noqa: BLE001  one that cannot go on must not hold up the others
+        except Exception as error:  # noqa: BLE001  one that fails must not hold up the others
             self._fail(_text_of(error))
 
     def _walk(self) -> None:
@@ -184,7 +184,7 @@ class _Turn:
     def _the_walk(self) -> Walk:
         executor, page = self.executor, PAGE
         if self.operation.action is OperationKind.RUN_NOW:
-            # However slow: none may be staggered into the far ring, where the walk would meet it again.
+            # However slow: none may be staggered into the far ring, where the walk would find it again.
             page = min(PAGE, int(self.operation.rate * AHEAD.total_seconds() / 2))
         return Walk(
             wheel=executor.wheel,
@@ -208,7 +208,7 @@ class _Turn:
         elif selected:
             done, refused = self._act_on(selected)
         self.jobs += len(done)
-        # Of a page that is read again only jobs that are done already count: they are not selected again.
+        # Where a page is read again, only jobs that are done already count: they are not selected again.
         examined, matched = (0, len(done)) if self._is_held else (len(finding.rows), len(selected))
         progress = self.operation.progress.counting(
             examined=examined, matched=matched, done=len(done), refused=refused, shown=shown
@@ -271,8 +271,7 @@ class _Turn:
         gap = timedelta(seconds=1) / self.operation.rate
         now = self.executor.clock.now()
         first = max(self.operation.progress.due_at or now, now)
-        progress = replace(self.operation.progress, due_at=first + count * gap)
-        self.operation = replace(self.operation, progress=progress)
+        self._note(due_at=first + count * gap)
         return [first + number * gap for number in range(count)]
 
     def _is_ahead(self) -> bool:
@@ -290,7 +289,7 @@ class _Turn:
         lease_until = None if is_last else self.executor.clock.now() + LEASE
         saved = self.executor.operations.save(replace(self.operation, progress=progress), lease_until=lease_until)
         if saved is None:
-            return False  # the lease was over: another turn goes on from the last step
+            return False  # the lease was over: another turn continues from the last step
         self.operation = saved
         if saved.stop_requested:
             self._end(OperationState.STOPPED)
@@ -304,9 +303,9 @@ class _Turn:
         lease_until = self.operation.lease_until
         if lease_until is None or lease_until < self.executor.clock.now():
             return False
-        progress = self.operation.progress
-        self._part.put(self.executor.exports, self.operation.tenant, self.operation.operation_id, progress.parts + 1)
-        self.operation = replace(self.operation, progress=replace(progress, parts=progress.parts + 1))
+        number = self.operation.progress.parts + 1
+        self._part.put(self.executor.exports, self.operation.tenant, self.operation.operation_id, number)
+        self._note(parts=number)
         return True
 
     def _end(self, state: OperationState, *, error: str = "") -> None:
@@ -341,15 +340,18 @@ class _Turn:
         self._note_failure(error)
 
     def _note_failure(self, error: str) -> None:
-        """The turn is over, and the next one goes on from here."""
+        """The turn is over, and the next one continues from here."""
         self._report_failure(error)
         progress = self.operation.progress
         failures = 1 if progress.done > self._done_before else progress.failures + 1
-        self.operation = replace(self.operation, progress=replace(progress, failures=failures, error=error))
+        self._note(failures=failures, error=error)
         if failures >= MOST_FAILURES:
             self._end(OperationState.FAILED, error=error)
         else:
             self.executor.operations.save(self.operation, lease_until=None)
+
+    def _note(self, **changes: Any) -> None:
+        self.operation = replace(self.operation, progress=replace(self.operation.progress, **changes))
 
     def _report_failure(self, error: str) -> None:
         self.executor.journal.event("operation_failed", **self.operation.log_keys, error=error)

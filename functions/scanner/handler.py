@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -34,8 +35,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _rewind(to: str) -> dict[str, Any]:
     try:
-        rewound = rewinder.rewind(parse_instant(to))
+        return asdict(rewinder.rewind(parse_instant(to)))
     except InvalidInput as error:
         # For whoever asked: raised, it would be an error of the function, and its text would be hidden.
         return {"refused": str(error)}
-    return {"rewound": rewound.rewound, "left": rewound.left}

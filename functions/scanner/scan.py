@@ -2,7 +2,7 @@
 
 Every bucket was closed before it opens, so it is read once, in order, behind a cursor, and nothing is written to a row
 that is promoted. A crash repeats what was sent since the last checkpoint, and the ledger absorbs that. The alarms of
-schedules ring last, when all timers have been sent and that is recorded: whatever they come to, it keeps no job waiting.
+schedules come due last, when all timers have been sent and that is recorded: whatever they come to, it keeps no job waiting.
 """
 
 from __future__ import annotations

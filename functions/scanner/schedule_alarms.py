@@ -135,7 +135,7 @@ def _link_of(alarm: ScheduleAlarm, state: ScheduleState | None) -> Link | None:
     if state is None:
         return alarm.link  # not asked for, or a read that is behind: the advance knows better
     if state.version != alarm.version:
-        # Of an earlier one the same is true.
+        # The same is true of an earlier one.
         return alarm.link if state.version < alarm.version else None
     if state.link is None:
         return None

@@ -35,7 +35,7 @@ MOST_ASIDES = 3
 """Chains of a tenant that a sweep sets aside. Its others wait for the next pass."""
 
 SHARE_FOR_COUNTS = 0.2
-"""Of the time of a sweep, that goes at most into what schedules count for. The rest of it waits for the next pass."""
+"""The share of a sweep's time that what schedules count for takes at most. The rest of it waits for the next pass."""
 
 PAGE = 500
 
@@ -91,16 +91,8 @@ class Healer:
         if state.alarm_at is None:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
         scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=plan.subshards))
-        # Of its slowest class: only its definition says which it has.
+        # As far as its slowest class: only its definition says which it has.
         return scanned is not None and handled_for(scanned, tenant) > self.wheel.bucket_of(state.alarm_at)
-
-    def revive(self, key: str) -> Carried:
-        """Carry a chain on. Never raises: one that cannot be carried on must not hold up the others."""
-        try:
-            return self.materialiser.revive(key)
-        except Exception as error:  # noqa: BLE001  as said
-            self.journal.event("schedule_not_healed", schedule=key, error=fault_of(error))
-            return Carried.REFUSED
 
     def recount(self, page: StatePage) -> Iterator[bool]:
         """Put right, one by one, what schedules count for; whether each now is.
@@ -125,7 +117,7 @@ class Healer:
             with self.clock.limited(SHARE):
                 share = idle_share_of(state) if definition is None else share_of(definition.schedule, state)
             return self.schedules.recount(key, share, seen=state)
-        except Exception as error:  # noqa: BLE001  as said
+        except Exception as error:  # noqa: BLE001  it is counted by the next pass
             self.journal.event("schedule_not_counted", schedule=key, error=fault_of(error))
             return False
 
@@ -185,7 +177,11 @@ class _Pass:
         now = to_seconds(self.healer.clock.now())
         if not self._record(self.at._replace(reviving=key, since=now)):
             return False
-        carried = self.healer.revive(key)
+        try:
+            carried = self.healer.materialiser.revive(key)
+        except Exception as error:  # noqa: BLE001  one that cannot be carried on must not hold up the others
+            self.healer.journal.event("schedule_not_healed", schedule=key, error=fault_of(error))
+            carried = Carried.REFUSED
         self._asides[tenant] += carried is Carried.ASIDE
         if carried is Carried.ON:
             self.report.healed += 1

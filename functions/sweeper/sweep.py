@@ -170,10 +170,12 @@ class _Audit:
     def _is_claimed_soon(self, timer: Timer) -> bool:
         """Whether a timer that has been promoted has a ledger row by now.
 
-        One of a tenant whose rate is capped may still wait for its booking, and one that is forgotten never has one.
+        One of a tenant whose rate is capped may still wait for its booking, a buffered fire for its slot, and one that is
+        forgotten never has one.
         """
-        plan = self.sweeper.plans.of(timer.job.tenant)
-        return _leaves_a_row(timer) and not plan.has_rate and not plan.is_deleted
+        plan, occurrence = self.sweeper.plans.of(timer.job.tenant), timer.job.occurrence
+        may_wait = occurrence is not None and occurrence.overlap.waits and timer.attempt == 1
+        return timer.job.is_ledgered and not (may_wait or plan.has_rate or plan.is_deleted)
 
     def _audit_page(self, timers: Sequence[Timer]) -> None:
         rows = self.sweeper.ledger.get_many([timer.job.key for timer in timers])
@@ -193,13 +195,10 @@ class _Audit:
             if placement.ring is None and not placement.is_permanent:
                 raise NotPlaced([placement.fault])
             if placement.ring is None:
-                self._bury(timer, rows.get(timer.job.key), fault=placement.fault)
-
-    def _bury(self, timer: Timer, row: LedgerRow | None, *, fault: str) -> None:
-        """What can never be sent must not hold up the audit of everything else, nor be passed in silence."""
-        sweeper = self.sweeper
-        failure = Failed(f"{_UNPLACED}: {fault}", NOT_PROMOTED)
-        self.report.unplaced += sweeper.ends.bury(timer, failure, row=row, owner=sweeper.token())
+                # What can never be sent must not hold up the audit of everything else, nor be passed in silence.
+                failure = Failed(f"{_UNPLACED}: {placement.fault}", NOT_PROMOTED)
+                row, owner = rows.get(timer.job.key), self.sweeper.token()
+                self.report.unplaced += self.sweeper.ends.bury(timer, failure, row=row, owner=owner)
 
     def _is_straggler(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> bool:
         """Whether nobody has claimed an attempt that should have been, and it has not been parked either."""
@@ -223,10 +222,3 @@ class _Audit:
 
     def _is_over(self) -> bool:
         return self.sweeper.clock.monotonic() >= self.ends_at
-
-
-def _leaves_a_row(timer: Timer) -> bool:
-    """Whether a timer that has been promoted has a ledger row by now. A buffered fire may still wait for its slot."""
-    occurrence = timer.job.occurrence
-    may_wait = occurrence is not None and occurrence.overlap.waits and timer.attempt == 1
-    return timer.job.is_ledgered and not may_wait

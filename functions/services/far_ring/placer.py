@@ -73,7 +73,7 @@ class Placer:
     def place_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[bool]:
         """Write alarms into the far ring, once; whether the scanner is sure to read each.
 
-        One that is not may stand behind it: its fire is to be placed instead, or it is to ring later.
+        One that is not may stand behind it: its fire is to be placed instead, or the alarm is to come due later.
         """
         now = self.clock.now()
         far = [alarm for alarm in alarms if self.wheel.place(alarm.alarm_at, now=now) is Ring.FAR]

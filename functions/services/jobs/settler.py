@@ -221,7 +221,7 @@ class Settler:
         """Another worker has the attempt by now: what this one did is not settled. Or its target was faster."""
         is_my_row = row is not None and (row.fence, row.owner) == (claim.fence, claim.owner)
         if row is not None and is_my_row and row.state in ENDS:
-            # It ended the attempt before its worker could note that it goes on: nobody else could tidy up after it. One
+            # It ended the attempt before its worker could note that it is held: nobody else could tidy up after it. One
             # that was ended by a request has another token.
             self._tidy_up(timer, ENDS[row.state], claim)
             return

@@ -280,7 +280,10 @@ class Materialiser:
             self.journal.event("not_recorded", schedule=stored.key, error=fault_of(error))
             return None
         if isinstance(answer, Applied):
-            self._note(planned)
+            if planned.misfire_count:
+                self.journal.count("misfires", planned.misfire_count)
+            if planned.skips:
+                self.journal.count("skipped", sum(planned.skips.values()))
             return None
         state = answer.state
         if state is None or state.version != stored.version or state.status is not Status.ACTIVE:
@@ -356,9 +359,3 @@ class Materialiser:
         waited = waited_for_opening(schedule, nominal_at=link.nominal_at, at=link.at)
         if waited:
             self.journal.observe("outside_window_wait_s", waited.total_seconds())
-
-    def _note(self, planned: DueFires) -> None:
-        if planned.misfire_count:
-            self.journal.count("misfires", planned.misfire_count)
-        if planned.skips:
-            self.journal.count("skipped", sum(planned.skips.values()))

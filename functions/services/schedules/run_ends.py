@@ -19,7 +19,7 @@ from functions.services.schedules.pauser import Pauser
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnds:
-    """Tells schedules how their runs have ended. A job that no schedule fired is nobody's run: nothing happens."""
+    """Reports to schedules how their runs have ended. A job that no schedule fired is nobody's run: nothing happens."""
 
     schedules: ScheduleStore
     pauser: Pauser
