@@ -16,7 +16,7 @@ from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
 from functions.services.jobs.settler import Claim, Settler
 from functions.worker.claimer import Claimer
-from functions.worker.invocation import Invoker, NoPayload
+from functions.worker.invocation import Invoker
 from functions.worker.message import Message, Returned
 from functions.worker.preconditions import Permission, Preconditions
 
@@ -67,12 +67,7 @@ class Attempts:
         return outcome if is_returned else None
 
     def _claim_and_call(
-        self,
-        timer: Timer,
-        payload: str | NoPayload | None,
-        message: Message,
-        entry: Permission,
-        ends_at: datetime,
+        self, timer: Timer, payload: str | Failed | None, message: Message, entry: Permission, ends_at: datetime
     ) -> Outcome | Returned | None:
         """What its target answered; or what happens to the message, when it was not called."""
         claim = self.claimer.claim(timer, message)

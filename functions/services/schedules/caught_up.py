@@ -8,11 +8,8 @@ from datetime import datetime
 from functions.domain.errors import ScheduleBehind
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports.schedules import StoredSchedule
-from functions.services.schedules.changer import Change, Edit, ScheduleChanger
+from functions.services.schedules.changer import Change, Edit, ScheduleAndState, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
-
-Standings = tuple[StoredSchedule | None, ScheduleState | None]
-"""What stands there of a schedule: definition and state."""
 
 _CATCH_UPS = 3
 
@@ -28,8 +25,8 @@ class CaughtUpChanger:
     changer: ScheduleChanger
     materialiser: Materialiser
 
-    def change(self, key: str, edit: Edit) -> Standings:
-        """Change a schedule by a rule. Raises ScheduleBehind where what it missed cannot be placed now."""
+    def change(self, key: str, edit: Edit) -> ScheduleAndState:
+        """Change a schedule by an edit. Raises ScheduleBehind where what it missed cannot be placed now."""
         revived: set[tuple[datetime, bool]] = set()
 
         def caught_up(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
