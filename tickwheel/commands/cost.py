@@ -94,16 +94,16 @@ class _Costs:
     """What only a checkout has: the figures of its benchmarks, its prices and its stages."""
 
     def __init__(self) -> None:
-        names = ("bench.cost", "bench.cost_inputs", "infra.stage", "bench.cost_report")
+        names = ("bench.cost_terms", "bench.cost_inputs", "infra.stage", "bench.cost_report")
         reason = "the estimate uses its benchmarks and its stages"
-        _, (self._cost, self._inputs, self._stage, self.report) = modules_of_checkout(*names, reason=reason)
+        _, (self._terms, self._inputs, self._stage, self.report) = modules_of_checkout(*names, reason=reason)
 
     def model(self, stage: str, assumed: dict[str, Any]) -> Any:
         try:
             found = self._stage.Stage.named(stage)
         except self._stage.InvalidStage as error:
             usage(str(error))
-        return self._inputs.model_of(found, self._cost.Assumed(**assumed))
+        return self._inputs.model_of(found, self._terms.Assumed(**assumed))
 
     def workload(self, **options: Any) -> Any:
-        return self._cost.Workload(**options)
+        return self._terms.Workload(**options)
