@@ -17,7 +17,7 @@ from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, StatePage, StoredSchedule
 from testkit.fakes.kept import kept
 
-_WRITTEN_MEANWHILE = (
+WRITTEN_MEANWHILE = (
     "holder",
     "holder_since",
     "waiting",
@@ -26,7 +26,7 @@ _WRITTEN_MEANWHILE = (
     "skips",
     "last_skip",
 )
-"""What workers and scanners write, and no change."""
+"""What workers and scanners write, which is not a change's to undo."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class InMemoryScheduleStore:
             written = replace(new, created_at=kept(new.created_at), changed_at=kept(new.changed_at))
             self.written[key] = json.dumps(encode_stored(new.schedule), ensure_ascii=False), written
         if met is not None and seen is not None and seen.status is not Status.DELETED:
-            state = replace(state, **{name: getattr(met, name) for name in _WRITTEN_MEANWHILE})
+            state = replace(state, **{name: getattr(met, name) for name in WRITTEN_MEANWHILE})
         self.rows[key] = _row(state, history=new.schedule.history)
         return True
 
