@@ -33,14 +33,14 @@ AUDIT_STEP = 5_120
 """Bytes: Firehose bills a record as if it were a multiple of this."""
 AUDIT_DAYS = 400
 
-SWEEPS = MINUTES / 5
-"""Passes over the states of all schedules."""
-
 KNOWLEDGE_SECONDS = 30
 PULSE_WRITES = 6
 """Of a process that is busy, a minute: functions/services/telemetry/pulse.py."""
 TALLIED = 200
 """Jobs of a tenant that are counted by one write: functions/services/telemetry/usage.py."""
+
+SWEEPS = MINUTES / 5
+"""Passes over the states of all schedules."""
 
 
 @dataclass(frozen=True, kw_only=True)
