@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,26 +12,10 @@ from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.schedules import schedule as scheduling
 from functions.domain.schedules.record import encode_schedule
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
-    Misfire,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
 from functions.domain.targets.options import Method, TargetOptions
-from testkit.builders import NOON
+from testkit.builders import NOON, a_window, every
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 JOB = {"target": "https://example.com/hook"}
@@ -141,8 +125,8 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
 def test_a_schedule_needs_only_a_rule_and_a_target():
     schedule = a_schedule(cron="0 3 * * *")
 
-    assert (schedule.uid, schedule.rule, schedule.timezone) == ("acme#nightly", CronRule("0 3 * * *"), "UTC")
-    assert (schedule.misfire, schedule.overlap, schedule.history) == (Misfire.FIRE_ALL, Overlap.ALLOW, 10)
+    assert (schedule.uid, schedule.rule, schedule.timezone) == ("acme#nightly", scheduling.CronRule("0 3 * * *"), "UTC")
+    assert (schedule.misfire, schedule.overlap, schedule.history) == (scheduling.Misfire.FIRE_ALL, Overlap.ALLOW, 10)
     assert schedule.job.target == "https://example.com/hook"
     assert (schedule.job.payload, schedule.job.retry) == (Payload(), RetryPolicy())
 
@@ -150,31 +134,31 @@ def test_a_schedule_needs_only_a_rule_and_a_target():
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ({"at": "2027-03-01T14:00:00+01:00"}, At(NOON + timedelta(hours=1))),
-        ({"at": "2027-03-01T13:00:00.0001Z"}, At(NOON + timedelta(hours=1, milliseconds=1))),
-        ({"cron": "@daily"}, CronRule("@daily")),
-        ({"every": 90}, Every(interval=timedelta(seconds=90))),
-        ({"every": 1.5}, Every(interval=timedelta(seconds=1.5))),
-        ({"every": "PT1H30M"}, Every(interval=timedelta(minutes=90))),
+        ({"at": "2027-03-01T14:00:00+01:00"}, scheduling.At(NOON + timedelta(hours=1))),
+        ({"at": "2027-03-01T13:00:00.0001Z"}, scheduling.At(NOON + timedelta(hours=1, milliseconds=1))),
+        ({"cron": "@daily"}, scheduling.CronRule("@daily")),
+        ({"every": 90}, every(seconds=90)),
+        ({"every": 1.5}, every(seconds=1.5)),
+        ({"every": "PT1H30M"}, every(minutes=90)),
         (
             {"every": {"interval": "PT1H", "phase": 60}},
-            Every(interval=timedelta(hours=1), phase=timedelta(minutes=1)),
+            every(hours=1, phase=timedelta(minutes=1)),
         ),
-        ({"every": {"interval": 60, "from": "start"}}, Every(interval=timedelta(minutes=1))),
-        ({"every": {"interval": 60, "from": "end"}}, Every(interval=timedelta(minutes=1), from_end=True)),
+        ({"every": {"interval": 60, "from": "start"}}, every(minutes=1)),
+        ({"every": {"interval": 60, "from": "end"}}, every(minutes=1, from_end=True)),
         (
             {"rrule": {"rule": "FREQ=MONTHLY;BYDAY=-1FR", "starts_at": "2027-01-29T09:00:00"}},
-            RecurrenceRule("FREQ=MONTHLY;BYDAY=-1FR", datetime(2027, 1, 29, 9)),  # noqa: DTZ001
+            scheduling.RecurrenceRule("FREQ=MONTHLY;BYDAY=-1FR", datetime(2027, 1, 29, 9)),  # noqa: DTZ001
         ),
         (
             {"rrule": {"rule": "FREQ=DAILY", "starts_at": "2027-01-29 09:00"}},
-            RecurrenceRule("FREQ=DAILY", datetime(2027, 1, 29, 9)),  # noqa: DTZ001
+            scheduling.RecurrenceRule("FREQ=DAILY", datetime(2027, 1, 29, 9)),  # noqa: DTZ001
         ),
-        ({"poisson": {"per_day": 12}}, Poisson(12.0)),
+        ({"poisson": {"per_day": 12}}, scheduling.Poisson(12.0)),
     ],
     ids=str,
 )
-def test_every_kind_of_rule_is_read(given: dict[str, Any], rule: Rule):
+def test_every_kind_of_rule_is_read(given: dict[str, Any], rule: scheduling.Rule):
     assert a_schedule(**given).rule == rule
 
 
@@ -211,16 +195,24 @@ def test_a_schedule_may_say_everything():
     )
 
     assert schedule.windows == (
-        Window(start=time(9), end=time(17, 30), days=frozenset({Weekday.MON, Weekday.FRI})),
-        Window(start=time(22), end=time(0)),
+        a_window("09:00", "17:30", "mon fri"),
+        a_window("22:00", "00:00"),
     )
-    assert (schedule.gap, schedule.fold, schedule.window_mode) == (Gap.SKIP, Fold.BOTH, WindowMode.DEFER)
-    assert schedule.calendar == Calendar(
-        excluded=frozenset({date(2027, 12, 24)}), holidays=("DE-BY", "NYSE"), weekends=True, roll=Roll.AFTER
+    assert (schedule.gap, schedule.fold, schedule.window_mode) == (
+        scheduling.Gap.SKIP,
+        scheduling.Fold.BOTH,
+        scheduling.WindowMode.DEFER,
+    )
+    assert schedule.calendar == scheduling.Calendar(
+        excluded=frozenset({date(2027, 12, 24)}), holidays=("DE-BY", "NYSE"), weekends=True, roll=scheduling.Roll.AFTER
     )
     assert (schedule.spread, schedule.jitter) == (timedelta(minutes=15), timedelta(seconds=30))
     assert (schedule.start, schedule.end) == (datetime(2027, 3, 2, tzinfo=UTC), datetime(2028, 3, 1, 23, tzinfo=UTC))
-    assert (schedule.max_runs, schedule.misfire, schedule.max_lateness) == (3, Misfire.COALESCE, timedelta(hours=1))
+    assert (schedule.max_runs, schedule.misfire, schedule.max_lateness) == (
+        3,
+        scheduling.Misfire.COALESCE,
+        timedelta(hours=1),
+    )
     assert (schedule.overlap, schedule.pause_after_failures, schedule.history) == (Overlap.BUFFER_ONE, 5, 50)
     job = schedule.job
     assert (job.payload.text, job.priority, job.precision) == (
@@ -415,7 +407,7 @@ def test_what_may_be_secret_of_a_refused_job_is_not_shown(job: Any):
     assert "hush" not in json.dumps(problems_in({"cron": "0 3 * * *", "job": job}))
 
 
-def a_schedule(**fields: Any) -> Schedule:
+def a_schedule(**fields: Any) -> scheduling.Schedule:
     return read_schedule({"job": JOB, **fields}, RULES).schedule("acme", "nightly")
 
 
