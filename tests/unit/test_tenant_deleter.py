@@ -14,17 +14,8 @@ from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER, T
 from functions.domain.tenants.deletion import Deletion, DeletionStage, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.operations.tenant_deleter import LEASE, STEP, TenantDeleter
+from testkit import fakes
 from testkit.builders import NOON
-from testkit.fakes import (
-    FakeClock,
-    InMemoryDeletionStore,
-    InMemoryRemains,
-    InMemoryScheduleStore,
-    InMemoryTenantStore,
-    InMemoryUsageStore,
-    RecordingAudit,
-    RecordingJournal,
-)
 from testkit.observed import DeathError, Watched
 
 LONGEST = timedelta(minutes=5)
@@ -37,11 +28,11 @@ class Scene:
     """Two tenants with three things of each part, of which acme is being deleted."""
 
     def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.tenants = InMemoryTenantStore()
-        self.deletions = InMemoryDeletionStore()
-        self.remains = InMemoryRemains()
-        self.journal = RecordingJournal()
+        self.clock = fakes.FakeClock()
+        self.tenants = fakes.InMemoryTenantStore()
+        self.deletions = fakes.InMemoryDeletionStore()
+        self.remains = fakes.InMemoryRemains()
+        self.journal = fakes.RecordingJournal()
         self.before: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
         self.tokens = 0
@@ -55,11 +46,11 @@ class Scene:
         return TenantManager(
             clock=self.clock,
             store=self.tenants,
-            usage=InMemoryUsageStore(),
+            usage=fakes.InMemoryUsageStore(),
             deletions=self._watched(self.deletions, "deletions"),
-            schedules=InMemoryScheduleStore(),
+            schedules=fakes.InMemoryScheduleStore(),
             journal=self.journal,
-            audit=RecordingAudit(),
+            audit=fakes.RecordingAudit(),
             plans={"default": {}},
         )
 
@@ -75,7 +66,7 @@ class Scene:
             deletions=self._watched(self.deletions, "deletions"),
             remains=self._watched(self.remains, "remains"),
             journal=self.journal,
-            audit=RecordingAudit(),
+            audit=fakes.RecordingAudit(),
             token=self._token,
         )
 
