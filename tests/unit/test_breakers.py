@@ -14,12 +14,12 @@ from functions.domain.jobs.job import Timer
 from functions.domain.targets.breaker import MAX_OPEN_FOR, MIN_SMEAR, OPEN_FOR, Breaker, BreakerState
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
 from functions.services.targets.breakers import MOST_KNOWN, REFRESH_SECONDS, Breakers, Go, Park
-from testkit.builders import NOON, a_breaker, a_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_breaker, a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
 from testkit.observed import Unreliable, Watched
 
 HOST = "https://example.com"
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 LEASE = timedelta(seconds=15)
 DOWN = Failed("503", "http_503")
 FINE = Succeeded()

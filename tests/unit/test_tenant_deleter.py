@@ -15,11 +15,11 @@ from functions.domain.tenants.deletion import Deletion, DeletionStage, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.operations.tenant_deleter import LEASE, STEP, TenantDeleter
 from testkit import fakes
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 from testkit.observed import DeathError, Watched
 
 LONGEST = timedelta(minutes=5)
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 WAIT = EFFECTIVE_AFTER + LONGEST + SKEW
 VALUES = TenantValues(plan="default", limits={}, principals=(), note="")
 
