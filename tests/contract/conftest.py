@@ -280,25 +280,21 @@ def shards(dynamodb: "DynamoDBClient | None") -> Iterator[ShardStore]:
 
 @pytest.fixture
 def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubject]:
-    def in_memory() -> BreakerSubject:
-        return BreakerSubject(fakes.InMemoryBreakerStore(), None)
-
     def on_dynamodb(client: "DynamoDBClient", name: str) -> BreakerSubject:
         store = DynamoDBBreakerStore(Table(client, name))
         return BreakerSubject(store, lambda: _only_expiry(client, name), client, name)
 
-    yield from _subject(dynamodb, tables.TENANTS, in_memory, on_dynamodb, beside="breaker")
+    fake = BreakerSubject(fakes.InMemoryBreakerStore(), None)
+    yield from _subject(dynamodb, tables.TENANTS, lambda: fake, on_dynamodb, beside="breaker")
 
 
 @pytest.fixture
 def permit_subject(dynamodb: "DynamoDBClient | None") -> Iterator[PermitSubject]:
-    def in_memory() -> PermitSubject:
-        return PermitSubject(fakes.InMemoryPermitStore(), None)
-
     def on_dynamodb(client: "DynamoDBClient", name: str) -> PermitSubject:
         return PermitSubject(DynamoDBPermitStore(Table(client, name)), lambda: _only_expiry(client, name))
 
-    yield from _subject(dynamodb, tables.TENANTS, in_memory, on_dynamodb, beside="seat")
+    fake = PermitSubject(fakes.InMemoryPermitStore(), None)
+    yield from _subject(dynamodb, tables.TENANTS, lambda: fake, on_dynamodb, beside="seat")
 
 
 @pytest.fixture
@@ -308,9 +304,6 @@ def permits(permit_subject: PermitSubject) -> PermitStore:
 
 @pytest.fixture
 def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSubject]:
-    def in_memory() -> OperationSubject:
-        return OperationSubject(fakes.InMemoryOperationStore())
-
     def on_dynamodb(client: "DynamoDBClient", name: str) -> OperationSubject:
         def row(operation: Operation) -> Any:
             key = {"t": {"S": operation.tenant}, "i": {"S": f"operation#{operation.operation_id}"}}
@@ -322,7 +315,8 @@ def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSu
             lambda operation: _spoil(client, name, row(operation)),
         )
 
-    yield from _subject(dynamodb, tables.TENANTS, in_memory, on_dynamodb, beside="operation")
+    fake = OperationSubject(fakes.InMemoryOperationStore())
+    yield from _subject(dynamodb, tables.TENANTS, lambda: fake, on_dynamodb, beside="operation")
 
 
 @pytest.fixture
