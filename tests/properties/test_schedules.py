@@ -80,11 +80,7 @@ def test_without_faults_and_without_the_sweep_each_run_follows_the_end_of_the_on
 
 
 BROKEN = [
-    (
-        histories.a_schedule_comes_to_its_end,
-        mutations.gives_nothing_back,
-        "the sums of schedules are",
-    ),
+    (histories.a_schedule_comes_to_its_end, mutations.gives_nothing_back, "the sums of schedules are"),
     (histories.a_scanner_dies_when_it_records, mutations.records_before_it_places, "lost"),
     (histories.the_alarm_of_a_dead_scanner_rings_again, mutations.drops_what_it_loses, "lost"),
     (
@@ -97,54 +93,26 @@ BROKEN = [
         mutations.places_one_fire_and_no_alarm_for_one_that_is_near,
         "nobody continues",
     ),
-    (
-        histories.a_change_leaves_messages_behind,
-        mutations.keeps_the_version_of_what_changes,
-        "extra: no rule names",
-    ),
+    (histories.a_change_leaves_messages_behind, mutations.keeps_the_version_of_what_changes, "extra: no rule names"),
     (histories.a_change_leaves_messages_behind, mutations.runs_what_is_stale, "a stale fire ran"),
     (histories.a_pause_leaves_messages_behind, mutations.admits_whatever_comes, "ran after it was"),
     (histories.a_delete_leaves_messages_behind, mutations.runs_what_is_stale, "a stale fire ran"),
-    (
-        histories.two_fires_find_the_slot_free,
-        mutations.takes_the_slot_from_whoever_has_it,
-        "two live runs",
-    ),
+    (histories.two_fires_find_the_slot_free, mutations.takes_the_slot_from_whoever_has_it, "two live runs"),
     (histories.a_fire_is_skipped, mutations.skips_without_a_ledger_row, "lost"),
     (histories.a_fire_waits, mutations.waits_without_a_message, "lost"),
-    (
-        histories.a_run_is_replaced,
-        mutations.retries_what_should_stop,
-        "tried again after it was replaced",
-    ),
-    (
-        histories.a_run_outlasts_its_interval,
-        mutations.takes_each_run_for_ended,
-        "follows the end of nothing",
-    ),
-    (
-        histories.a_worker_dies_after_a_change,
-        mutations.finishes_what_another_version_began,
-        "a stale fire ran",
-    ),
+    (histories.a_run_is_replaced, mutations.retries_what_should_stop, "tried again after it was replaced"),
+    (histories.a_run_outlasts_its_interval, mutations.takes_each_run_for_ended, "follows the end of nothing"),
+    (histories.a_worker_dies_after_a_change, mutations.finishes_what_another_version_began, "a stale fire ran"),
     (
         histories.a_run_with_the_slot_is_overtaken_by_a_change,
         mutations.drops_what_has_the_slot,
         "skipped for a run that there is not",
     ),
-    (
-        histories.fires_were_missed_before_a_change,
-        mutations.changes_before_it_has_caught_up,
-        "lost: a change of",
-    ),
+    (histories.fires_were_missed_before_a_change, mutations.changes_before_it_has_caught_up, "lost: a change of"),
     (histories.a_fire_comes_back_after_a_change, mutations.forgets_what_has_run, "max_runs exceeded"),
     (histories.an_alarm_rings_late, mutations.takes_whatever_is_late_for_missed, "was dropped at"),
     (histories.a_definition_is_read_too_early, mutations.trusts_what_it_reads, "nobody continues"),
-    (
-        histories.a_run_without_a_ledger_row_is_to_be_alone,
-        mutations.lets_runs_without_a_row_have_the_slot,
-        "lost",
-    ),
+    (histories.a_run_without_a_ledger_row_is_to_be_alone, mutations.lets_runs_without_a_row_have_the_slot, "lost"),
 ]
 
 

@@ -12,34 +12,17 @@ from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.schedules import schedule as scheduling
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.record import decode_schedule, encode_schedule, encode_stored
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
-    JobTemplate,
-    Misfire,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
 from functions.domain.targets.options import USUAL, Method, TargetOptions
 from testkit.builders import NOON, a_schedule, a_template, a_window, every
 
-EVERYTHING = Schedule(
+EVERYTHING = scheduling.Schedule(
     tenant="acme",
     schedule_id="nightly",
-    rule=Every(interval=timedelta(days=1, hours=2, milliseconds=5), phase=timedelta(minutes=3)),
-    job=JobTemplate(
+    rule=scheduling.Every(interval=timedelta(days=1, hours=2, milliseconds=5), phase=timedelta(minutes=3)),
+    job=scheduling.JobTemplate(
         target="handler:report",
         payload=Payload(text='{"für":["{{tickwheel.index}}",null,1.5]}'),
         priority=Priority.CRITICAL,
@@ -58,25 +41,25 @@ EVERYTHING = Schedule(
         tags=("team:billing", "eu"),
     ),
     timezone="Europe/Berlin",
-    gap=Gap.SKIP,
-    fold=Fold.BOTH,
+    gap=scheduling.Gap.SKIP,
+    fold=scheduling.Fold.BOTH,
     windows=(
         a_window("09:00", "17:30", "mon fri"),
         a_window("22:00", "02:00"),
     ),
-    window_mode=WindowMode.DEFER,
-    calendar=Calendar(
+    window_mode=scheduling.WindowMode.DEFER,
+    calendar=scheduling.Calendar(
         excluded=frozenset({date(2027, 12, 24), date(2027, 5, 1)}),
         holidays=("DE-BY", "NYSE"),
         weekends=True,
-        roll=Roll.AFTER,
+        roll=scheduling.Roll.AFTER,
     ),
     spread=timedelta(minutes=15),
     jitter=timedelta(seconds=1, milliseconds=500),
     start=NOON + MILLISECOND,
     end=NOON + timedelta(days=400),
     max_runs=12,
-    misfire=Misfire.COALESCE,
+    misfire=scheduling.Misfire.COALESCE,
     max_lateness=timedelta(minutes=90),
     overlap=Overlap.BUFFER_ONE,
     pause_after_failures=3,
@@ -85,8 +68,10 @@ EVERYTHING = Schedule(
 
 
 def test_what_is_written_for_other_defaults_leaves_out_what_equals_those():
-    schedule = a_schedule(misfire=Misfire.SKIP, job=a_template(timeout=timedelta(seconds=31)))
-    others = replace(STORED, misfire=Misfire.SKIP, timeout=timedelta(seconds=31), history=3, priority=Priority.LOW)
+    schedule = a_schedule(misfire=scheduling.Misfire.SKIP, job=a_template(timeout=timedelta(seconds=31)))
+    others = replace(
+        STORED, misfire=scheduling.Misfire.SKIP, timeout=timedelta(seconds=31), history=3, priority=Priority.LOW
+    )
 
     written = encode_schedule(schedule, others)
 
@@ -138,15 +123,15 @@ def test_a_schedule_with_everything_is_written_as_people_write_it():
 
 
 def test_a_schedule_with_everything_is_read_as_it_was_written():
-    for part in fields(Schedule):
+    for part in fields(scheduling.Schedule):
         assert getattr(EVERYTHING, part.name) != part.default or part.default is MISSING, part.name
 
     assert round_trip(EVERYTHING) == EVERYTHING
 
 
 def test_what_is_usual_is_left_out():
-    job = JobTemplate(target="handler:report", retry=STORED.retry)
-    schedule = Schedule(tenant="acme", schedule_id="nightly", rule=CronRule("0 2 * * *"), job=job)
+    job = scheduling.JobTemplate(target="handler:report", retry=STORED.retry)
+    schedule = scheduling.Schedule(tenant="acme", schedule_id="nightly", rule=scheduling.CronRule("0 2 * * *"), job=job)
 
     assert encode_schedule(schedule) == {"cron": "0 2 * * *", "job": {"target": "handler:report"}}
     assert round_trip(schedule) == schedule
@@ -155,20 +140,20 @@ def test_what_is_usual_is_left_out():
 @pytest.mark.parametrize(
     ("rule", "written"),
     [
-        (At(NOON), {"at": "2027-03-01T12:00:00.000Z"}),
-        (CronRule("@daily"), {"cron": "@daily"}),
+        (scheduling.At(NOON), {"at": "2027-03-01T12:00:00.000Z"}),
+        (scheduling.CronRule("@daily"), {"cron": "@daily"}),
         (every(minutes=5), {"every": {"interval": "PT5M"}}),
         (every(minutes=5, from_end=True), {"every": {"interval": "PT5M", "from": "end"}}),
         (every(minutes=5, phase=SECOND), {"every": {"interval": "PT5M", "phase": "PT1S"}}),
         (
-            RecurrenceRule("FREQ=WEEKLY;BYDAY=MO", datetime(2027, 3, 1, 9, 30)),  # noqa: DTZ001  local to the schedule
+            scheduling.RecurrenceRule("FREQ=WEEKLY;BYDAY=MO", datetime(2027, 3, 1, 9, 30)),  # noqa: DTZ001  local to the schedule
             {"rrule": {"rule": "FREQ=WEEKLY;BYDAY=MO", "starts_at": "2027-03-01T09:30:00"}},
         ),
-        (Poisson(12.5), {"poisson": {"per_day": 12.5}}),
+        (scheduling.Poisson(12.5), {"poisson": {"per_day": 12.5}}),
     ],
     ids=["at", "cron", "every", "from end", "phase", "rrule", "poisson"],
 )
-def test_every_kind_of_rule_is_written_under_its_name(rule: Rule, written: dict[str, Any]):
+def test_every_kind_of_rule_is_written_under_its_name(rule: scheduling.Rule, written: dict[str, Any]):
     schedule = a_schedule(rule=rule)
 
     assert {name: value for name, value in encode_schedule(schedule).items() if name != "job"} == written
@@ -299,25 +284,29 @@ INSTANTS = st.integers(0, 4_000_000_000_000).map(lambda ms: datetime(1990, 1, 1,
 LOCAL_TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2190, 1, 1)).map(lambda at: at.replace(microsecond=0))  # noqa: DTZ001
 MINUTES = st.times().map(lambda at: at.replace(second=0, microsecond=0))
 INTERVALS = durations(SECOND, timedelta(days=3_660))
-RULES: st.SearchStrategy[Rule] = st.one_of(
-    INSTANTS.map(At),
-    st.text(max_size=40).map(CronRule),
+RULES: st.SearchStrategy[scheduling.Rule] = st.one_of(
+    INSTANTS.map(scheduling.At),
+    st.text(max_size=40).map(scheduling.CronRule),
     st.builds(
-        lambda interval, share: Every(interval=interval, phase=interval * share // (1_000 * MILLISECOND) * MILLISECOND),
+        lambda interval, share: scheduling.Every(
+            interval=interval, phase=interval * share // (1_000 * MILLISECOND) * MILLISECOND
+        ),
         INTERVALS,
         st.integers(0, 999),
     ),
-    INTERVALS.map(lambda interval: Every(interval=interval, from_end=True)),
-    st.builds(RecurrenceRule, st.text(max_size=40), LOCAL_TIMES),
-    st.floats(0.001, 86_400).map(Poisson),
+    INTERVALS.map(lambda interval: scheduling.Every(interval=interval, from_end=True)),
+    st.builds(scheduling.RecurrenceRule, st.text(max_size=40), LOCAL_TIMES),
+    st.floats(0.001, 86_400).map(scheduling.Poisson),
 )
-WINDOWS = st.builds(Window, start=MINUTES, end=MINUTES, days=st.frozensets(st.sampled_from(Weekday), min_size=1))
+WINDOWS = st.builds(
+    scheduling.Window, start=MINUTES, end=MINUTES, days=st.frozensets(st.sampled_from(scheduling.Weekday), min_size=1)
+)
 CALENDARS = of(
     excluded=st.frozensets(st.dates(date(1990, 1, 1)), max_size=5),
     holidays=st.lists(st.text(max_size=8), max_size=3).map(tuple),
     weekends=st.booleans(),
-    roll=st.sampled_from(Roll),
-).map(lambda parts: Calendar(**parts))
+    roll=st.sampled_from(scheduling.Roll),
+).map(lambda parts: scheduling.Calendar(**parts))
 JSON = st.recursive(
     st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=10),
     lambda parts: st.lists(parts | st.none(), max_size=3) | st.dictionaries(st.text(max_size=5), parts, max_size=3),
@@ -353,14 +342,14 @@ TEMPLATES = of(
 )
 SCHEDULES = of(
     timezone=st.text(max_size=20),
-    gap=st.sampled_from(Gap),
-    fold=st.sampled_from(Fold),
+    gap=st.sampled_from(scheduling.Gap),
+    fold=st.sampled_from(scheduling.Fold),
     windows=st.lists(WINDOWS, min_size=1, max_size=3).map(tuple),
     calendar=CALENDARS,
     spread=durations(timedelta(0), timedelta(days=1), step=SECOND),
     jitter=durations(timedelta(0), timedelta(days=1)),
     max_runs=st.integers(1, 10**9),
-    misfire=st.sampled_from(Misfire),
+    misfire=st.sampled_from(scheduling.Misfire),
     max_lateness=durations(SECOND, timedelta(days=14)),
     overlap=st.sampled_from(Overlap),
     pause_after_failures=st.integers(1, 100),
@@ -374,21 +363,21 @@ SCHEDULES = of(
     parts=SCHEDULES,
     bounds=st.lists(INSTANTS, min_size=2, max_size=2, unique=True).map(sorted),
     target=st.text(min_size=1, max_size=40),
-    mode=st.sampled_from([WindowMode.SKIP, WindowMode.DEFER]),
+    mode=st.sampled_from([scheduling.WindowMode.SKIP, scheduling.WindowMode.DEFER]),
 )
 def test_every_schedule_is_read_as_it_was_written(
-    rule: Rule,
+    rule: scheduling.Rule,
     job: dict[str, Any],
     parts: dict[str, Any],
     bounds: list[datetime],
     target: str,
-    mode: WindowMode,
+    mode: scheduling.WindowMode,
 ):
-    schedule = Schedule(
+    schedule = scheduling.Schedule(
         tenant="acme",
         schedule_id="nightly",
         rule=rule,
-        job=JobTemplate(target=target, **job),
+        job=scheduling.JobTemplate(target=target, **job),
         start=bounds[0],
         end=bounds[1],
         window_mode=mode if "windows" in parts else None,
@@ -400,20 +389,20 @@ def test_every_schedule_is_read_as_it_was_written(
     assert round_trip(without_bounds) == without_bounds
 
 
-def round_trip(schedule: Schedule) -> Schedule:
+def round_trip(schedule: scheduling.Schedule) -> scheduling.Schedule:
     text = json.dumps(encode_schedule(schedule))
     return decode_schedule(text, tenant=schedule.tenant, schedule_id=schedule.schedule_id)
 
 
 def test_where_a_count_ends_is_stored_and_no_part_of_what_is_reported():
-    schedule = a_schedule(rule=RecurrenceRule("FREQ=DAILY;COUNT=3", datetime(2027, 3, 1, 9)))  # noqa: DTZ001  local
+    schedule = a_schedule(rule=scheduling.RecurrenceRule("FREQ=DAILY;COUNT=3", datetime(2027, 3, 1, 9)))  # noqa: DTZ001  local
 
     written = encode_stored(schedule)
 
     assert written["rrule"]["last"] == "2027-03-03T09:00:00"
     assert "last" not in encode_schedule(schedule)["rrule"]
     read = decode_schedule(json.dumps(written), tenant=schedule.tenant, schedule_id=schedule.schedule_id)
-    assert isinstance(read.rule, RecurrenceRule)
+    assert isinstance(read.rule, scheduling.RecurrenceRule)
     assert read.rule.last == datetime(2027, 3, 3, 9)  # noqa: DTZ001  local
     assert read == schedule
     assert encode_stored(read) == written
@@ -421,6 +410,6 @@ def test_where_a_count_ends_is_stored_and_no_part_of_what_is_reported():
 
 @pytest.mark.parametrize("text", ["FREQ=DAILY", "FREQ=DAILY;UNTIL=20280101T000000", "FREQ=NEVER;COUNT=3"])
 def test_of_a_rule_that_is_not_counted_nothing_more_is_stored(text: str):
-    schedule = a_schedule(rule=RecurrenceRule(text, datetime(2027, 3, 1, 9)))  # noqa: DTZ001  local to the schedule
+    schedule = a_schedule(rule=scheduling.RecurrenceRule(text, datetime(2027, 3, 1, 9)))  # noqa: DTZ001  local to the schedule
 
     assert encode_stored(schedule) == encode_schedule(schedule)
