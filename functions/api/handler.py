@@ -123,7 +123,7 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
         ),
     ),
     (dead_letter_routes, wiring.build(DeadLetterServices)),
-    (breaker_routes, wiring.build(BreakerServices, breaker_store=wiring.breaker_store)),
+    (breaker_routes, wiring.build(BreakerServices)),
     (operation_routes, OperationServices(manager=wiring.build(OperationManager, identity=identity))),
     (
         tenant_routes,

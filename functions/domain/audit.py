@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from functions.domain.batches import batches
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, require_aware, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Job
@@ -247,17 +248,7 @@ def encode_action(action: Action, *, line_id: str, happened_at: datetime) -> str
 
 def packed(lines: Sequence[str]) -> Iterator[Record]:
     """The lines in as few records as they fit into: a record costs as if it were a multiple of 5 KB."""
-    record: list[str] = []
-    size = 0
-    for line in lines:
-        length = len(line.encode()) + 1
-        if record and size + length > RECORD_LIMIT:
-            yield tuple(record)
-            record, size = [], 0
-        record.append(line)
-        size += length
-    if record:
-        yield tuple(record)
+    return map(tuple, batches(lines, size_of=lambda line: len(line.encode()) + 1, most_size=RECORD_LIMIT))
 
 
 def _line(values: Mapping[str, Any]) -> str:

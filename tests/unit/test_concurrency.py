@@ -9,9 +9,9 @@ import pytest
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.targets.concurrency import Crowd, free_permits, is_free, wait_for_permit
 from functions.domain.wheel import FAR_MARGIN
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 
-SKEW = 5 * SECOND
+SKEW = LOCAL_WHEEL.skew
 GUARD = timedelta(seconds=155)
 HOUR = 3_600
 

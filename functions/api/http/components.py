@@ -57,12 +57,12 @@ def schemas_of(models: Iterable[type[BaseModel]], shapes: Mapping[str, Any]) -> 
 
 
 def describe_defaults(schemas: Mapping[str, Any]) -> None:
-    """Say in words what a field is without a value: makers of types take one with a `default` for one that is always there."""
+    """State defaults in the descriptions: code generators take a field with a `default` for one that is always present."""
     for schema in schemas.values():
         for field in schema.get("properties", {}).values():
             if "default" not in field:
                 continue
             default = field.pop("default")
             if default is not None:
-                words = f"usually {json.dumps(default)}"
-                field["description"] = f"{field['description']}; {words}" if "description" in field else words
+                words = f"Default: `{json.dumps(default)}`."
+                field["description"] = f"{field['description']} {words}" if "description" in field else words

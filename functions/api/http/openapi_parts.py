@@ -87,11 +87,11 @@ def _refusals(route: Route, schema: Mapping[str, Any]) -> dict[str, Any]:
     for status, code, title in map(TABLE.__getitem__, refusals_of(route)):
         by_status.setdefault(status, {})[code] = title
     refused: dict[str, Any] = {
-        "401": {"description": "The token is missing or not valid.", "content": gateway["Unauthorized"]}
+        "401": {"description": "The token is missing or invalid.", "content": gateway["Unauthorized"]}
     }
     for status, titles in sorted(by_status.items()):
         content = gateway["Forbidden"] if status is HTTPStatus.FORBIDDEN else {}
-        words = [f"{code}: {title}" for code, title in titles.items()] or ["The signature is missing or not valid"]
+        words = [f"{code}: {title}" for code, title in titles.items()] or ["The signature is missing or invalid"]
         for code, title in list(titles.items())[:1]:
             content = content | {CONTENT_TYPE: {"schema": schema, "example": problem(status, code, title)}}
         refused[str(int(status))] = {"description": "; ".join(words) + ".", "content": content}

@@ -59,13 +59,13 @@ from functions.ports.recorder import Journal
 from functions.ports.targets import Failed
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.moves import follow
-from functions.services.jobs.rescheduler import Edited, Rescheduler
+from functions.services.jobs.rescheduler import Rescheduler
 
 routes = Routes(
     "a job",
     id={
         "schema": TEXT,
-        "description": "An id that was answered, as it is. Any other is 404: job_not_found, or not_a_job_id where it cannot be one.",
+        "description": "The id of a job, exactly as the API returned it. Any other value is answered with 404: `not_a_job_id` if it is not in the format of a job id, otherwise `job_not_found`.",
     },
 )
 
@@ -108,7 +108,7 @@ class JobServices:
     answers={202: "Accepted"},
 )
 def submit_job(services: JobServices, request: Request) -> Response[str]:
-    """Take one job in."""
+    """Submit a job."""
     key = request.key(refused_as=InvalidJob)
     rules = services.rules(has_key=key is not None)
     submission = _read(request.body, rules, key=key, trace=request.trace)
@@ -129,7 +129,7 @@ def submit_job(services: JobServices, request: Request) -> Response[str]:
     judges_each=True,
 )
 def submit_jobs(services: JobServices, request: Request) -> Response[str]:
-    """Take up to 500 jobs in."""
+    """Submit up to 500 jobs."""
     if request.has_key:
         raise InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules, trace = services.rules(), request.trace
@@ -151,7 +151,7 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
 
 @routes.route("GET /v1/jobs/{id}", access=JOB, answers={200: "Job"})
 def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
-    """Tell what is known of a job."""
+    """Get a job."""
     return answer(HTTPStatus.OK, found_body(services.finder.find(parse_job_id(job_id))))
 
 
@@ -162,7 +162,7 @@ def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     answers={200: "Cancelled", 202: "Cancelled"},
 )
 def cancel_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Stop a job that has not run."""
+    """Cancel a job, or request that its running attempt is not retried."""
     asked = services.known.check(parse_job_id(job_id))
     parsed, is_cancelled = follow(partial(services.canceller.cancel, caller=request.caller), asked)
     state = "cancelled" if is_cancelled else "cancel_requested"
@@ -179,16 +179,16 @@ def cancel_job(services: JobServices, request: Request, job_id: str) -> Response
     answers={200: "Waiting"},
 )
 def change_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Give a job that waits another time or another content; it goes on under a new id."""
+    """Update the time or the content of a waiting job. The job continues under a new id."""
     parsed, patch = parse_job_id(job_id), request.body
     services.known.check(parsed)
     rules = services.rules()
 
-    def edit(job: Job, payload: str | None) -> Edited:
+    def edit(job: Job, payload: str | None) -> Submission:
         edited = patched(job, payload, patch, rules)
         # What it has, it may keep.
-        if edited.submission.priority is not job.priority:
-            services.admission.check_priority(job.tenant, edited.submission.priority)
+        if edited.priority is not job.priority:
+            services.admission.check_priority(job.tenant, edited.priority)
         return edited
 
     services.admission.take_one(parsed.tenant)
@@ -198,7 +198,7 @@ def change_job(services: JobServices, request: Request, job_id: str) -> Response
 
 @routes.route("POST /v1/jobs/{id}:run-now", access=JOB, refuses=_OF_CHANGES, answers={202: "Waiting"})
 def run_job_now(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Run a job that waits, or its next attempt, now."""
+    """Run a waiting job, or its next attempt, now."""
     parsed = services.known.check(parse_job_id(job_id))
     # It waits already, so it takes from the rate alone.
     services.admission.take_one(parsed.tenant)
@@ -208,7 +208,7 @@ def run_job_now(services: JobServices, request: Request, job_id: str) -> Respons
 
 @routes.route("GET /v1/jobs/{id}/explain", access=JOB, answers={200: "Explanation"}, reads=5)
 def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
-    """Tell why a job has not run yet, or what became of it."""
+    """Explain why a job has not run yet, or how it ended."""
     return answer(HTTPStatus.OK, explanation_body(*services.explainer.explain(parse_job_id(job_id))))
 
 
@@ -216,7 +216,7 @@ def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]
     "POST /v1/jobs/{id}/heartbeat", access=JOB, body=HeartbeatBody, refuses=_OF_ATTEMPTS, answers={200: "Heartbeat"}
 )
 def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Report that the target of an attempt is still at work."""
+    """Renew the lease of an attempt whose target is still working."""
     parsed, body = parse_job_id(job_id), request.body_as(HeartbeatBody)
     row = services.finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, heartbeat_body(parsed, row))
@@ -226,7 +226,7 @@ def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Respo
     "POST /v1/jobs/{id}/complete", access=JOB, body=CompleteBody, refuses=_OF_ATTEMPTS, answers={200: "Ended"}
 )
 def complete_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Tell that the target of an attempt has taken the job."""
+    """Complete an attempt: report that its target has succeeded."""
     parsed, body = parse_job_id(job_id), request.body_as(CompleteBody)
     services.finisher.complete(parsed, fence=body.fence, result=body.text, caller=request.caller)
     return answer(HTTPStatus.OK, ended_body(parsed, State.SUCCEEDED))
@@ -236,7 +236,7 @@ def complete_job(services: JobServices, request: Request, job_id: str) -> Respon
     "POST /v1/jobs/{id}/fail", access=JOB, body=FailBody, refuses=(*_OF_ATTEMPTS, NotPlaced), answers={200: "Ended"}
 )
 def fail_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Tell that the target of an attempt has failed."""
+    """Fail an attempt: report that its target has failed."""
     parsed, body = parse_job_id(job_id), request.body_as(FailBody)
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
     state = services.finisher.fail(parsed, fence=body.fence, failure=failure, caller=request.caller)

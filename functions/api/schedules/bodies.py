@@ -114,7 +114,7 @@ _LocalTime = Annotated[
     BeforeValidator(_local_time),
     AfterValidator(_within_reach),
     WithJsonSchema(
-        {"type": "string", "description": "a local time, without an offset", "examples": ["2027-01-31T09:00:00"]}
+        {"type": "string", "description": "A local time without an offset.", "examples": ["2027-01-31T09:00:00"]}
     ),
 ]
 _StoredInstant = Annotated[Instant, AfterValidator(_to_the_millisecond)]
@@ -128,7 +128,7 @@ class EveryBody(StrictModel):
     phase: Duration = timedelta(0)
     anchor: Annotated[
         Literal["start", "end"],
-        Field(alias="from", description="start to start, or from the end of a run to the next start"),
+        Field(alias="from", description="Where the interval begins: at the start of a run, or at its end."),
     ] = "start"
 
     @field_validator("phase")
@@ -142,7 +142,10 @@ class EveryBody(StrictModel):
 class RecurrenceBody(StrictModel):
     """An RFC 5545 recurrence rule."""
 
-    starts_at: Annotated[_LocalTime, Field(description="the first occurrence, DTSTART: local to the timezone")]
+    starts_at: Annotated[
+        _LocalTime,
+        Field(description="The first occurrence (DTSTART), as a local time in the time zone of the schedule."),
+    ]
     rule: Annotated[str, Field(examples=["FREQ=MONTHLY;BYDAY=-1FR"])]
 
     @field_validator("rule")
@@ -154,19 +157,19 @@ class RecurrenceBody(StrictModel):
 
 
 class PoissonBody(StrictModel):
-    """Events that come independently of each other."""
+    """Independent random events (a Poisson process)."""
 
-    per_day: Annotated[float, Field(strict=True, description="how many a day, on average"), obeying(Poisson)]
+    per_day: Annotated[float, Field(strict=True, description="The average number of fires per day."), obeying(Poisson)]
 
 
 class WindowBody(StrictModel):
-    """Local times of day, from start up to end; an end that is not after the start is on the next day."""
+    """Local times of day, from `start` (inclusive) to `end` (exclusive). An end that is not after the start is on the next day."""
 
     start: _TimeOfDay
     end: _TimeOfDay
     days: Annotated[
         tuple[Day, ...],
-        Field(json_schema_extra={"minItems": 1}, description="on which the window opens"),
+        Field(json_schema_extra={"minItems": 1}, description="The days on which the window opens."),
     ] = _DAYS
 
     @field_validator("days")
@@ -187,7 +190,7 @@ class CalendarBody(StrictModel):
     exclude: Annotated[tuple[_Date, ...], Field(max_length=MAX_EXCLUDED)] = ()
     holidays: Annotated[
         tuple[str, ...],
-        Field(max_length=MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE"),
+        Field(max_length=MAX_HOLIDAY_SETS, description="Sets of holidays, such as `DE`, `DE-BY`, `US` or `NYSE`."),
         obeying(lambda names: check_calendar(Calendar(holidays=names))),
     ] = ()
     weekends: Annotated[bool, Field(strict=True)] = False
@@ -199,7 +202,7 @@ class CalendarBody(StrictModel):
 
 
 class TemplateBody(CallBody):
-    """The job of each fire. Strings in its payload may refer to the fire, such as {{tickwheel.fire_time}}."""
+    """The job of each fire. Strings in its payload may refer to the fire, for example `{{tickwheel.fire_time}}`."""
 
     @field_validator("payload")
     @classmethod
@@ -220,17 +223,18 @@ class ScheduleBody(
         "examples": [{"cron": "0 3 * * *", "timezone": "Europe/Berlin", "job": {"target": "https://example.com/hook"}}],
     },
 ):
-    """When, and what: exactly one rule, what changes its fires, and the job of each fire."""
+    """A schedule definition: exactly one rule, the settings that change its fires, and the job of each fire."""
 
     # Before the rules: what of another program's cron is translated depends on it.
-    timezone: Annotated[str, Field(description="an IANA name", examples=["Europe/Berlin"]), obeying(zone_of)] = (
-        REQUESTED.timezone
-    )
-    at: Annotated[_StoredInstant | None, Field(description="once")] = None
+    timezone: Annotated[
+        str, Field(description="An IANA time zone name.", examples=["Europe/Berlin"]), obeying(zone_of)
+    ] = REQUESTED.timezone
+    at: Annotated[_StoredInstant | None, Field(description="The instant of the only fire.")] = None
     cron: Annotated[
         str | None,
         Field(
-            description="five fields, or a macro such as @daily; local to the timezone", examples=["30 6 * * mon-fri"]
+            description="A cron expression of five fields, or a macro such as `@daily`, in the time zone of the schedule.",
+            examples=["30 6 * * mon-fri"],
         ),
     ] = None
     every: Annotated[
@@ -238,27 +242,30 @@ class ScheduleBody(
     ] = None
     rrule: RecurrenceBody | None = None
     poisson: PoissonBody | None = None
-    gap: Annotated[Gap | None, Field(description="what becomes of a local time that a clock change skips")] = None
-    fold: Annotated[Fold | None, Field(description="which pass of a repeated local time fires")] = None
+    gap: Annotated[Gap | None, Field(description="What to do with a local time that a clock change skips.")] = None
+    fold: Annotated[Fold | None, Field(description="Which occurrence of a repeated local time fires.")] = None
     windows: Annotated[tuple[WindowBody, ...], Field(max_length=MAX_WINDOWS)] = ()
-    window_mode: Annotated[WindowMode | None, Field(description="what becomes of a fire outside the windows")] = None
+    window_mode: Annotated[WindowMode | None, Field(description="What to do with a fire outside the windows.")] = None
     calendar: CalendarBody | None = None
-    spread: Annotated[Duration, Field(description="a constant delay below this, from a hash of the name")] = timedelta(
-        0
-    )
-    jitter: Annotated[Duration, Field(description="a delay below this, another for each fire")] = timedelta(0)
-    start: Annotated[_StoredInstant | None, Field(description="no fire before")] = None
-    end: Annotated[_StoredInstant | None, Field(description="no fire from then on")] = None
+    spread: Annotated[
+        Duration,
+        Field(description="The upper bound of a constant delay, which is derived from a hash of the schedule's name."),
+    ] = timedelta(0)
+    jitter: Annotated[
+        Duration, Field(description="The upper bound of a random delay, which is different for each fire.")
+    ] = timedelta(0)
+    start: Annotated[_StoredInstant | None, Field(description="No fire happens before this instant.")] = None
+    end: Annotated[_StoredInstant | None, Field(description="No fire happens at or after this instant.")] = None
     max_runs: _Count | None = None
-    misfire: Annotated[Misfire, Field(description="what becomes of missed fires")] = REQUESTED.misfire
-    max_lateness: Annotated[Duration | None, Field(description="fires that are later are dropped")] = None
-    overlap: Annotated[Overlap, Field(description="what a fire does while the run before it goes on")] = (
+    misfire: Annotated[Misfire, Field(description="What to do with missed fires.")] = REQUESTED.misfire
+    max_lateness: Annotated[Duration | None, Field(description="Fires that are later than this are dropped.")] = None
+    overlap: Annotated[Overlap, Field(description="What a fire does while the previous run has not ended.")] = (
         REQUESTED.overlap
     )
     pause_after_failures: Annotated[int | None, Field(ge=1, le=100, strict=True)] = None
-    history: Annotated[int, Field(ge=0, le=MAX_HISTORY, strict=True, description="how many fires are remembered")] = (
-        REQUESTED.history
-    )
+    history: Annotated[
+        int, Field(ge=0, le=MAX_HISTORY, strict=True, description="The number of fires to keep in the history.")
+    ] = REQUESTED.history
     job: TemplateBody
 
     @field_validator("cron")

@@ -12,7 +12,7 @@ from functions.domain.targets.http_answers import LONGEST_WAIT
 
 
 class Strategy(StrEnum):
-    """How the gap grows from attempt to attempt."""
+    """How the wait grows from attempt to attempt."""
 
     EXPONENTIAL = "exponential"
     FIXED = "fixed"

@@ -41,7 +41,7 @@ _HASHES = 1 << 64
 
 
 class OperationKind(StrEnum):
-    """What is done to each job."""
+    """What an operation does to each job."""
 
     CANCEL = "cancel"
     RESCHEDULE = "reschedule"

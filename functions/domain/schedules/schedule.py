@@ -38,7 +38,7 @@ MAX_LATENESS = timedelta(days=14)
 
 
 class Misfire(StrEnum):
-    """What becomes of fires that were missed: all of them, the last of them, or none."""
+    """What to do with missed fires: run all of them, the last one, or none."""
 
     FIRE_ALL = "fire_all"
     COALESCE = "coalesce"
@@ -46,7 +46,7 @@ class Misfire(StrEnum):
 
 
 class Roll(StrEnum):
-    """Where a fire on an excluded date moves: the last date before, the first date after, or nowhere."""
+    """Where to shift a fire on an excluded date: to the last date before, to the first date after, or nowhere (it is skipped)."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -54,9 +54,9 @@ class Roll(StrEnum):
 
 
 class WindowMode(StrEnum):
-    """What becomes of a fire outside the windows.
+    """What to do with a fire outside the windows.
 
-    skip: nothing. defer: it moves into the next opening. scale (poisson only): the events of a day all fall inside.
+    skip: skip it. defer: shift it into the next window. scale (poisson only): place all events of a day inside the windows.
     """
 
     SKIP = "skip"
